@@ -1,0 +1,96 @@
+# Every command of the project. Needs: make, Python 3.11; for `test` and `demo` also JDK 17 and Maven.
+# Downloads come from the package indexes that pip and Maven are configured for, pinned by hash.
+
+PYTHON ?= python3.11
+ARCO_STORE ?= file:$(CURDIR)/.arco/store
+export ARCO_STORE
+
+BIN := .venv/bin
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11
+
+ICEBERG := 1.11.0
+JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
+
+# uv does not read pip's configuration; an index named in pip's environment variable holds for both.
+ifdef PIP_INDEX_URL
+export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
+endif
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+##@ Use it
+
+.PHONY: help run setup demo
+help: ## Say what each target does
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+run: setup ## Serve the catalog on http://127.0.0.1:8181 over .arco/store (ARGS="--port 9000" adds options)
+	@exec $(BIN)/arco serve $(ARGS)
+
+setup: .venv/.serve ## Make .venv with the console script `arco`
+
+demo: .venv/.dev $(JARS) ## Spark and PyIceberg work on TPC-H through the catalog (ARGS="--store s3://bucket/prefix --short")
+	$(BIN)/python -m demo $(ARGS)
+
+##@ Work on it
+
+.PHONY: dev jars lint test test-slow bench bench-calls lock clean
+dev: .venv/.dev ## Add the tools and libraries for development to .venv
+
+jars: $(JARS) ## Fetch Iceberg's Spark runtime and AWS bundle into .jars
+
+lint: .venv/.dev ## Formatter, linter, types, import rules
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/pytest --quiet tests/test_architecture.py
+
+test: .venv/.dev $(JARS) ## All tests, then the short demo on local files and on S3 (moto)
+	$(BIN)/pytest
+	$(BIN)/python -m demo --short
+	$(BIN)/python -m demo --short --store s3://arco-demo/catalog
+
+test-slow: .venv/.dev ## The long searches that `test` runs in a short form
+	$(BIN)/pytest --slow
+
+bench: .venv/.dev ## Requests a second and CPU a request
+	$(BIN)/python -m bench $(ARGS)
+
+bench-calls: .venv/.dev ## Store calls and depth of each operation, against the budgets, on S3 (moto)
+	$(BIN)/python -m bench.calls $(ARGS)
+
+lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
+	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve pyproject.toml -o requirements/serve.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve --group dev pyproject.toml \
+	  -c requirements/serve.txt -o requirements/dev.txt
+
+clean: ## Remove everything that make made, but not the store in .arco
+	rm -rf .venv .jars .demo .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: an environment is brought up to date when a lock file or the project's metadata changed, and only then.
+
+.venv/.bootstrap: requirements/bootstrap.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+.venv/.serve: requirements/serve.txt pyproject.toml .venv/.bootstrap
+	$(INSTALL) --require-hashes -r $<
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/.dev: requirements/dev.txt .venv/.serve
+	$(INSTALL) --require-hashes -r $<
+	@touch $@
+
+.jars/%-$(ICEBERG).jar: requirements/jars.sha256
+	mvn --batch-mode --quiet -Dstyle.color=never dependency:copy -Dartifact=org.apache.iceberg:$*:$(ICEBERG) -DoutputDirectory=.jars
+	@cd .jars && grep -F ' $(@F)' ../$< | sha256sum --check --strict --quiet -
+	@touch $@

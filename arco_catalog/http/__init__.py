@@ -1,0 +1,1 @@
+"""The ASGI app: routes, (de)serialisation, error mapping, ETag, config."""

@@ -1,0 +1,10 @@
+"""The ASGI protocol's own dictionaries, as types. They are turned into values once, in requests.py and responses.py, and
+nothing further in sees one."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+
+Scope: TypeAlias = Mapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]

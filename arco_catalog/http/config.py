@@ -1,0 +1,43 @@
+"""`GET /v1/config`: what clients are told before anything else. And `/health`, for whoever starts or watches a server."""
+
+from urllib.parse import quote
+
+from arco_catalog.http.exchange import Exchange, Service
+from arco_catalog.http.responses import Response, json_response
+from arco_catalog.iceberg.errors import BadRequest, NoSuchWarehouse
+
+KEY_LIFETIME = "PT30M"
+"""How long clients may go on retrying with one Idempotency-Key. Markers are kept longer (design.md 6.1)."""
+
+
+async def get_config(exchange: Exchange) -> Response:
+    """The configuration of one warehouse. Raises `NoSuchWarehouse`."""
+    service = exchange.service
+    name = exchange.query.one("warehouse") or _default_warehouse(service)
+    if name not in service.warehouses:
+        raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
+    return json_response(
+        {
+            "defaults": {},
+            "overrides": {
+                # Clients put the prefix into paths as it is given, so it is given encoded.
+                "prefix": quote(name, safe=""),
+                "namespace-separator": quote(service.options.namespace_separator, safe=""),
+            },
+            "endpoints": [*service.endpoints],
+            "idempotency-key-lifetime": KEY_LIFETIME,
+        }
+    )
+
+
+def _default_warehouse(service: Service) -> str:
+    if service.options.default_warehouse is not None:
+        return service.options.default_warehouse
+    if len(service.warehouses) != 1:
+        raise BadRequest("This server has several warehouses: name one in the query parameter 'warehouse'")
+    return next(iter(service.warehouses))
+
+
+async def health(exchange: Exchange) -> Response:
+    """Says that the process answers. Asks nothing of the store: a slow store is no reason to restart a server."""
+    return json_response({"status": "ok"})

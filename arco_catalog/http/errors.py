@@ -1,0 +1,103 @@
+"""Errors as clients are told of them: the one table from class to status and type.
+
+Every type is one that the specification or its reference implementation knows, because clients switch on it; where they
+know none for a status (405, 413), the nearest in meaning.
+"""
+
+import logging
+from collections.abc import Mapping
+
+from arco_catalog.http.responses import NO_HEADERS, Response, json_response
+from arco_catalog.iceberg import errors as e
+from arco_catalog.operations.call import Dialect
+from storage_backends import StoreUnavailable
+
+_LOG = logging.getLogger(__name__)
+
+TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
+    e.BadRequest: (400, "BadRequestException"),
+    e.IllegalArgument: (400, "IllegalArgumentException"),
+    e.NotAuthorized: (401, "NotAuthorizedException"),
+    e.Forbidden: (403, "NotAuthorizedException"),
+    e.NoSuchWarehouse: (404, "NoSuchWarehouseException"),
+    e.NoSuchNamespace: (404, "NoSuchNamespaceException"),
+    e.NoSuchTable: (404, "NoSuchTableException"),
+    e.NoSuchView: (404, "NoSuchViewException"),
+    e.NoSuchFunction: (404, "NoSuchFunctionException"),
+    e.NoSuchRoute: (404, "NotFoundException"),
+    e.NotFound: (404, "NotFoundException"),
+    e.MethodNotAllowed: (405, "UnsupportedOperationException"),
+    e.Unsupported: (406, "UnsupportedOperationException"),
+    e.AlreadyExists: (409, "AlreadyExistsException"),
+    e.NamespaceNotEmpty: (409, "NamespaceNotEmptyException"),
+    e.CommitFailed: (409, "CommitFailedException"),
+    e.PayloadTooLarge: (413, "BadRequestException"),
+    e.Unprocessable: (422, "UnprocessableEntityException"),
+    e.KeyReused: (422, "UnprocessableEntityException"),
+    e.KeyInProgress: (503, "SlowDownException"),
+    e.Unavailable: (503, "SlowDownException"),
+    e.CommitStateUnknown: (500, "CommitStateUnknownException"),
+    e.Broken: (500, "InternalServerError"),
+}
+
+_POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
+    e.KeyReused: (422, "idempotency_key_conflict"),
+    e.KeyInProgress: (409, "request_in_progress"),
+}
+"""What the Polaris dialect says instead (seed 001)."""
+
+
+def error_response(
+    error: Exception, *, commits: bool, dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS
+) -> Response:
+    """The answer to a request that failed. `commits` marks routes whose 5xx leave the outcome open.
+
+    An exception that nobody foresaw is logged with its traceback, and says nothing of our insides to the client.
+    """
+    match error:
+        case StoreUnavailable():  # a read: whatever writes tells what became of it
+            return error_response(
+                e.Unavailable("The object store did not answer in time"), commits=commits, dialect=dialect
+            )
+        case e.Broken():
+            _LOG.error("the catalog's own state is at fault: %s", error.message, exc_info=error)
+            return _failure(error.message, commits)
+        case e.CatalogError():
+            status, kind = _status_and_type(error, commits, dialect)
+            return described(status, kind, error.message, {**headers, **_told_to_wait(error)})
+        case _:
+            _LOG.error("a request failed unexpectedly", exc_info=error)
+            return _failure("The server failed unexpectedly; its log says how", commits)
+
+
+def described(status: int, kind: str, message: str, headers: Mapping[str, str] = NO_HEADERS) -> Response:
+    """An error in the shape that the specification gives to all of them."""
+    return json_response({"error": {"message": message, "type": kind, "code": status}}, status, headers)
+
+
+def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> tuple[int, str]:
+    for ancestor in type(error).__mro__:
+        if dialect is Dialect.POLARIS and ancestor in _POLARIS:
+            return _POLARIS[ancestor]
+        if commits and ancestor is e.KeyReused:
+            return TABLE[e.CommitFailed]
+        if ancestor in TABLE:
+            return TABLE[ancestor]
+    raise TypeError(f"{type(error).__name__} is missing in the table of errors")
+
+
+def _told_to_wait(error: e.CatalogError) -> Mapping[str, str]:
+    """How many seconds to wait. Clients really sleep that long, and send a POST again only if they are told so."""
+    match error:
+        case e.KeyInProgress():
+            return {"Retry-After": str(error.retry_after)}
+        case e.Unavailable():
+            return {"Retry-After": "1"}
+        case _:
+            return NO_HEADERS
+
+
+def _failure(message: str, commits: bool) -> Response:
+    """A fault of our own. On a commit route that is an unknown outcome, whatever we may believe."""
+    status, kind = TABLE[e.CommitStateUnknown] if commits else TABLE[e.Broken]
+    return described(status, kind, message)

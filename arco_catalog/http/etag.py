@@ -1,0 +1,35 @@
+"""Entity tags of table states: the wire format, and what a client may send back."""
+
+import hashlib
+import re
+from typing import Literal
+
+from arco_catalog.iceberg.json import dumps
+
+Snapshots = Literal["all", "refs"]
+
+_WIRE_FORMAT = 1
+"""Part of every tag. To be raised when the same table state is answered with different bytes than before."""
+
+_TAG = re.compile(r'(?:W/)?("[^"]*")')
+
+
+def table_etag(
+    metadata_location: str, *, snapshots: Snapshots = "all", delegation: str = "", grants: tuple[str, ...] = ()
+) -> str:
+    """A tag that differs wherever the answer does: by metadata file, by `snapshots`, by how access is delegated, and by
+    what the caller is granted (design.md, section 9)."""
+    parts = dumps([_WIRE_FORMAT, metadata_location, snapshots, delegation, sorted(grants)])
+    return f'"{hashlib.sha256(parts).hexdigest()[:32]}"'
+
+
+def none_match(if_none_match: str | None, etag: str) -> bool:
+    """Whether the client's `If-None-Match` lets us send the state: False means that it holds this very one (304).
+
+    Weak comparison, as RFC 9110 section 13.1.2 asks: proxies that compress make tags weak. A tag without its quotes is
+    taken too. Anything malformed matches nothing, and the state is sent.
+    """
+    if if_none_match is None:
+        return True
+    sent = if_none_match.strip()
+    return not (sent == "*" or sent == etag.strip('"') or etag in _TAG.findall(sent))

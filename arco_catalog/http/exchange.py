@@ -1,0 +1,143 @@
+"""What a route is, and what its handler gets: one request, decoded, with the catalog that it is for."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from urllib.parse import quote
+
+from arco_catalog.http.names import check_name, decode_namespace
+from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
+from arco_catalog.http.query import Query
+from arco_catalog.http.responses import Response
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.shapes import Fields
+from arco_catalog.operations.call import Call, IdempotencyKey
+from arco_catalog.operations.catalog import Catalog, Session
+from arco_catalog.state.index import Namespace
+
+ANONYMOUS = "anonymous"
+MAX_CLIENT_NAME = 256
+
+
+class Effect(Enum):
+    """What a request may do, and so what its failures mean."""
+
+    READS = auto()
+    """Changes nothing: needs no idempotency key."""
+    MUTATES = auto()
+    """Changes something, exactly once for its idempotency key."""
+    COMMITS = auto()
+    """Mutates tables that exist: clients delete the files that they wrote when told that it failed."""
+
+
+Handler = Callable[["Exchange"], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One endpoint: method and path template exactly as in the specification."""
+
+    method: str
+    template: str
+    handler: Handler
+    effect: Effect = Effect.READS
+    advertised: bool = True
+
+    @property
+    def endpoint(self) -> str:
+        """How `/v1/config` names it."""
+        return f"{self.method} {self.template}"
+
+    @property
+    def has_body(self) -> bool:
+        """Whether requests carry a JSON object."""
+        return self.method == "POST"
+
+    @property
+    def commits(self) -> bool:
+        """Whether a 5xx leaves open if files are referred to."""
+        return self.effect is Effect.COMMITS
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What one app serves."""
+
+    warehouses: Mapping[str, Catalog]
+    options: HttpOptions
+    endpoints: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request at its route. `params` are the decoded segments that the template names; `body` is None on routes
+    that have none."""
+
+    service: Service
+    route: Route
+    params: Mapping[str, str]
+    query: Query
+    headers: Mapping[str, str]
+    body: JsonObject | None
+
+    @property
+    def options(self) -> HttpOptions:
+        return self.service.options
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that the path's prefix names: the app has looked it up already."""
+        return self.service.warehouses[self.params["prefix"]]
+
+    @property
+    def namespace(self) -> Namespace:
+        """The namespace in the path. Raises `BadRequest`."""
+        return decode_namespace(self.params["namespace"], self.options.namespace_separator)
+
+    @property
+    def table(self) -> str:
+        """The table in the path. Raises `BadRequest`."""
+        return check_name(self.params["table"], "table")
+
+    @property
+    def fields(self) -> Fields:
+        """The body, to be read field by field."""
+        return Fields(self.body or {}, "request")
+
+    def session(self) -> Session:
+        """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key."""
+        client = self.headers.get("user-agent")
+        return self.catalog.session(
+            Call(
+                method=self.route.method,
+                path=self.canonical_path(),
+                query=self.query.canonical,
+                body=self.body,
+                principal=ANONYMOUS,
+                source={
+                    "kind": "IcebergRest",
+                    "client": None if client is None else client[:MAX_CLIENT_NAME],
+                    "principal": ANONYMOUS,
+                },
+                deadline_ms=self.catalog.runtime.now_ms() + self.catalog.settings.request_ms,
+                key=self._key(),
+                commit=self.route.commits,
+            )
+        )
+
+    def canonical_path(self) -> str:
+        """The same text for the same path, however it was encoded; different for different ones: what an idempotency key
+        is bound to, and what receipts show. Raises `BadRequest`."""
+        return "/".join(
+            quote(self._canonical(segment[1:-1]), safe="") if segment.startswith("{") else segment
+            for segment in self.route.template.split("/")
+        )
+
+    def _canonical(self, parameter: str) -> str:
+        return UNIT_SEPARATOR.join(self.namespace) if parameter == "namespace" else self.params[parameter]
+
+    def _key(self) -> IdempotencyKey | None:
+        text = self.headers.get("idempotency-key")
+        if text is None or self.route.effect is Effect.READS:
+            return None
+        return IdempotencyKey.parse(text, self.options.dialect)

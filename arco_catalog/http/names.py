@@ -1,0 +1,72 @@
+"""Names of namespaces and tables, as paths and bodies give them: one set of rules for both.
+
+A name may hold slashes, dots, percent signs, spaces and any script. What it may not hold is what some path, separator,
+listing or log could take for something else.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from arco_catalog.http.options import UNIT_SEPARATOR
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of
+from arco_catalog.state.index import Namespace
+
+MAX_LEVELS = 16
+MAX_NAME_BYTES = 255
+
+
+def check_name(name: str, what: str) -> str:
+    """The name, if one level of a namespace or a table may have it. Raises `BadRequest` that begins with `what`."""
+    if not name:
+        raise BadRequest(f"{what} must not be empty")
+    if name in (".", ".."):
+        # Clients and proxies fold such a path segment away, and the request would reach something else.
+        raise BadRequest(f"{what} must not be {name!r}")
+    size = len(name.encode())
+    if size > MAX_NAME_BYTES:
+        raise BadRequest(f"{what} is {size} bytes long in UTF-8: at most {MAX_NAME_BYTES} are allowed")
+    if any(unicodedata.category(character) == "Cc" for character in name):
+        raise BadRequest(f"{what} must not contain control characters: {name!r}")
+    return name
+
+
+def check_namespace(levels: Sequence[str], what: str, separator: str) -> Namespace:
+    """The namespace, if it may exist. Raises `BadRequest`."""
+    if not 1 <= len(levels) <= MAX_LEVELS:
+        raise BadRequest(f"{what} must have 1 to {MAX_LEVELS} levels, not {len(levels)}")
+    for level in levels:
+        check_name(level, f"A level of {what}")
+        if separator in level:
+            raise BadRequest(f"A level of {what} must not contain the namespace separator {separator!r}: {level!r}")
+    return tuple(levels)
+
+
+def decode_namespace(joined: str, separator: str) -> Namespace:
+    """The levels of a namespace in a path or a query: joined by what the server advertises, or by the unit separator,
+    which old clients use whatever is advertised. Raises `BadRequest`."""
+    levels = re.split(f"{re.escape(separator)}|{UNIT_SEPARATOR}", joined)
+    return check_namespace(levels, "namespace", separator)
+
+
+def read_namespace(fields: Fields, separator: str) -> Namespace:
+    """The `namespace` of a body. Raises `BadRequest`."""
+    return check_namespace(fields.required("namespace", list_of(STRING)), f"{fields.at}.namespace", separator)
+
+
+def read_name(fields: Fields) -> str:
+    """The `name` of a body. Raises `BadRequest`."""
+    return check_name(fields.required("name", STRING), f"{fields.at}.name")
+
+
+def read_identifier(identifier: JsonObject, at: str, separator: str) -> tuple[Namespace, str]:
+    """A `TableIdentifier` of a body. Raises `BadRequest`."""
+    fields = Fields(identifier, at)
+    return read_namespace(fields, separator), read_name(fields)
+
+
+def required_identifier(fields: Fields, name: str, separator: str) -> tuple[Namespace, str]:
+    """A `TableIdentifier` that a body must have. Raises `BadRequest`."""
+    return read_identifier(fields.required(name, OBJECT), f"{fields.at}.{name}", separator)

@@ -1,0 +1,25 @@
+"""What an operator may set about the HTTP side."""
+
+from dataclasses import dataclass
+
+from arco_catalog.operations.call import Dialect
+
+UNIT_SEPARATOR = "\x1f"
+"""What joins the levels of a namespace in paths, unless a server advertises something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """`default_warehouse` answers `/v1/config` without a `warehouse`; None takes the only one.
+
+    `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses
+    large answers for clients that accept it.
+    """
+
+    default_warehouse: str | None = None
+    dialect: Dialect = Dialect.ICEBERG
+    namespace_separator: str = UNIT_SEPARATOR
+    max_body_bytes: int = 32 << 20
+    max_body_depth: int = 200
+    body_seconds: float = 60.0
+    gzip: bool = False

@@ -1,0 +1,27 @@
+"""Percent-encoding, read strictly: what does not decode to text is refused, never guessed at."""
+
+import re
+from urllib.parse import unquote_to_bytes
+
+from arco_catalog.iceberg.errors import BadRequest
+
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+
+
+def decode_text(encoded: bytes) -> str:
+    """Percent-decoded UTF-8; a `+` stays a plus. Raises `BadRequest`."""
+    if _BAD_ESCAPE.search(encoded):
+        raise BadRequest(f"Malformed percent-encoding in {_shown(encoded)}")
+    try:
+        return unquote_to_bytes(encoded).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"{_shown(encoded)} does not decode to UTF-8") from error
+
+
+def decode_form(encoded: bytes) -> str:
+    """The same for a query, where `+` is a space. Raises `BadRequest`."""
+    return decode_text(encoded.replace(b"+", b" "))
+
+
+def _shown(encoded: bytes) -> str:
+    return repr(encoded[:100].decode("ascii", "backslashreplace"))

@@ -1,0 +1,67 @@
+"""The query of a request."""
+
+from dataclasses import dataclass
+
+from arco_catalog.http.percent import decode_form
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import dumps
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Decoded names and values, in the order sent; a name may come more than once."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def parse(cls, encoded: bytes) -> "Query":
+        """Reads what stands behind the `?`. Raises `BadRequest`."""
+        pairs = []
+        for field in encoded.split(b"&"):
+            if field:
+                name, _, value = field.partition(b"=")
+                pairs.append((decode_form(name), decode_form(value)))
+        return cls(tuple(pairs))
+
+    def all(self, name: str) -> tuple[str, ...]:
+        """Every value of a parameter."""
+        return tuple(value for key, value in self.pairs if key == name)
+
+    def one(self, name: str) -> str | None:
+        """The value of a parameter that is given once or not at all. Raises `BadRequest`."""
+        values = self.all(name)
+        if len(values) > 1:
+            raise BadRequest(f"Query parameter {name!r} is given {len(values)} times")
+        return values[0] if values else None
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        """One of `choices`, exactly. Raises `BadRequest`."""
+        value = self.one(name)
+        if value is None:
+            return default
+        if value not in choices:
+            raise BadRequest(f"Query parameter {name!r} must be {' or '.join(choices)}, not {value[:64]!r}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """`true` or `false` in any case (Python clients send `True`); false if absent. Raises `BadRequest`."""
+        value = self.one(name)
+        if value is None:
+            return False
+        if value.lower() not in ("true", "false"):
+            raise BadRequest(f"Query parameter {name!r} must be true or false, not {value[:64]!r}")
+        return value.lower() == "true"
+
+    def positive(self, name: str) -> int | None:
+        """An integer of at least 1; None if absent. Raises `BadRequest`."""
+        value = self.one(name)
+        if value is None:
+            return None
+        if not (value.isascii() and value.isdigit() and len(value) <= 18 and int(value) >= 1):
+            raise BadRequest(f"Query parameter {name!r} must be an integer of at least 1, not {value[:64]!r}")
+        return int(value)
+
+    @property
+    def canonical(self) -> str:
+        """The same text for the same parameters, whatever their order and encoding."""
+        return dumps([[name, value] for name, value in sorted(self.pairs)]).decode() if self.pairs else ""

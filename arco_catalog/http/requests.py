@@ -1,0 +1,113 @@
+"""A request as it arrived: line and headers at once, its body when somebody asks for it, and never more than allowed."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from arco_catalog.http.asgi import Receive, Scope
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.query import Query
+from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.shapes import kind_of
+
+
+class ClientGone(Exception):
+    """The client hung up before its request was complete. Nobody is left to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`raw_path` and `raw_query` are as sent; header names are in lower case, repeated headers joined by commas."""
+
+    method: str
+    raw_path: bytes
+    raw_query: bytes
+    headers: Mapping[str, str]
+    receive: Receive
+
+    @classmethod
+    def of(cls, scope: Scope, receive: Receive) -> "Request":
+        """Takes an ASGI scope apart."""
+        raw_path = scope.get("raw_path")
+        if raw_path is None:  # a server that decoded the path and kept nothing else
+            raw_path = quote(scope["path"]).encode()
+        return cls(scope["method"], raw_path, scope.get("query_string", b""), _joined(scope["headers"]), receive)
+
+    def query(self) -> Query:
+        """The decoded query. Raises `BadRequest`."""
+        return Query.parse(self.raw_query)
+
+    async def body(self, options: HttpOptions) -> bytes:
+        """All of the body. Raises `PayloadTooLarge`, `BadRequest` if it does not arrive in time or comes encoded, and
+        `ClientGone`."""
+        coding = self.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body as it is")
+        declared = self.headers.get("content-length", "")
+        if declared.isdigit() and int(declared[:20]) > options.max_body_bytes:
+            raise _too_large(options)
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(options.body_seconds):
+                while True:
+                    message = await self.receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientGone
+                    chunks.append(message.get("body", b""))
+                    size += len(chunks[-1])
+                    if size > options.max_body_bytes:
+                        raise _too_large(options)
+                    if not message.get("more_body", False):
+                        return b"".join(chunks)
+        except TimeoutError as error:
+            raise BadRequest(f"The request body did not arrive within {options.body_seconds:g} s") from error
+
+    async def json_object(self, options: HttpOptions) -> JsonObject:
+        """The body as the JSON object that every request with a body must be. Raises what `body` does, and `BadRequest`."""
+        data = await self.body(options)
+        if not data.strip():
+            raise BadRequest("The request body is empty: expected a JSON object")
+        try:
+            document = loads(data)
+        except MalformedJson as error:
+            raise BadRequest(f"The request body is not valid JSON: {error}") from error
+        if not isinstance(document, dict):
+            raise BadRequest(f"Invalid request body: expected a JSON object, found {kind_of(document)}")
+        if deeper_than(document, options.max_body_depth):
+            raise BadRequest(f"The request body nests more than {options.max_body_depth} levels deep")
+        return document
+
+
+def deeper_than(document: JsonValue, levels: int) -> bool:
+    """Whether arrays and objects nest deeper than that. Level by level: whatever was sent, the stack stays flat."""
+    level: list[JsonValue] = [document]
+    for _ in range(levels):
+        level = [item for node in level for item in _children(node) if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _children(node: JsonValue) -> Iterable[JsonValue]:
+    match node:
+        case dict():
+            return node.values()
+        case list():
+            return node
+        case _:
+            return ()
+
+
+def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        joined[key] = f"{joined[key]}, {text}" if key in joined else text
+    return joined
+
+
+def _too_large(options: HttpOptions) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The request body is larger than {options.max_body_bytes} bytes")

@@ -1,0 +1,64 @@
+"""Responses, with header names exactly as written here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arco_catalog.http.asgi import Send
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.operations.answers import Answer, TableState
+
+NO_HEADERS: Mapping[str, str] = {}
+
+
+class ExactName(bytes):
+    """A header name that no server lower-cases.
+
+    uvicorn sends `name.lower()`; Iceberg's Java client looks for `ETag` with just that capitalisation in a plain hash
+    map, and caches nothing when it reads `etag`.
+    """
+
+    def lower(self) -> bytes:
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A status, headers, and a body, empty for none. A body is JSON."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def send(self, send: Send, *, to_head: bool) -> None:
+        """Sends it; without its body where the request was a HEAD."""
+        body = b"" if to_head else self.body
+        headers = [(ExactName(name.encode()), value.encode("latin-1")) for name, value in self.headers.items()]
+        if body:
+            headers.append((ExactName(b"Content-Type"), b"application/json"))
+        if self.status not in (204, 304):
+            # In lower case, because uvicorn must recognise this one or it sends chunks.
+            headers.append((ExactName(b"content-length"), b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+NO_CONTENT = Response(204)
+
+
+def json_response(body: JsonObject, status: int = 200, headers: Mapping[str, str] = NO_HEADERS) -> Response:
+    """A JSON object."""
+    return Response(status, dumps(body), headers)
+
+
+def answer_response(answer: Answer, headers: Mapping[str, str] = NO_HEADERS) -> Response:
+    """What an operation answered."""
+    if isinstance(answer, TableState):
+        return table_response(answer, headers, config=answer.created)
+    return Response(answer.status, b"" if answer.body is None else dumps(answer.body), headers)
+
+
+def table_response(state: TableState, headers: Mapping[str, str], *, config: bool) -> Response:
+    """A table's state, its metadata spliced in as it was stored: no load pays for parsing it."""
+    location = dumps({"metadata-location": state.metadata_location})
+    parts = (location[:-1], b',"metadata":', state.metadata, b',"config":{}}' if config else b"}")
+    return Response(200, b"".join(parts), headers)

@@ -1,0 +1,56 @@
+"""From the path as it was sent to a route and its decoded parameters.
+
+Segments are split before they are decoded, so that a name may hold `%2F`, and decoded once, so that it may hold `%25`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.http.exchange import Route
+from arco_catalog.http.percent import decode_text
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A path that exists: its routes by method, and what stands in the places that the template names."""
+
+    routes: Mapping[str, Route]
+    params: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    segments: tuple[str, ...]
+    routes: Mapping[str, Route]
+
+    def match(self, segments: Sequence[str]) -> Match | None:
+        params: dict[str, str] = {}
+        for expected, found in zip(self.segments, segments, strict=True):
+            if expected.startswith("{"):
+                params[expected[1:-1]] = found
+            elif expected != found:
+                return None
+        return Match(self.routes, params)
+
+
+class Router:
+    """Finds routes. Where a literal segment and a parameter fit alike, the literal wins."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        by_template: dict[str, dict[str, Route]] = {}
+        for route in routes:
+            if by_template.setdefault(route.template, {}).setdefault(route.method, route) is not route:
+                raise ValueError(f"two routes for {route.endpoint}")
+        paths = [_Path(tuple(template.split("/")[1:]), methods) for template, methods in by_template.items()]
+        paths.sort(key=lambda path: [segment.startswith("{") for segment in path.segments])
+        self._by_length: dict[int, list[_Path]] = {}
+        for path in paths:
+            self._by_length.setdefault(len(path.segments), []).append(path)
+
+    def match(self, raw_path: bytes) -> Match | None:
+        """The routes at a path, None if there are none. Raises `BadRequest` for a path that does not decode."""
+        if not raw_path.startswith(b"/"):
+            return None
+        segments = [decode_text(segment) for segment in raw_path[1:].split(b"/")]
+        candidates = self._by_length.get(len(segments), ())
+        return next((match for path in candidates if (match := path.match(segments)) is not None), None)

@@ -1,0 +1,36 @@
+"""The one table of routes. `/v1/config` lists it, and a test holds it against the specification."""
+
+from collections.abc import Sequence
+
+from arco_catalog.http import config, namespaces, tables
+from arco_catalog.http.exchange import Effect, Route
+
+MUTATES, COMMITS = Effect.MUTATES, Effect.COMMITS
+
+CATALOG = "/v1/{prefix}"
+NAMESPACES = f"{CATALOG}/namespaces"
+NAMESPACE = f"{NAMESPACES}/{{namespace}}"
+TABLES = f"{NAMESPACE}/tables"
+TABLE = f"{TABLES}/{{table}}"
+
+ROUTES: Sequence[Route] = (
+    Route("GET", "/health", config.health, advertised=False),
+    Route("GET", "/v1/config", config.get_config),
+    Route("GET", NAMESPACES, namespaces.list_),
+    Route("POST", NAMESPACES, namespaces.create, MUTATES),
+    Route("GET", NAMESPACE, namespaces.load),
+    Route("HEAD", NAMESPACE, namespaces.exists),
+    Route("DELETE", NAMESPACE, namespaces.drop, MUTATES),
+    Route("POST", f"{NAMESPACE}/properties", namespaces.update_properties, MUTATES),
+    Route("GET", TABLES, tables.list_),
+    Route("POST", TABLES, tables.create, MUTATES),
+    Route("POST", f"{NAMESPACE}/register", tables.register, MUTATES),
+    Route("GET", TABLE, tables.load),
+    Route("HEAD", TABLE, tables.exists),
+    Route("POST", TABLE, tables.commit, COMMITS),
+    Route("DELETE", TABLE, tables.drop, MUTATES),
+    Route("POST", f"{TABLE}/metrics", tables.report_metrics),
+    Route("POST", f"{CATALOG}/tables/rename", tables.rename, MUTATES),
+)
+
+ENDPOINTS: Sequence[str] = tuple(route.endpoint for route in ROUTES if route.advertised)

@@ -1,0 +1,1 @@
+"""Table and view metadata semantics over plain JSON values. Pure functions; imports nothing of ours."""

@@ -1,0 +1,104 @@
+"""From a table's state and a commit to its next state: a pure function of both and of the time (design.md, 6.2)."""
+
+from typing import assert_never
+
+from arco_catalog.iceberg import history, structure
+from arco_catalog.iceberg import updates as update_of
+from arco_catalog.iceberg.commit import Commit
+from arco_catalog.iceberg.draft import TableDraft
+from arco_catalog.iceberg.errors import NoSuchTable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.properties import DEFAULT_FORMAT_VERSION, strip_trailing_slash
+from arco_catalog.iceberg.updates import TableUpdate, UpgradeFormatVersion
+
+
+def apply_commit(
+    base: JsonObject | None,
+    commit: Commit,
+    *,
+    now_ms: int,
+    base_location: str | None,
+    name: str,
+    default_location: str | None = None,
+    new_uuid: str | None = None,
+) -> JsonObject | None:
+    """The table's next metadata, None where the commit changes nothing. `base` is never changed.
+
+    `base` is None where the table `name` does not exist, `base_location` the file that holds it. `now_ms` is the time
+    in milliseconds since 1970; the result's own time is later than the base's whatever it says. `default_location` and
+    `new_uuid` are for creates that name none.
+
+    Raises `CommitFailed` where a requirement does not hold or the client has seen too old a table, `BadRequest` where
+    an update is not allowed, `NoSuchTable` where there is no table and the commit does not create it.
+    """
+    draft = TableDraft(base, format_version=_initial_version(commit), now_ms=now_ms)
+    if draft.base is not None:
+        for requirement in commit.requirements:
+            requirement.check(draft.base)
+    elif not commit.creates:
+        raise NoSuchTable(f"Table does not exist: {name}")
+    for update in commit.updates:
+        _apply(draft, update)
+    if draft.base is None:
+        metadata = draft.metadata
+        metadata["table-uuid"] = metadata["table-uuid"] or new_uuid or ""
+        metadata["location"] = metadata["location"] or strip_trailing_slash(default_location or "")
+    return draft.finish(base_location)
+
+
+def _initial_version(commit: Commit) -> int:
+    """A create starts at the version that it asks for first, not below it."""
+    versions = (update.format_version for update in commit.updates if isinstance(update, UpgradeFormatVersion))
+    return next(versions, DEFAULT_FORMAT_VERSION)
+
+
+def _apply(draft: TableDraft, update: TableUpdate) -> None:
+    match update:
+        case update_of.AssignUuid(uuid):
+            structure.assign_uuid(draft, uuid)
+        case update_of.UpgradeFormatVersion(version):
+            structure.upgrade_format_version(draft, version)
+        case update_of.AddSchema(schema):
+            structure.add_schema(draft, schema)
+        case update_of.SetCurrentSchema(schema_id):
+            structure.set_current_schema(draft, schema_id)
+        case update_of.RemoveSchemas(schema_ids):
+            structure.remove_schemas(draft, schema_ids)
+        case update_of.AddSpec(spec):
+            structure.add_spec(draft, spec)
+        case update_of.SetDefaultSpec(spec_id):
+            structure.set_default_spec(draft, spec_id)
+        case update_of.RemoveSpecs(spec_ids):
+            structure.remove_specs(draft, spec_ids)
+        case update_of.AddSortOrder(order):
+            structure.add_sort_order(draft, order)
+        case update_of.SetDefaultSortOrder(order_id):
+            structure.set_default_sort_order(draft, order_id)
+        case update_of.SetLocation(location):
+            draft.metadata["location"] = location
+        case update_of.SetProperties(properties):
+            structure.set_properties(draft, properties)
+        case update_of.RemoveProperties(names):
+            structure.remove_properties(draft, names)
+        case update_of.AddEncryptionKey(key):
+            structure.add_encryption_key(draft, key)
+        case update_of.RemoveEncryptionKey(key_id):
+            structure.remove_encryption_key(draft, key_id)
+        case update_of.AddSnapshot(snapshot):
+            history.add_snapshot(draft, snapshot)
+        case update_of.RemoveSnapshots(snapshot_ids):
+            history.remove_snapshots(draft, snapshot_ids)
+        case update_of.SetSnapshotRef(name, ref):
+            history.set_snapshot_ref(draft, name, ref)
+        case update_of.RemoveSnapshotRef(name):
+            history.remove_snapshot_ref(draft, name)
+        case update_of.SetStatistics(file):
+            history.set_statistics(draft.statistics, file)
+        case update_of.RemoveStatistics(snapshot_id):
+            history.remove_statistics(draft.statistics, snapshot_id)
+        case update_of.SetPartitionStatistics(file):
+            history.set_statistics(draft.partition_statistics, file)
+        case update_of.RemovePartitionStatistics(snapshot_id):
+            history.remove_statistics(draft.partition_statistics, snapshot_id)
+        case _:
+            assert_never(update)

@@ -1,0 +1,92 @@
+"""A commit: what it requires of a table and what it changes, read from a request (REST spec, `CommitTableRequest`)."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.requirements import TABLE_REQUIREMENTS, AssertCreate, TableRequirement
+from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, check, list_of
+from arco_catalog.iceberg.updates import TABLE_UPDATES, AddSnapshot, TableUpdate
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Requirements and updates in the request's order, with the names that the request calls them by (lower case)."""
+
+    requirements: tuple[TableRequirement, ...]
+    updates: tuple[TableUpdate, ...]
+    requirement_types: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+
+    @property
+    def creates(self) -> bool:
+        """Whether the commit ends a create transaction: the table must not exist yet."""
+        return any(isinstance(requirement, AssertCreate) for requirement in self.requirements)
+
+
+def parse_commit(body: JsonValue) -> Commit:
+    """Reads a `CommitTableRequest`, its identifier apart.
+
+    Raises `BadRequest`: for unknown actions and requirements, with all of them named, before anything else is judged;
+    for any value that is not what the specification says, with its place; for requirements beside `assert-create`.
+    """
+    request = Fields(check(OBJECT, body, "request"), "request")
+    requirements = Named.read(request, "requirements", "type", TABLE_REQUIREMENTS)
+    updates = Named.read(request, "updates", "action", TABLE_UPDATES)
+    refuse_unknown(requirements, updates)
+    commit = Commit(requirements.parsed(), updates.parsed(), requirements.names, updates.names)
+    if commit.creates:
+        others = [name for name in requirements.names if name != "assert-create"]
+        if others:
+            raise BadRequest(f"Invalid create requirements: {', '.join(others)}")
+    return commit
+
+
+def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:
+    """The ids of the snapshots that the commit adds, in its order."""
+    return tuple(update.snapshot["snapshot-id"] for update in commit.updates if isinstance(update, AddSnapshot))
+
+
+@dataclass(frozen=True)
+class Named(Generic[T]):
+    """An array of a request whose objects each say by name what they are."""
+
+    field: str
+    entries: Sequence[tuple[str, Fields]]
+    readers: Mapping[str, Callable[[Fields], T]]
+
+    @classmethod
+    def read(cls, request: Fields, field: str, by: str, readers: Mapping[str, Callable[[Fields], T]]) -> "Named[T]":
+        """The array under `field`, missing or null being empty, with the name of each object under `by`."""
+        objects: list[JsonObject] = request.optional(field, list_of(OBJECT)) or []
+        places = (Fields(values, f"{field}[{position}]") for position, values in enumerate(objects))
+        return cls(field, [(place.required(by, STRING).lower(), place) for place in places], readers)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each object says it is, in order."""
+        return tuple(name for name, _ in self.entries)
+
+    @property
+    def unknown(self) -> Iterator[str]:
+        """Each name that has no meaning here, once."""
+        return (name for name in dict.fromkeys(self.names) if name not in self.readers)
+
+    def parsed(self) -> tuple[T, ...]:
+        """What the objects mean. Raises `BadRequest`."""
+        return tuple(self.readers[name](place) for name, place in self.entries)
+
+
+def refuse_unknown(*fields: Named[Any]) -> None:
+    """Raises `BadRequest` that lists every name with no meaning."""
+    problems = [
+        f"unknown {field.field}: {', '.join(map(repr, unknown))}"
+        for field in fields
+        if (unknown := list(field.unknown))
+    ]
+    if problems:
+        raise BadRequest(f"Cannot commit: {'; '.join(problems)}")

@@ -1,0 +1,101 @@
+"""A new table's first metadata, made from what a client asks for (REST spec, `CreateTableRequest`)."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import cast
+
+from arco_catalog.iceberg import properties as props
+from arco_catalog.iceberg import structure
+from arco_catalog.iceberg.draft import TableDraft
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.partition import PARTITION_SPEC, PartitionSpec, check_spec, numbered, unpartitioned
+from arco_catalog.iceberg.schema import SCHEMA, Columns, Schema, check_schema, columns_by_id, with_fresh_ids
+from arco_catalog.iceberg.shapes import BOOLEAN, NAME, OBJECT, STRINGS, Fields, check
+from arco_catalog.iceberg.sort import SORT_ORDER, SortOrder, check_order, unsorted
+from arco_catalog.iceberg.updates import LAST_ADDED, LOCATION
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """What a client asks of a new table. Ids are the client's own and mean something only in here."""
+
+    schema: Schema
+    name: str = ""
+    partition_spec: PartitionSpec = field(default_factory=unpartitioned)
+    write_order: SortOrder = field(default_factory=unsorted)
+    properties: dict[str, str] = field(default_factory=dict)
+    location: str | None = None
+    stage: bool = False
+
+
+def parse_create_table(body: JsonValue) -> CreateTable:
+    """Reads a `CreateTableRequest`. Raises `BadRequest` for anything that is not what the specification says."""
+    request = Fields(check(OBJECT, body, "request"), "request")
+    properties = request.optional("properties", STRINGS) or {}
+    props.refuse_reserved(properties)
+    return CreateTable(
+        name=request.required("name", NAME),
+        schema=request.required("schema", SCHEMA),
+        partition_spec=request.optional("partition-spec", PARTITION_SPEC) or unpartitioned(),
+        write_order=request.optional("write-order", SORT_ORDER) or unsorted(),
+        properties=properties,
+        location=request.optional("location", LOCATION),
+        stage=request.optional("stage-create", BOOLEAN) or False,
+    )
+
+
+def new_table_metadata(request: CreateTable, *, location: str, table_uuid: str, now_ms: int) -> JsonObject:
+    """The first metadata of a table at `location`, with ids of its own. Raises `BadRequest`.
+
+    All columns are numbered anew, level by level; spec and order follow their sources. A staged table also says when.
+    """
+    version = _format_version(request.properties)
+    columns = columns_by_id(request.schema)
+    check_schema(request.schema, columns, version)
+    check_spec(request.partition_spec, columns)
+    check_order(request.write_order, columns)
+    props.check_new_table(request.properties, version, _names(columns))
+
+    schema, fresh_ids = with_fresh_ids(request.schema)
+    draft = TableDraft(None, format_version=version, now_ms=now_ms)
+    structure.assign_uuid(draft, table_uuid)
+    structure.add_schema(draft, schema)
+    structure.add_spec(draft, _resourced_spec(request.partition_spec, fresh_ids))
+    structure.add_sort_order(draft, _resourced_order(request.write_order, fresh_ids))
+    structure.set_default_sort_order(draft, LAST_ADDED)
+    structure.set_properties(draft, _kept_properties(request, now_ms))
+    draft.metadata["location"] = props.strip_trailing_slash(location)
+    return cast(JsonObject, draft.finish(None))
+
+
+def _format_version(properties: props.Properties) -> int:
+    version = props.integer(properties, props.FORMAT_VERSION, props.DEFAULT_FORMAT_VERSION)
+    if not 1 <= version <= props.SUPPORTED_FORMAT_VERSION:
+        raise BadRequest(f"Unsupported format version: v{version} (supported: v{props.SUPPORTED_FORMAT_VERSION})")
+    return version
+
+
+def _names(columns: Columns) -> frozenset[str]:
+    """Full names, and those without the `element` and `value` of collections that people leave out."""
+    full = {column.name for column in columns.values()}
+    return frozenset(full | {name.replace(".element.", ".").replace(".value.", ".") for name in full})
+
+
+def _resourced_spec(spec: PartitionSpec, fresh_ids: dict[int, int]) -> PartitionSpec:
+    fields = [{**one, "source-id": fresh_ids.get(one["source-id"], one["source-id"])} for one in spec["fields"]]
+    return numbered(cast(PartitionSpec, {**spec, "fields": fields}))
+
+
+def _resourced_order(order: SortOrder, fresh_ids: dict[int, int]) -> SortOrder:
+    fields = [{**one, "source-id": fresh_ids.get(one["source-id"], one["source-id"])} for one in order["fields"]]
+    return cast(SortOrder, {**order, "fields": fields})
+
+
+def _kept_properties(request: CreateTable, now_ms: int) -> dict[str, str]:
+    kept = {name: value for name, value in request.properties.items() if name not in props.RESERVED_AT_CREATE}
+    staged = {}
+    if request.stage:
+        created = datetime.fromtimestamp(now_ms / 1000, UTC)
+        staged = {props.CREATED_AT: created.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+    return {props.PARQUET_COMPRESSION: "zstd", **staged, **kept}

@@ -1,0 +1,151 @@
+"""A table's next metadata while updates are applied to it.
+
+Copy on write: the document and its own lists and maps are copied once, flat; what they hold is shared with the base
+and never changed. Lookups by snapshot are built on first use, so that a commit costs the same for each of its updates.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import cast
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.metadata import (
+    TableMetadata,
+    complete,
+    current_schema,
+    default_order,
+    default_spec,
+    empty,
+    written,
+)
+from arco_catalog.iceberg.partition import check_spec
+from arco_catalog.iceberg.properties import PREVIOUS_VERSIONS_MAX, integer, refuse_key_change
+from arco_catalog.iceberg.schema import Columns, columns_by_id
+from arco_catalog.iceberg.snapshots import Snapshot, StatisticsFile, check_log_times, retained_log
+from arco_catalog.iceberg.sort import check_order
+
+DEFAULT_PREVIOUS_VERSIONS = 100
+
+
+class TableDraft:
+    """Metadata in the making: updates change `metadata` and the fields beside it, `finish` makes a document of them."""
+
+    def __init__(self, base: JsonObject | None, *, format_version: int, now_ms: int) -> None:
+        self.base = complete(base) if base is not None else None
+        start = self.base if self.base is not None else empty(format_version)
+        self.metadata = cast(
+            TableMetadata,
+            {name: value.copy() if isinstance(value, list | dict) else value for name, value in start.items()},
+        )
+        self.now_ms = now_ms if self.base is None else max(now_ms, self.base["last-updated-ms"] + 1)
+        self.last_added_schema: int | None = None
+        self.last_added_spec: int | None = None
+        self.last_added_order: int | None = None
+        self.added_snapshots: dict[int, Snapshot] = {}
+        self.added_as_main: set[int] = set()
+        self.removed_snapshots = False
+
+    @cached_property
+    def snapshots(self) -> dict[int, Snapshot]:
+        """Snapshots by id, in their order. Changes count."""
+        return {snapshot["snapshot-id"]: snapshot for snapshot in self.metadata["snapshots"]}
+
+    @cached_property
+    def statistics(self) -> dict[int, list[StatisticsFile]]:
+        """Files of column statistics by snapshot. Changes count."""
+        return _by_snapshot(self.metadata["statistics"])
+
+    @cached_property
+    def partition_statistics(self) -> dict[int, list[StatisticsFile]]:
+        """Files of partition statistics by snapshot. Changes count."""
+        return _by_snapshot(self.metadata["partition-statistics"])
+
+    def current_columns(self) -> Columns:
+        """The columns of the current schema. Raises `BadRequest` if there is none."""
+        return columns_by_id(current_schema(self.metadata))
+
+    def finish(self, base_location: str | None) -> JsonObject | None:
+        """The document, None if it says the same as its base. Raises `BadRequest` where an invariant does not hold."""
+        self._write_lookups_back()
+        self._settle_snapshot_log()
+        if self.metadata == self.base:
+            return None
+        self._check()
+        self.metadata["last-updated-ms"] = self.now_ms
+        self._append_to_metadata_log(base_location)
+        return written(self.metadata)
+
+    def _write_lookups_back(self) -> None:
+        used = vars(self)
+        if "snapshots" in used:
+            self.metadata["snapshots"] = list(self.snapshots.values())
+        if "statistics" in used:
+            self.metadata["statistics"] = _flat(self.statistics)
+        if "partition_statistics" in used:
+            self.metadata["partition-statistics"] = _flat(self.partition_statistics)
+
+    def _settle_snapshot_log(self) -> None:
+        current = self.metadata["current-snapshot-id"]
+        intermediate = self.added_as_main - {current}
+        if intermediate or self.removed_snapshots:
+            self.metadata["snapshot-log"] = retained_log(
+                self.metadata["snapshot-log"],
+                self.snapshots,
+                intermediate=intermediate,
+                current=current,
+                any_removed=self.removed_snapshots,
+            )
+
+    def _check(self) -> None:
+        if not self.metadata["location"]:
+            raise BadRequest("Cannot write metadata without a location")
+        version = self.metadata["format-version"]
+        if version > 1 and not self.metadata["table-uuid"]:
+            raise BadRequest(f"UUID is required in format v{version}")
+        if version == 1 and self.metadata["last-sequence-number"] != 0:
+            raise BadRequest(f"Sequence number must be 0 in v1: {self.metadata['last-sequence-number']}")
+        self._check_structure()
+        self._check_snapshot_log()
+        if self.base is not None:
+            refuse_key_change(self.base["properties"], self.metadata["properties"])
+
+    def _check_structure(self) -> None:
+        """The default spec and order fit the current schema: readers refuse a table where they do not."""
+        if self.base is not None and _structure_ids(self.metadata) == _structure_ids(self.base):
+            return
+        columns = self.current_columns()
+        if not self.metadata["partition-specs"]:
+            raise BadRequest("Partition specs cannot be null or empty")
+        if not self.metadata["sort-orders"]:
+            raise BadRequest("Sort orders cannot be null or empty")
+        check_spec(default_spec(self.metadata), columns)
+        check_order(default_order(self.metadata), columns)
+
+    def _check_snapshot_log(self) -> None:
+        log = self.metadata["snapshot-log"]
+        before = self.base["snapshot-log"] if self.base is not None else []
+        if log != before:
+            check_log_times(log, self.now_ms)
+
+    def _append_to_metadata_log(self, base_location: str | None) -> None:
+        limit = max(1, integer(self.metadata["properties"], PREVIOUS_VERSIONS_MAX, DEFAULT_PREVIOUS_VERSIONS))
+        if self.base is not None and base_location is not None:
+            log = self.metadata["metadata-log"]
+            log.append({"timestamp-ms": self.base["last-updated-ms"], "metadata-file": base_location})
+            self.metadata["metadata-log"] = log[-limit:]
+
+
+def _structure_ids(metadata: TableMetadata) -> tuple[int, int, int]:
+    return metadata["current-schema-id"], metadata["default-spec-id"], metadata["default-sort-order-id"]
+
+
+def _by_snapshot(files: Iterable[StatisticsFile]) -> dict[int, list[StatisticsFile]]:
+    grouped: dict[int, list[StatisticsFile]] = {}
+    for file in files:
+        grouped.setdefault(file["snapshot-id"], []).append(file)
+    return grouped
+
+
+def _flat(grouped: dict[int, list[StatisticsFile]]) -> list[StatisticsFile]:
+    return [file for files in grouped.values() for file in files]

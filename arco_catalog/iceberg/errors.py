@@ -1,0 +1,132 @@
+"""Why a request cannot be answered as asked.
+
+    CatalogError
+    +-- Refusal                     definite: nothing was or will be changed; may be stored and replayed
+    |   +-- BadRequest              the request is malformed, or asks for what is not allowed
+    |   |   +-- IllegalArgument     the same, under the name that Java clients turn into IllegalArgumentException
+    |   +-- PayloadTooLarge
+    |   +-- Forbidden
+    |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
+    |   +-- NotFound                a file that the catalog names is gone
+    |   +-- MethodNotAllowed
+    |   +-- Unsupported             understood, and not done here
+    |   +-- AlreadyExists
+    |   +-- NamespaceNotEmpty
+    |   +-- CommitFailed            a requirement does not hold
+    |   +-- Unprocessable
+    +-- NotAuthorized               who asks is not known; never stored
+    +-- KeyReused, KeyInProgress    refusals of an idempotency key itself; never stored
+    +-- Unavailable                 nothing was done; try again
+    +-- CommitStateUnknown          it may have been done, or may yet be
+    +-- Broken                      our own fault
+
+The HTTP layer maps each class to a status and to the type name of the Iceberg REST specification, in one table.
+"""
+
+
+class CatalogError(Exception):
+    """Root of everything that a client is told. `message` is for people and holds no secret."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Refusal(CatalogError):
+    """A definite no, the same whenever it is read again under its idempotency key."""
+
+
+class BadRequest(Refusal):
+    """The request is malformed or asks for what is not allowed."""
+
+
+class IllegalArgument(BadRequest):
+    """A bad request under the type name that Java clients turn into `IllegalArgumentException`."""
+
+
+class PayloadTooLarge(Refusal):
+    """The body has more bytes than a request may have."""
+
+
+class Forbidden(Refusal):
+    """The principal may not do this."""
+
+
+class NoSuchWarehouse(Refusal):
+    """No warehouse has this name."""
+
+
+class NoSuchNamespace(Refusal):
+    """No namespace has this name."""
+
+
+class NoSuchTable(Refusal):
+    """No table has this name."""
+
+
+class NoSuchView(Refusal):
+    """No view has this name."""
+
+
+class NoSuchFunction(Refusal):
+    """No function has this name."""
+
+
+class NoSuchRoute(Refusal):
+    """No endpoint has this path."""
+
+
+class NotFound(Refusal):
+    """A file that the catalog names is gone."""
+
+
+class MethodNotAllowed(Refusal):
+    """The endpoint exists, but not for this method."""
+
+
+class Unsupported(Refusal):
+    """Understood, and not done here."""
+
+
+class AlreadyExists(Refusal):
+    """The name is taken."""
+
+
+class NamespaceNotEmpty(Refusal):
+    """The namespace still holds something."""
+
+
+class CommitFailed(Refusal):
+    """A requirement does not hold, or a location is taken."""
+
+
+class Unprocessable(Refusal):
+    """Well-formed, and contradictory."""
+
+
+class NotAuthorized(CatalogError):
+    """The caller is not known, or no longer."""
+
+
+class KeyReused(CatalogError):
+    """The idempotency key belongs to another request."""
+
+
+class KeyInProgress(CatalogError):
+    """Another request with this key is under way: come back in `retry_after` seconds."""
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(CatalogError):
+    """Nothing was changed, and the store did not answer: the same request may be sent again."""
+
+
+class CommitStateUnknown(CatalogError):
+    """The change may have been made, or may yet be made. Never answered as anything else."""
+
+
+class Broken(CatalogError):
+    """Our own state or code is at fault."""

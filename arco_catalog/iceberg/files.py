@@ -1,0 +1,60 @@
+"""Where a table's metadata files go and what they are called (design.md, 6.2; table spec, "File System Tables")."""
+
+import re
+from typing import cast
+
+from arco_catalog.iceberg import properties as props
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+
+_VERSION = re.compile(r"([0-9]{1,9})-")
+
+
+def metadata_file_name(version_number: int, attempt_id: str, try_number: int, codec: str) -> str:
+    """`00012-<attempt>-<try>.metadata.json`, or `.gz.metadata.json` where `codec` is `gzip`."""
+    extension = ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
+    return f"{version_number:05d}-{attempt_id}-{try_number}{extension}"
+
+
+def next_metadata_version(previous_location: str | None) -> int:
+    """One more than the number in the previous file's name; 0 where there is no file or no number."""
+    if previous_location is None:
+        return 0
+    found = _VERSION.match(previous_location.rpartition("/")[2])
+    return int(found[1]) + 1 if found else 0
+
+
+def metadata_directory(metadata: JsonObject, location: str) -> str:
+    """The folder of metadata files, without a slash at its end: `write.metadata.path`, else `<location>/metadata`."""
+    chosen = _properties(metadata).get(props.METADATA_PATH)
+    return props.strip_trailing_slash(chosen or f"{props.strip_trailing_slash(location)}/metadata")
+
+
+def metadata_codec(metadata: JsonObject) -> str:
+    """`gzip` or `none`: how the table's metadata files are to be compressed."""
+    return "gzip" if uses_gzip(metadata) else "none"
+
+
+def uses_gzip(metadata: JsonObject) -> bool:
+    """Whether the table's metadata files are to be compressed."""
+    return _properties(metadata).get(props.METADATA_COMPRESSION, "").lower() == "gzip"
+
+
+def files_that_left_the_log(old: JsonObject | None, new: JsonObject) -> list[str]:
+    """Metadata files that may be deleted once `new` is committed: those that only `old` lists.
+
+    Empty unless the table asks for it (`write.metadata.delete-after-commit.enabled`).
+    """
+    if old is None or not props.is_true(_properties(new), props.DELETE_AFTER_COMMIT):
+        return []
+    kept = set(_logged_files(new))
+    return [file for file in _logged_files(old) if file not in kept]
+
+
+def _logged_files(metadata: JsonObject) -> list[str]:
+    log = cast("list[dict[str, str]]", metadata.get("metadata-log") or [])
+    return [entry["metadata-file"] for entry in log]
+
+
+def _properties(metadata: JsonObject) -> dict[str, str]:
+    found: JsonValue = metadata.get("properties") or {}
+    return cast("dict[str, str]", found)

@@ -1,0 +1,103 @@
+"""Updates of what a table has been: snapshots, branches and tags, statistics."""
+
+from collections.abc import Iterable
+
+from arco_catalog.iceberg.draft import TableDraft
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed
+from arco_catalog.iceberg.snapshots import MAIN, Snapshot, SnapshotRef, StatisticsFile, check_ref, moved_ref
+
+
+def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
+    """Keeps a snapshot. Raises `BadRequest`, or `CommitFailed` where the client has seen too old a table and may retry.
+
+    A root snapshot's sequence number may be behind: that is how replacing a table meets a concurrent commit. It never
+    lowers the table's, under which every snapshot's number must stay.
+    """
+    metadata = draft.metadata
+    for kind, known in (
+        ("schema", metadata["schemas"]),
+        ("partition spec", metadata["partition-specs"]),
+        ("sort order", metadata["sort-orders"]),
+    ):
+        if not known:
+            raise BadRequest(f"Attempting to add a snapshot before a {kind} is added")
+    snapshot_id = snapshot["snapshot-id"]
+    if snapshot_id in draft.snapshots:
+        raise BadRequest(f"Snapshot already exists for id: {snapshot_id}")
+    sequence, last = snapshot.get("sequence-number", 0), metadata["last-sequence-number"]
+    if metadata["format-version"] > 1 and sequence <= last and "parent-snapshot-id" in snapshot:
+        raise _stale(f"Cannot add snapshot with sequence number {sequence} older than last sequence number {last}")
+    metadata["last-sequence-number"] = max(last, sequence)
+    if metadata["format-version"] >= 3:
+        _assign_rows(draft, snapshot)
+    draft.snapshots[snapshot_id] = snapshot
+    draft.added_snapshots[snapshot_id] = snapshot
+
+
+def _assign_rows(draft: TableDraft, snapshot: Snapshot) -> None:
+    """Row ids of a v3 snapshot: they start where the table's end, on whatever branch."""
+    first, added = snapshot.get("first-row-id"), snapshot.get("added-rows")
+    if first is None:
+        raise BadRequest("Cannot add a snapshot: first-row-id is null")
+    if added is None:
+        raise BadRequest("Invalid added-rows (required when first-row-id is set): null")
+    if added < 0:
+        raise BadRequest(f"Invalid added-rows (cannot be negative): {added}")
+    following = draft.metadata["next-row-id"]
+    if first < following:
+        raise _stale(f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}")
+    # `following + added`, as the reference has it, would give ids away twice where a client left a gap before `first`.
+    draft.metadata["next-row-id"] = first + added
+
+
+def _stale(reason: str) -> CommitFailed:
+    return CommitFailed(f"Validation failed, please retry: {reason}")
+
+
+def set_snapshot_ref(draft: TableDraft, name: str, ref: SnapshotRef) -> None:
+    """Makes or moves a branch or tag. Main is also the table's current snapshot, and its moves are its history."""
+    check_ref(name, ref)
+    refs = draft.metadata["refs"]
+    ref = moved_ref(refs.get(name), ref)
+    if refs.get(name) == ref:
+        return
+    snapshot_id = ref["snapshot-id"]
+    if snapshot_id not in draft.snapshots:
+        raise BadRequest(f"Cannot set {name} to unknown snapshot: {snapshot_id}")
+    refs[name] = ref
+    if name == MAIN:
+        added = draft.added_snapshots.get(snapshot_id)
+        if added is not None:
+            draft.added_as_main.add(snapshot_id)
+        time = added["timestamp-ms"] if added is not None else draft.now_ms
+        draft.metadata["current-snapshot-id"] = snapshot_id
+        draft.metadata["snapshot-log"].append({"timestamp-ms": time, "snapshot-id": snapshot_id})
+
+
+def remove_snapshot_ref(draft: TableDraft, name: str) -> None:
+    """Removes a branch or tag, if there is one. Without main the table has no current snapshot; its history stays."""
+    if draft.metadata["refs"].pop(name, None) is not None and name == MAIN:
+        draft.metadata["current-snapshot-id"] = None
+
+
+def remove_snapshots(draft: TableDraft, snapshot_ids: Iterable[int]) -> None:
+    """Forgets snapshots, their statistics and every ref to them, main included; unknown ids mean nothing."""
+    gone = {snapshot_id for snapshot_id in snapshot_ids if draft.snapshots.pop(snapshot_id, None) is not None}
+    if not gone:
+        return
+    draft.removed_snapshots = True
+    for snapshot_id in gone:
+        draft.statistics.pop(snapshot_id, None)
+        draft.partition_statistics.pop(snapshot_id, None)
+    for name in [name for name, ref in draft.metadata["refs"].items() if ref["snapshot-id"] in gone]:
+        remove_snapshot_ref(draft, name)
+
+
+def set_statistics(files: dict[int, list[StatisticsFile]], file: StatisticsFile) -> None:
+    """Keeps one file for its snapshot, which need not be known."""
+    files[file["snapshot-id"]] = [file]
+
+
+def remove_statistics(files: dict[int, list[StatisticsFile]], snapshot_id: int) -> None:
+    """Forgets the files of a snapshot, if there are any."""
+    files.pop(snapshot_id, None)

@@ -1,0 +1,37 @@
+"""JSON in and out, exactly: unknown fields, key order and integers of any size survive."""
+
+import json
+import re
+from typing import TypeAlias, cast
+
+import orjson
+
+JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
+JsonObject: TypeAlias = dict[str, JsonValue]
+
+# orjson reads integers beyond 64 bits as floats; the standard library keeps them. Anything this long may be one.
+_MAYBE_BEYOND_64_BITS = re.compile(rb"-[0-9]{19}|[0-9]{20}")
+
+
+class MalformedJson(ValueError):
+    """The bytes are not one JSON document."""
+
+
+def loads(data: bytes) -> JsonValue:
+    """Parses one document. Raises `MalformedJson` for anything else, NaN and lone surrogates included."""
+    try:
+        if _MAYBE_BEYOND_64_BITS.search(data):
+            orjson.loads(data)  # the stricter judge of what is JSON
+            return cast(JsonValue, json.loads(data))
+        return cast(JsonValue, orjson.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise MalformedJson(str(error)) from error
+
+
+def dumps(value: JsonValue, *, sort_keys: bool = False) -> bytes:
+    """One compact document, keys in the order given or sorted."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS if sort_keys else 0)
+    except TypeError:  # an integer beyond 64 bits
+        text = json.dumps(value, sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return text.encode()

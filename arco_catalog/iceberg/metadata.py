@@ -1,0 +1,177 @@
+"""A table's metadata document: its shape, what older writers left out of it, and what others ask of it
+(table spec, "Table Metadata Fields").
+"""
+
+from typing import TypedDict, cast
+
+from arco_catalog.iceberg.encryption import EncryptedKey
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.partition import PartitionSpec, last_field_id, numbered
+from arco_catalog.iceberg.schema import Schema
+from arco_catalog.iceberg.snapshots import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef, StatisticsFile, branch
+from arco_catalog.iceberg.sort import UNSORTED_ID, SortOrder, unsorted
+
+MetadataLogEntry = TypedDict("MetadataLogEntry", {"metadata-file": str, "timestamp-ms": int})
+
+_Always = TypedDict(
+    "_Always",
+    {
+        "format-version": int,
+        "table-uuid": str,
+        "location": str,
+        "last-sequence-number": int,
+        "last-updated-ms": int,
+        "last-column-id": int,
+        "current-schema-id": int,
+        "schemas": list[Schema],
+        "default-spec-id": int,
+        "partition-specs": list[PartitionSpec],
+        "last-partition-id": int,
+        "default-sort-order-id": int,
+        "sort-orders": list[SortOrder],
+        "properties": dict[str, str],
+        "current-snapshot-id": int | None,
+        "refs": dict[str, SnapshotRef],
+        "snapshots": list[Snapshot],
+        "statistics": list[StatisticsFile],
+        "partition-statistics": list[StatisticsFile],
+        "snapshot-log": list[SnapshotLogEntry],
+        "metadata-log": list[MetadataLogEntry],
+    },
+)
+_Sometimes = TypedDict(
+    "_Sometimes",
+    {
+        "schema": Schema,  # v1 only, as partition-spec
+        "partition-spec": JsonValue,
+        "next-row-id": int,  # v3 only
+        "encryption-keys": list[EncryptedKey],
+    },
+    total=False,
+)
+
+
+class TableMetadata(_Always, _Sometimes):
+    """A table's state with nothing left out: what `complete` gives.
+
+    An empty `table-uuid` or `location` is one that is not known yet; `current-snapshot-id` is None without snapshot.
+    """
+
+
+NO_SNAPSHOT = -1
+_KNOWN = frozenset(TableMetadata.__annotations__)
+
+
+def empty(format_version: int) -> TableMetadata:
+    """What a create starts from: ids that the first of each kind will get, and nothing behind them."""
+    metadata: TableMetadata = {
+        "format-version": format_version,
+        "table-uuid": "",
+        "location": "",
+        "last-sequence-number": 0,
+        "last-updated-ms": 0,
+        "last-column-id": 0,
+        "current-schema-id": 0,
+        "schemas": [],
+        "default-spec-id": 0,
+        "partition-specs": [],
+        "last-partition-id": last_field_id([]),
+        "default-sort-order-id": 0,
+        "sort-orders": [],
+        "properties": {},
+        "current-snapshot-id": None,
+        "refs": {},
+        "snapshots": [],
+        "statistics": [],
+        "partition-statistics": [],
+        "snapshot-log": [],
+        "metadata-log": [],
+    }
+    if format_version >= 3:
+        metadata["next-row-id"] = 0
+    return metadata
+
+
+def complete(metadata: JsonObject) -> TableMetadata:
+    """The document with what the spec lets a writer leave out, as the reference fills it in when it reads.
+
+    The result is a new object that shares its values with `metadata`; unknown fields are among them.
+    """
+    given: JsonObject = {name: value for name, value in metadata.items() if value is not None or name not in _KNOWN}
+    filled = {**empty(cast(int, given["format-version"])), **given}
+    completed = cast(TableMetadata, filled)
+    if completed["format-version"] == 1:
+        _complete_v1(completed, given)
+    if completed["current-snapshot-id"] == NO_SNAPSHOT:
+        completed["current-snapshot-id"] = None
+    current = completed["current-snapshot-id"]
+    if current is not None and MAIN not in completed["refs"]:
+        completed["refs"] = {MAIN: branch(current), **completed["refs"]}
+    return completed
+
+
+def _complete_v1(metadata: TableMetadata, given: JsonObject) -> None:
+    metadata["last-sequence-number"] = 0
+    if "schemas" not in given:
+        schema = metadata["schema"]
+        metadata["current-schema-id"] = schema.get("schema-id", 0)
+        metadata["schemas"] = [cast(Schema, {"schema-id": 0, **schema})]
+    if "partition-specs" not in given:
+        metadata["default-spec-id"] = 0
+        metadata["partition-specs"] = [cast(PartitionSpec, {"spec-id": 0, "fields": given.get("partition-spec", [])})]
+    metadata["partition-specs"] = [
+        spec if all("field-id" in field for field in spec["fields"]) else numbered(spec)
+        for spec in metadata["partition-specs"]
+    ]
+    if "last-partition-id" not in given:
+        metadata["last-partition-id"] = last_field_id(metadata["partition-specs"])
+    if "sort-orders" not in given:
+        metadata["sort-orders"] = [unsorted()]
+
+
+def written(metadata: TableMetadata) -> JsonObject:
+    """The document as it is stored and sent: each format version with its own fields."""
+    document = cast(JsonObject, dict(metadata))
+    version = metadata["format-version"]
+    if version == 1:
+        document["schema"] = cast(JsonValue, current_schema(metadata))
+        document["partition-spec"] = cast(JsonValue, default_spec(metadata)["fields"])
+        del document["last-sequence-number"]
+    else:
+        document.pop("schema", None)
+        document.pop("partition-spec", None)
+    if not metadata["table-uuid"]:
+        del document["table-uuid"]
+    if version < 3 and metadata["current-snapshot-id"] is None:
+        document["current-snapshot-id"] = NO_SNAPSHOT
+    return document
+
+
+def current_schema(metadata: TableMetadata) -> Schema:
+    """The schema that the table has now. Raises `BadRequest` if it has none yet."""
+    wanted = metadata["current-schema-id"]
+    for schema in metadata["schemas"]:
+        if schema.get("schema-id", 0) == wanted:
+            return schema
+    raise BadRequest(f"Cannot find the current schema: {wanted}")
+
+
+def default_spec(metadata: TableMetadata) -> PartitionSpec:
+    """The spec that new files are written with. Raises `BadRequest` if there is none yet."""
+    wanted = metadata["default-spec-id"]
+    for spec in metadata["partition-specs"]:
+        if spec.get("spec-id", 0) == wanted:
+            return spec
+    raise BadRequest(f"Cannot find the default partition spec: {wanted}")
+
+
+def default_order(metadata: TableMetadata) -> SortOrder:
+    """The order that new files are written in. Raises `BadRequest` if there is none yet."""
+    wanted = metadata["default-sort-order-id"]
+    for order in metadata["sort-orders"]:
+        if order.get("order-id", 0) == wanted:
+            return order
+    if wanted == UNSORTED_ID and metadata["sort-orders"]:
+        return unsorted()  # some writers do not list it
+    raise BadRequest(f"Cannot find the default sort order: {wanted}")

@@ -1,0 +1,133 @@
+"""Partition specs: how rows are grouped into files (table spec, "Partitioning")."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypedDict
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.schema import Columns, type_name
+from arco_catalog.iceberg.shapes import INT, NAME, STRING, list_of, record
+from arco_catalog.iceberg.transforms import can_transform, canonical, check_transform, is_void
+
+_Source = TypedDict("_Source", {"source-id": int, "name": str, "transform": str})
+_FieldId = TypedDict("_FieldId", {"field-id": int}, total=False)
+_SpecId = TypedDict("_SpecId", {"spec-id": int}, total=False)
+
+
+class PartitionField(_Source, _FieldId):
+    """One value that files are grouped by. `field-id` is missing only in requests and in old v1 tables."""
+
+
+class PartitionSpec(_SpecId):
+    """How rows are grouped. `spec-id` is missing only in requests."""
+
+    fields: list[PartitionField]
+
+
+PARTITION_FIELD = record(
+    PartitionField, required={"source-id": INT, "name": STRING, "transform": NAME}, optional={"field-id": INT}
+)
+PARTITION_SPEC = record(PartitionSpec, required={"fields": list_of(PARTITION_FIELD)}, optional={"spec-id": INT})
+
+FIRST_FIELD_ID = 1000
+UNPARTITIONED_LAST_ID = FIRST_FIELD_ID - 1
+
+
+def unpartitioned() -> PartitionSpec:
+    """The spec of no fields."""
+    return {"fields": []}
+
+
+def same_spec(one: PartitionSpec, other: PartitionSpec) -> bool:
+    """Equal lists of source, transform and name; ids do not count."""
+    return [_meaning(field) for field in one["fields"]] == [_meaning(field) for field in other["fields"]]
+
+
+def _meaning(field: PartitionField) -> tuple[int, str, str]:
+    return field["source-id"], canonical(field["transform"]), field["name"]
+
+
+def last_field_id(specs: Iterable[PartitionSpec]) -> int:
+    """The highest field id, 999 where there is none."""
+    return max((field["field-id"] for spec in specs for field in spec["fields"]), default=UNPARTITIONED_LAST_ID)
+
+
+def numbered(spec: PartitionSpec) -> PartitionSpec:
+    """The spec with field ids from 1000 on, in order."""
+    fields: list[PartitionField] = [
+        {**field, "field-id": FIRST_FIELD_ID + position} for position, field in enumerate(spec["fields"])
+    ]
+    return {**spec, "fields": fields}
+
+
+def with_field_ids(spec: PartitionSpec, specs: Sequence[PartitionSpec], last_id: int) -> PartitionSpec:
+    """The spec with a field id in every field. Raises `BadRequest` if only some have one.
+
+    Where none has one, a field takes the id that the same source and transform have had before, else a new one:
+    numbering from 1000 again, as the reference does, would give one id to two different fields.
+    """
+    missing = sum("field-id" not in field for field in spec["fields"])
+    if missing == 0:
+        return spec
+    total = len(spec["fields"])
+    if missing < total:
+        raise BadRequest(f"Cannot parse spec with missing field IDs: {missing} missing of {total} fields.")
+    known = {
+        (field["source-id"], canonical(field["transform"])): field["field-id"]
+        for earlier in specs
+        for field in earlier["fields"]
+    }
+    fields: list[PartitionField] = []
+    for field in spec["fields"]:
+        field_id = known.pop((field["source-id"], canonical(field["transform"])), None)
+        if field_id is None:
+            field_id = last_id = last_id + 1
+        fields.append({**field, "field-id": field_id})
+    return {**spec, "fields": fields}
+
+
+def check_spec(spec: PartitionSpec, columns: Columns) -> None:
+    """Sources exist, are primitive, outside of collections and fit their transforms; names and ids are unique.
+
+    Raises `BadRequest`. A void field's source may be gone: that is how v1 tables drop a partition field.
+    """
+    names: set[str] = set()
+    ids: set[int] = set()
+    columns_by_name = {column.name: column.id for column in columns.values()}
+    for field in spec["fields"]:
+        check_transform(field["transform"])
+        _check_name(field, columns, columns_by_name, names)
+        if "field-id" in field and field["field-id"] in ids:
+            raise BadRequest(f"Cannot use field id more than once in one PartitionSpec: {field['field-id']}")
+        ids.add(field.get("field-id", 0))
+        if not is_void(field["transform"]):
+            _check_source(field, columns)
+
+
+def _check_name(field: PartitionField, columns: Columns, columns_by_name: dict[str, int], taken: set[str]) -> None:
+    name = field["name"]
+    namesake = columns_by_name.get(name)
+    if namesake not in (None, field["source-id"]) and field["source-id"] in columns:
+        raise BadRequest(f"Cannot create identity partition sourced from different field in schema: {name}")
+    if not name:
+        raise BadRequest(f"Cannot use empty partition name: {name}")
+    if name in taken:
+        raise BadRequest(f"Cannot use partition name more than once: {name}")
+    taken.add(name)
+
+
+def _check_source(field: PartitionField, columns: Columns) -> None:
+    source = columns.get(field["source-id"])
+    if source is None:
+        raise BadRequest(f"Cannot find source column for partition field: {field['name']} ({field['source-id']})")
+    if not source.is_primitive:
+        raise BadRequest(f"Cannot partition by non-primitive source field: {source.name}")
+    if not can_transform(field["transform"], type_name(source.type)):
+        raise BadRequest(f"Invalid source type {type_name(source.type)} for transform: {field['transform']}")
+    for outer in source.ancestors:
+        if type_name(outer.type) != "struct":
+            raise BadRequest(f"Invalid partition field parent: {type_name(outer.type)}")
+
+
+def has_sequential_ids(spec: PartitionSpec) -> bool:
+    """Whether ids are 1000, 1001, ... in order, as v1 tables require (their manifests store fields by position)."""
+    return all(field["field-id"] == FIRST_FIELD_ID + position for position, field in enumerate(spec["fields"]))

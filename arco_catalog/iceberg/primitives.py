@@ -1,0 +1,136 @@
+"""Primitive types by name: which exist, from which format version on, and what a default of each looks like in JSON
+(table spec, "Primitive Types" and "JSON single-value serialization").
+"""
+
+import math
+import re
+from collections.abc import Callable
+from uuid import UUID
+
+from arco_catalog.iceberg.json import JsonValue
+
+_SINCE_V1 = frozenset(
+    {
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "string",
+        "uuid",
+        "binary",
+    }
+)
+_SINCE_V3 = frozenset({"timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"})
+_PLAIN = _SINCE_V1 | _SINCE_V3
+_PARAMETERISED = {
+    "fixed": re.compile(r"fixed\[\s*(\d{1,9})\s*\]"),
+    "decimal": re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)"),
+    "geometry": re.compile(r"geometry\s*\(([^()]*)\)"),
+    "geography": re.compile(r"geography\s*\(([^(),]*)(?:,\s*(?:spherical|vincenty|thomas|andoyer|karney)\s*)?\)"),
+}
+
+MAX_DECIMAL_PRECISION = 38
+
+
+def base_name(type_name: str) -> str:
+    """A type's name without its parameters: `decimal` for `decimal(9,2)`. Empty if no type is called so."""
+    if type_name in _PLAIN:
+        return type_name
+    for name, pattern in _PARAMETERISED.items():
+        if type_name.startswith(name) and (found := pattern.fullmatch(type_name)):
+            fits = int(found[1]) <= MAX_DECIMAL_PRECISION if name == "decimal" else bool(found[1].strip())
+            return name if fits else ""
+    return ""
+
+
+def canonical(type_name: str) -> str:
+    """One spelling for equal types: blanks between parameters mean nothing."""
+    return re.sub(r"\s+", "", type_name) if base_name(type_name) in ("fixed", "decimal") else type_name
+
+
+def minimum_version(type_name: str) -> int:
+    """The first format version that has this type."""
+    return 3 if base_name(type_name) in _SINCE_V3 else 1
+
+
+def is_primitive(type_name: str) -> bool:
+    """Whether values of this named type are primitive; `variant` has a name and is not."""
+    return type_name != "variant"
+
+
+def is_default(type_name: str, value: JsonValue) -> bool:
+    """Whether `value` is how a default of this type is written; types without defaults have none but null."""
+    test = _DEFAULTS.get(base_name(type_name))
+    return test is not None and test(type_name, value)
+
+
+def _integer(bits: int) -> Callable[[str, JsonValue], bool]:
+    bound = 2 ** (bits - 1)
+
+    def test(_: str, value: JsonValue) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound
+
+    return test
+
+
+def _float(_: str, value: JsonValue) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _matching(pattern: str) -> Callable[[str, JsonValue], bool]:
+    compiled = re.compile(pattern)
+
+    def test(_: str, value: JsonValue) -> bool:
+        return isinstance(value, str) and compiled.fullmatch(value) is not None
+
+    return test
+
+
+def _decimal(type_name: str, value: JsonValue) -> bool:
+    found = _PARAMETERISED["decimal"].fullmatch(type_name)
+    digits = re.fullmatch(r"[+-]?(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?", value) if isinstance(value, str) else None
+    if found is None or digits is None:
+        return False
+    return len(digits[2] or "") - int(digits[3] or 0) == int(found[2])
+
+
+def _hex(type_name: str, value: JsonValue) -> bool:
+    if not isinstance(value, str) or re.fullmatch(r"([0-9a-fA-F]{2})*", value) is None:
+        return False
+    length = _PARAMETERISED["fixed"].fullmatch(type_name)
+    return length is None or len(value) == 2 * int(length[1])
+
+
+def _uuid(_: str, value: JsonValue) -> bool:
+    try:
+        return isinstance(value, str) and len(value) == 36 and UUID(value) is not None
+    except ValueError:
+        return False
+
+
+_DATE = r"[+-]?\d{4,9}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+_TIME = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?"
+
+_DEFAULTS: dict[str, Callable[[str, JsonValue], bool]] = {
+    "boolean": lambda _, value: isinstance(value, bool),
+    "int": _integer(32),
+    "long": _integer(64),
+    "float": _float,
+    "double": _float,
+    "decimal": _decimal,
+    "date": _matching(_DATE),
+    "time": _matching(_TIME),
+    "timestamp": _matching(f"{_DATE}T{_TIME}"),
+    "timestamptz": _matching(rf"{_DATE}T{_TIME}(\+00:00|Z)"),
+    "timestamp_ns": _matching(f"{_DATE}T{_TIME}"),
+    "timestamptz_ns": _matching(rf"{_DATE}T{_TIME}(\+00:00|Z)"),
+    "string": lambda _, value: isinstance(value, str),
+    "uuid": _uuid,
+    "fixed": _hex,
+    "binary": _hex,
+}

@@ -1,0 +1,97 @@
+"""Table and view properties that the catalog itself reads, reserves or protects."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from arco_catalog.iceberg.errors import BadRequest
+
+Properties = Mapping[str, str]
+
+DEFAULT_FORMAT_VERSION = 2
+SUPPORTED_FORMAT_VERSION = 3
+
+FORMAT_VERSION = "format-version"
+CREATED_AT = "created-at"
+PARQUET_COMPRESSION = "write.parquet.compression-codec"
+METADATA_PATH = "write.metadata.path"
+METADATA_COMPRESSION = "write.metadata.compression-codec"
+PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
+DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
+METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
+ENCRYPTION_KEY_ID = "encryption.key-id"
+
+# Where engines write data instead of below the table's location; the last two are the old names of the first.
+DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
+
+# Set by the format itself: a create request may name them, and they never become properties.
+RESERVED_AT_CREATE = frozenset(
+    {
+        FORMAT_VERSION,
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-id",
+        "current-snapshot-summary",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+_COMMIT_RETRIES = (
+    "commit.retry.num-retries",
+    "commit.retry.min-wait-ms",
+    "commit.retry.max-wait-ms",
+    "commit.retry.total-timeout-ms",
+)
+_ENCRYPTION = (ENCRYPTION_KEY_ID, "encryption.data-key-length")
+_RESERVED_PREFIX = "arco."
+
+
+def refuse_reserved(names: Iterable[str]) -> None:
+    """Raises `BadRequest` where a name is the catalog's own: `arco.*`, in any case (design.md, section 9)."""
+    reserved = sorted(name for name in names if name.casefold().startswith(_RESERVED_PREFIX))
+    if reserved:
+        raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")
+
+
+def refuse_key_change(old: Properties, new: Properties) -> None:
+    """Raises `BadRequest` where the table's encryption key would become another or none: its files need it."""
+    key = old.get(ENCRYPTION_KEY_ID)
+    if key is not None and new.get(ENCRYPTION_KEY_ID) != key:
+        raise BadRequest(f"Cannot change or remove the property {ENCRYPTION_KEY_ID} once it is set")
+
+
+def check_new_table(properties: Properties, format_version: int, column_names: frozenset[str]) -> None:
+    """What is asked of a new table's properties only, so that old tables stay usable. Raises `BadRequest`."""
+    for name in properties:
+        column = name.removeprefix(METRICS_COLUMN_PREFIX)
+        if column != name and column not in column_names:
+            raise BadRequest(f"Invalid metrics config, could not find column {column} from table prop {name}")
+    for name in _COMMIT_RETRIES:
+        if name in properties and integer(properties, name, 0) < 0:
+            raise BadRequest(f"Table property {name} must have non negative integer value")
+    encryption = sorted(set(_ENCRYPTION) & set(properties))
+    if format_version < 3 and encryption:
+        raise BadRequest(f"Invalid properties for v{format_version}: {encryption}")
+
+
+def integer(properties: Properties, name: str, default: int) -> int:
+    """The value of a property that is a 32-bit integer. Raises `BadRequest` if it is something else."""
+    text = properties.get(name)
+    if text is None:
+        return default
+    if re.fullmatch(r"[+-]?[0-9]{1,10}", text) and -(2**31) <= int(text) < 2**31:
+        return int(text)
+    raise BadRequest(f"Table property {name} must have integer value")
+
+
+def is_true(properties: Properties, name: str) -> bool:
+    """Whether a property says `true`, in any case of letters."""
+    return properties.get(name, "").lower() == "true"
+
+
+def strip_trailing_slash(location: str) -> str:
+    """A location as tables write it: no slash at its end, except that of a bare `scheme://`."""
+    while location.endswith("/") and not location.endswith("://"):
+        location = location[:-1]
+    return location

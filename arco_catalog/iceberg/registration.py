@@ -1,0 +1,150 @@
+"""Is a metadata file that somebody registers one that a catalog can go on from? (REST spec, `registerTable`)
+
+What is asked is what every reader asks, and what later commits rely on. Whatever else the file holds is kept.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+from arco_catalog.iceberg.encryption import ENCRYPTED_KEY
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.metadata import (
+    MetadataLogEntry,
+    TableMetadata,
+    complete,
+    current_schema,
+    default_order,
+    default_spec,
+)
+from arco_catalog.iceberg.partition import PARTITION_FIELD, PARTITION_SPEC, check_spec
+from arco_catalog.iceberg.properties import SUPPORTED_FORMAT_VERSION
+from arco_catalog.iceberg.schema import SCHEMA, columns_by_id
+from arco_catalog.iceberg.shapes import INT, LONG, NAME, OBJECT, STRING, STRINGS, Shape, check, list_of, map_of, record
+from arco_catalog.iceberg.snapshots import (
+    MAIN,
+    ONE_MINUTE_MS,
+    PARTITION_STATISTICS_FILE,
+    SNAPSHOT,
+    SNAPSHOT_LOG_ENTRY,
+    SNAPSHOT_REF,
+    STATISTICS_FILE,
+    check_log_times,
+)
+from arco_catalog.iceberg.sort import SORT_ORDER, check_order
+
+_LOG_ENTRY = record(MetadataLogEntry, required={"metadata-file": STRING, "timestamp-ms": LONG})
+
+_ALWAYS: Mapping[str, Shape[object]] = {"location": NAME, "last-updated-ms": LONG, "last-column-id": INT}
+_OPTIONAL: Mapping[str, Shape[object]] = {
+    "properties": STRINGS,
+    "current-snapshot-id": LONG,
+    "refs": map_of(SNAPSHOT_REF),
+    "snapshots": list_of(SNAPSHOT),
+    "statistics": list_of(STATISTICS_FILE),
+    "partition-statistics": list_of(PARTITION_STATISTICS_FILE),
+    "snapshot-log": list_of(SNAPSHOT_LOG_ENTRY),
+    "metadata-log": list_of(_LOG_ENTRY),
+    "encryption-keys": list_of(ENCRYPTED_KEY),
+}
+_STRUCTURE: Mapping[str, Shape[object]] = {
+    "schemas": list_of(SCHEMA),
+    "current-schema-id": INT,
+    "partition-specs": list_of(PARTITION_SPEC),
+    "default-spec-id": INT,
+    "last-partition-id": INT,
+    "sort-orders": list_of(SORT_ORDER),
+    "default-sort-order-id": INT,
+}
+_V1: Mapping[str, Shape[object]] = {"table-uuid": NAME, "schema": SCHEMA, "partition-spec": list_of(PARTITION_FIELD)}
+_V2: Mapping[str, Shape[object]] = {"table-uuid": NAME, "last-sequence-number": LONG}
+_V3: Mapping[str, Shape[object]] = {"next-row-id": LONG}
+
+_SHAPES = {
+    1: record(JsonObject, required=_ALWAYS, optional={**_OPTIONAL, **_STRUCTURE, **_V1}),
+    2: record(JsonObject, required={**_ALWAYS, **_STRUCTURE, **_V2}, optional=_OPTIONAL),
+    3: record(JsonObject, required={**_ALWAYS, **_STRUCTURE, **_V2, **_V3}, optional=_OPTIONAL),
+}
+
+
+def check_registered(metadata: JsonValue) -> JsonObject:
+    """`metadata` as it is, if it is a table's of a supported format version. Raises `BadRequest` otherwise."""
+    document = check(OBJECT, metadata, "metadata")
+    version = check(record(JsonObject, {"format-version": INT}), document, "metadata")["format-version"]
+    shape = _SHAPES.get(version) if isinstance(version, int) else None
+    if shape is None:
+        raise BadRequest(f"Cannot read unsupported version {version} (supported: 1 to {SUPPORTED_FORMAT_VERSION})")
+    checked = check(shape, document, "metadata")
+    if version == 1:
+        _check_v1(checked)
+    table = complete(checked)
+    _check_ids(table)
+    _check_structure(table)
+    _check_snapshots(table)
+    _check_logs(table)
+    return document
+
+
+def _check_v1(document: JsonObject) -> None:
+    """Old writers know one schema and one spec, newer ones also lists of them."""
+    for one, several, current in (
+        ("schema", "schemas", "current-schema-id"),
+        ("partition-spec", "partition-specs", "default-spec-id"),
+    ):
+        if several in document and current not in document:
+            raise BadRequest(f"Invalid metadata: missing required field {current!r}")
+        if several not in document and one not in document:
+            raise BadRequest(f"Invalid metadata: missing required field {one!r}")
+    if "sort-orders" in document and "default-sort-order-id" not in document:
+        raise BadRequest("Invalid metadata: missing required field 'default-sort-order-id'")
+
+
+def _check_ids(table: TableMetadata) -> None:
+    _unique("schema-id", (schema.get("schema-id", 0) for schema in table["schemas"]))
+    _unique("spec-id", (spec.get("spec-id", 0) for spec in table["partition-specs"]))
+    _unique("order-id", (order.get("order-id", 0) for order in table["sort-orders"]))
+    _unique("snapshot-id", (snapshot["snapshot-id"] for snapshot in table["snapshots"]))
+
+
+def _unique(what: str, ids: Iterable[int]) -> None:
+    seen: set[int] = set()
+    for each in ids:
+        if each in seen:
+            raise BadRequest(f"Invalid metadata: {what} {each} is there twice")
+        seen.add(each)
+
+
+def _check_structure(table: TableMetadata) -> None:
+    columns = columns_by_id(current_schema(table))
+    check_spec(default_spec(table), columns)
+    check_order(default_order(table), columns)
+    for spec in table["partition-specs"]:
+        if any("field-id" not in field for field in spec["fields"]):
+            raise BadRequest(f"Invalid metadata: partition spec {spec.get('spec-id', 0)} has fields without field-id")
+
+
+def _check_snapshots(table: TableMetadata) -> None:
+    known = {snapshot["snapshot-id"] for snapshot in table["snapshots"]}
+    last = table["last-sequence-number"]
+    for snapshot in table["snapshots"]:
+        if snapshot.get("sequence-number", 0) > last:
+            raise BadRequest(
+                f"Invalid snapshot with sequence number {snapshot['sequence-number']} "
+                f"greater than last sequence number {last}"
+            )
+    for name, ref in table["refs"].items():
+        if ref["snapshot-id"] not in known:
+            raise BadRequest(f"Snapshot for reference {name} does not exist in the existing snapshots list")
+    main = table["refs"].get(MAIN)
+    main_id = main["snapshot-id"] if main is not None else None
+    if table["current-snapshot-id"] != main_id:
+        raise BadRequest(
+            f"Current snapshot ID does not match main branch ({table['current-snapshot-id']} != {main_id})"
+        )
+
+
+def _check_logs(table: TableMetadata) -> None:
+    check_log_times(table["snapshot-log"], table["last-updated-ms"])
+    times = [entry["timestamp-ms"] for entry in table["metadata-log"]]
+    if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise([*times, table["last-updated-ms"]])):
+        raise BadRequest("Invalid metadata: the metadata log is not in order of time")

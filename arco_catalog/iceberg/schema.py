@@ -1,0 +1,295 @@
+"""Schemas: columns with ids, nested at will (table spec, "Schemas and Data Types").
+
+Ids are what data files refer to, so a commit's ids are never changed; only a create assigns them, all anew.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypedDict, cast
+
+from arco_catalog.iceberg import primitives
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.iceberg.shapes import ANY, BOOLEAN, INT, NAME, STRING, ShapeError, list_of, record, unexpected
+
+Type: TypeAlias = "str | StructType | ListType | MapType"
+
+_Defaults = TypedDict("_Defaults", {"doc": str, "initial-default": JsonValue, "write-default": JsonValue}, total=False)
+_Ids = TypedDict("_Ids", {"schema-id": int, "identifier-field-ids": list[int]}, total=False)
+
+
+class StructField(_Defaults):
+    """One column of a struct."""
+
+    id: int
+    name: str
+    type: Type
+    required: bool
+
+
+class StructType(TypedDict):
+    """Named columns."""
+
+    type: Literal["struct"]
+    fields: list[StructField]
+
+
+ListType = TypedDict(
+    "ListType", {"type": Literal["list"], "element-id": int, "element": Type, "element-required": bool}
+)
+MapType = TypedDict(
+    "MapType",
+    {
+        "type": Literal["map"],
+        "key-id": int,
+        "key": Type,
+        "value-id": int,
+        "value": Type,
+        "value-required": bool,
+    },
+)
+
+
+class Schema(StructType, _Ids):
+    """The columns of a table at one time."""
+
+
+# Recursion in Python must end somewhere before the interpreter's own limit does.
+MAX_NESTING = 64
+
+
+def _type(value: JsonValue, depth: int = 0) -> Type:
+    if isinstance(value, str):
+        if not primitives.base_name(value):
+            raise ShapeError(f"no type is called {value!r}")
+        return value
+    if not isinstance(value, dict):
+        raise unexpected("a type", value)
+    if depth == MAX_NESTING:
+        raise ShapeError(f"types are nested more than {MAX_NESTING} deep")
+
+    def nested(inner: JsonValue) -> Type:
+        return _type(inner, depth + 1)
+
+    match value.get("type"):
+        case "struct":
+            return record(StructType, {"fields": list_of(_field(nested))})(value)
+        case "list":
+            return record(ListType, {"element-id": INT, "element": nested, "element-required": BOOLEAN})(value)
+        case "map":
+            fields = {"key-id": INT, "key": nested, "value-id": INT, "value": nested, "value-required": BOOLEAN}
+            return record(MapType, fields)(value)
+        case _:
+            raise ShapeError("expected a struct, list or map as 'type' of a nested type")
+
+
+def _field(nested: Callable[[JsonValue], Type]) -> Callable[[JsonValue], StructField]:
+    return record(
+        StructField,
+        required={"id": INT, "name": NAME, "type": nested, "required": BOOLEAN},
+        optional={"doc": STRING, "initial-default": ANY, "write-default": ANY},
+    )
+
+
+def SCHEMA(value: JsonValue) -> Schema:  # noqa: N802 - a shape
+    """A schema; its ids are not yet known to be unique (`columns_by_id` sees to that)."""
+    if isinstance(value, dict) and value.get("type") not in ("struct", None):
+        raise ShapeError("a schema is a struct").inside("type")
+    fields = list_of(_field(_type))
+    checked = record(Schema, {"fields": fields}, {"schema-id": INT, "identifier-field-ids": list_of(INT)})(value)
+    checked["type"] = "struct"
+    return checked
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of a struct, or the element, key or value of a collection. `name` is the full, dotted one."""
+
+    id: int
+    name: str
+    type: Type
+    required: bool
+    parent: "Column | None" = None
+    initial_default: JsonValue = None
+    write_default: JsonValue = None
+
+    @property
+    def is_primitive(self) -> bool:
+        """Whether values are neither nested nor of type variant."""
+        return isinstance(self.type, str) and primitives.is_primitive(self.type)
+
+    @property
+    def ancestors(self) -> Iterator["Column"]:
+        """What this column is nested in, innermost first."""
+        outer = self.parent
+        while outer is not None:
+            yield outer
+            outer = outer.parent
+
+
+Columns: TypeAlias = Mapping[int, Column]
+
+
+def type_name(of: Type) -> str:
+    """A type in an error message: a primitive's name, or `struct`, `list`, `map`."""
+    return of if isinstance(of, str) else of["type"]
+
+
+def columns_of(schema: Schema) -> Iterator[Column]:
+    """Every column at every level, outer ones first."""
+    yield from _columns_in(schema, None)
+
+
+def _columns_in(of: Type, parent: Column | None) -> Iterator[Column]:
+    for column in _children(of, parent):
+        yield column
+        yield from _columns_in(column.type, column)
+
+
+def _children(of: Type, parent: Column | None) -> Iterator[Column]:
+    prefix = f"{parent.name}." if parent else ""
+    if isinstance(of, str):
+        return
+    if of["type"] == "struct":
+        for field in of["fields"]:
+            defaults = field.get("initial-default"), field.get("write-default")
+            yield Column(field["id"], prefix + field["name"], field["type"], field["required"], parent, *defaults)
+    elif of["type"] == "list":
+        yield Column(of["element-id"], f"{prefix}element", of["element"], of["element-required"], parent)
+    else:
+        yield Column(of["key-id"], f"{prefix}key", of["key"], True, parent)
+        yield Column(of["value-id"], f"{prefix}value", of["value"], of["value-required"], parent)
+
+
+def columns_by_id(schema: Schema) -> dict[int, Column]:
+    """Every column by its id. Raises `BadRequest` where an id or a full name stands for two columns."""
+    by_id: dict[int, Column] = {}
+    by_name: dict[str, int] = {}
+    for column in columns_of(schema):
+        other = by_id.setdefault(column.id, column)
+        if other is not column:
+            raise BadRequest(f"Invalid schema: columns {other.name} and {column.name} have the same id {column.id}")
+        if by_name.setdefault(column.name, column.id) != column.id:
+            first = by_name[column.name]
+            raise BadRequest(f"Invalid schema: multiple fields for name {column.name}: {first} and {column.id}")
+    return by_id
+
+
+def highest_id(columns: Columns) -> int:
+    """The highest column id, 0 without columns."""
+    return max(columns, default=0)
+
+
+def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
+    """Identifier fields, defaults and types are allowed in this format version, or `BadRequest`."""
+    for column_id in schema.get("identifier-field-ids", []):
+        _check_identifier(column_id, columns.get(column_id))
+    for column in columns.values():
+        _check_defaults(column)
+        if column.type == "unknown" and column.required:
+            raise BadRequest(f"Cannot create required field with unknown type: {column.name}")
+    problems = list(_version_problems(columns.values(), format_version))
+    if problems:
+        raise BadRequest("\n- ".join([f"Invalid schema for v{format_version}:", *problems]))
+
+
+def _check_identifier(column_id: int, column: Column | None) -> None:
+    if column is None:
+        raise BadRequest(f"Cannot add fieldId {column_id} as an identifier field: field does not exist")
+    refused = f"Cannot add field {column.name} as an identifier field: "
+    if not column.is_primitive:
+        raise BadRequest(f"{refused}not a primitive type field")
+    if not column.required:
+        raise BadRequest(f"{refused}not a required field")
+    if column.type in ("float", "double"):
+        raise BadRequest(f"{refused}must not be float or double field")
+    for outer in reversed(list(column.ancestors)):
+        if type_name(outer.type) != "struct":
+            raise BadRequest(f"{refused}must not be nested in {outer.name}")
+        if not outer.required:
+            raise BadRequest(f"{refused}must not be nested in an optional field {outer.name}")
+
+
+def _check_defaults(column: Column) -> None:
+    for default in (column.initial_default, column.write_default):
+        fits = isinstance(column.type, str) and primitives.is_default(column.type, default)
+        if default is not None and not fits:
+            raise BadRequest(f"Cannot parse default of {column.name} as a {type_name(column.type)} value: {default!r}")
+
+
+def _version_problems(columns: Iterable[Column], format_version: int) -> Iterator[str]:
+    for column in columns:
+        if isinstance(column.type, str) and format_version < (since := primitives.minimum_version(column.type)):
+            yield f"Invalid type for {column.name}: {column.type} is not supported until v{since}"
+        if column.initial_default is not None and format_version < 3:
+            yield (
+                f"Invalid initial default for {column.name}: "
+                f"non-null default ({column.initial_default}) is not supported until v3"
+            )
+
+
+def same_schema(one: Schema, other: Schema) -> bool:
+    """Equal columns (ids, names, types, docs, defaults, and whatever else they carry) and identifier fields."""
+    identifiers = one.get("identifier-field-ids") or [], other.get("identifier-field-ids") or []
+    return set(identifiers[0]) == set(identifiers[1]) and _same_fields(one["fields"], other["fields"])
+
+
+def _same_fields(one: list[StructField], other: list[StructField]) -> bool:
+    return len(one) == len(other) and all(
+        mine == theirs or _normal(mine) == _normal(theirs) for mine, theirs in zip(one, other, strict=True)
+    )
+
+
+def _normal(value: object) -> object:
+    """A field or type with one spelling for what means the same: nulls are absent, blanks in type names are not."""
+    if isinstance(value, dict):
+        return {key: _normal_type(key, item) for key, item in value.items() if item is not None}
+    return [_normal(item) for item in value] if isinstance(value, list) else value
+
+
+def _normal_type(key: object, item: object) -> object:
+    named_type = isinstance(item, str) and key in ("type", "element", "key", "value")
+    return primitives.canonical(cast(str, item)) if named_type else _normal(item)
+
+
+def with_fresh_ids(schema: Schema) -> tuple[Schema, dict[int, int]]:
+    """The schema as schema 0 with columns numbered from 1, level by level, and the new id of each old one.
+
+    A struct's own fields come first, then what is nested in them in order; a map's key comes before its value.
+    """
+    counter = _Counter()
+    fields = _fresh_fields(schema["fields"], counter)
+    fresh = cast(Schema, {**schema, "schema-id": 0, "fields": fields})
+    if "identifier-field-ids" in schema:
+        fresh["identifier-field-ids"] = sorted(counter.renamed.get(old, old) for old in schema["identifier-field-ids"])
+    return fresh, counter.renamed
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self.renamed: dict[int, int] = {}
+
+    def fresh(self, old: int) -> int:
+        new = len(self.renamed) + 1
+        self.renamed[old] = new
+        return new
+
+
+def _fresh_fields(fields: list[StructField], counter: _Counter) -> list[StructField]:
+    ids = [counter.fresh(field["id"]) for field in fields]
+    return [
+        {**field, "id": new, "type": _fresh_type(field["type"], counter)}
+        for field, new in zip(fields, ids, strict=True)
+    ]
+
+
+def _fresh_type(of: Type, counter: _Counter) -> Type:
+    if isinstance(of, str):
+        return of
+    if of["type"] == "struct":
+        return {**of, "fields": _fresh_fields(of["fields"], counter)}
+    if of["type"] == "list":
+        return {**of, "element-id": counter.fresh(of["element-id"]), "element": _fresh_type(of["element"], counter)}
+    key_id, value_id = counter.fresh(of["key-id"]), counter.fresh(of["value-id"])
+    key, value = _fresh_type(of["key"], counter), _fresh_type(of["value"], counter)
+    return {**of, "key-id": key_id, "key": key, "value-id": value_id, "value": value}

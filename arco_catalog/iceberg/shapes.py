@@ -1,0 +1,204 @@
+"""Shapes of JSON values: each checks a value, gives it its static type, and says what was wrong and where.
+
+A shape is a function from a JSON value to the same value, typed. Known optional fields that are `null` mean the same
+as absent ones and are left out of what comes back (other readers refuse them); unknown fields are kept as they are.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar, cast
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+
+T = TypeVar("T")
+Shape: TypeAlias = Callable[[JsonValue], T]
+
+
+class ShapeError(Exception):
+    """A value does not have the shape. `path` grows on the way out; it never leaves this package."""
+
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.path = path
+
+    def inside(self, step: str) -> "ShapeError":
+        """The same problem, seen from one level further out."""
+        joint = "." if self.path and not self.path.startswith("[") else ""
+        return ShapeError(self.problem, f"{step}{joint}{self.path}")
+
+
+def kind_of(value: JsonValue) -> str:
+    """How a person calls this sort of value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int():
+            return "an integer"
+        case float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case _:
+            return "an object"
+
+
+def unexpected(wanted: str, value: JsonValue) -> ShapeError:
+    """`value` is not what was wanted."""
+    return ShapeError(f"expected {wanted}, found {kind_of(value)}")
+
+
+def check(shape: Shape[T], value: JsonValue, name: str) -> T:
+    """`value`, if it has the shape. Raises `BadRequest` that names the place, starting at `name`."""
+    try:
+        return shape(value)
+    except ShapeError as mismatch:
+        whole = mismatch.inside(name)
+        raise BadRequest(f"Invalid {whole.path}: {whole.problem}") from None
+
+
+def ANY(value: JsonValue) -> JsonValue:  # noqa: N802 - shapes are constants to their users
+    """Whatever it is."""
+    return value
+
+
+def STRING(value: JsonValue) -> str:  # noqa: N802
+    """Text."""
+    if isinstance(value, str):
+        return value
+    raise unexpected("a string", value)
+
+
+def NAME(value: JsonValue) -> str:  # noqa: N802
+    """Text with at least one character."""
+    if value == "":
+        raise ShapeError("must not be empty")
+    return STRING(value)
+
+
+def BOOLEAN(value: JsonValue) -> bool:  # noqa: N802
+    """True or false."""
+    if isinstance(value, bool):
+        return value
+    raise unexpected("a boolean", value)
+
+
+def _integer(bits: int) -> Shape[int]:
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def shape(value: JsonValue) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise unexpected("an integer", value)
+        if not low <= value <= high:
+            raise ShapeError(f"{value} does not fit into {bits} bits")
+        return value
+
+    return shape
+
+
+INT = _integer(32)
+LONG = _integer(64)
+
+
+def one_of(*words: str) -> Shape[str]:
+    """One of these strings."""
+
+    def shape(value: JsonValue) -> str:
+        if STRING(value) not in words:
+            raise ShapeError(f"expected {' or '.join(repr(word) for word in words)}, found {value!r}")
+        return cast(str, value)
+
+    return shape
+
+
+def list_of(element: Shape[T]) -> Shape[list[T]]:
+    """An array whose elements all have one shape."""
+
+    def shape(value: JsonValue) -> list[T]:
+        if not isinstance(value, list):
+            raise unexpected("an array", value)
+        checked = []
+        for position, item in enumerate(value):
+            try:
+                checked.append(element(item))
+            except ShapeError as mismatch:
+                raise mismatch.inside(f"[{position}]") from None
+        return checked
+
+    return shape
+
+
+def map_of(element: Shape[T]) -> Shape[dict[str, T]]:
+    """An object whose values all have one shape."""
+
+    def shape(value: JsonValue) -> dict[str, T]:
+        if not isinstance(value, dict):
+            raise unexpected("an object", value)
+        checked = {}
+        for name, item in value.items():
+            try:
+                checked[name] = element(item)
+            except ShapeError as mismatch:
+                raise mismatch.inside(f"[{name!r}]") from None
+        return checked
+
+    return shape
+
+
+STRINGS = map_of(STRING)
+
+
+def record(
+    kind: type[T], required: Mapping[str, Shape[object]], optional: Mapping[str, Shape[object]] | None = None
+) -> Shape[T]:
+    """An object with these fields, typed as the `TypedDict` `kind`; others are kept unseen."""
+    shapes = {**required, **(optional or {})}
+
+    def shape(value: JsonValue) -> T:
+        checked = dict(OBJECT(value))
+        for name, field in shapes.items():
+            found = checked.get(name)
+            if found is None:
+                if name in required:
+                    raise ShapeError(f"missing required field {name!r}")
+                checked.pop(name, None)
+                continue
+            try:
+                checked[name] = cast(JsonValue, field(found))
+            except ShapeError as mismatch:
+                raise mismatch.inside(name) from None
+        return cast(T, checked)
+
+    return shape
+
+
+def OBJECT(value: JsonValue) -> JsonObject:  # noqa: N802
+    """An object with any fields."""
+    if isinstance(value, dict):
+        return value
+    raise unexpected("an object", value)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """One object of a request and where it stands in it, to be taken apart field by field."""
+
+    values: JsonObject
+    at: str
+
+    def required(self, name: str, shape: Shape[T]) -> T:
+        """The field's value; `BadRequest` if it is missing, null or of another shape."""
+        value = self.values.get(name)
+        if value is None:
+            raise BadRequest(f"Invalid {self.at}: missing required field {name!r}")
+        return check(shape, value, f"{self.at}.{name}")
+
+    def optional(self, name: str, shape: Shape[T]) -> T | None:
+        """The field's value, None if it is missing or null."""
+        value = self.values.get(name)
+        return None if value is None else check(shape, value, f"{self.at}.{name}")

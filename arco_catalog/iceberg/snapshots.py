@@ -1,0 +1,172 @@
+"""Snapshots, the branches and tags that name them, and the files that are kept for them
+(table spec, "Snapshots", "Snapshot References", "Table Statistics").
+"""
+
+from collections.abc import Container, Sequence
+from itertools import pairwise
+from typing import TypedDict
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.shapes import INT, LONG, STRING, STRINGS, ShapeError, list_of, one_of, record
+
+MAIN = "main"
+
+_SnapshotId = TypedDict("_SnapshotId", {"snapshot-id": int, "timestamp-ms": int})
+_SnapshotRest = TypedDict(
+    "_SnapshotRest",
+    {
+        "parent-snapshot-id": int,
+        "sequence-number": int,
+        "manifest-list": str,
+        "manifests": list[str],
+        "summary": dict[str, str],
+        "schema-id": int,
+        "first-row-id": int,
+        "added-rows": int,
+        "key-id": str,
+    },
+    total=False,
+)
+
+
+class Snapshot(_SnapshotId, _SnapshotRest):
+    """The state of a table at one time."""
+
+
+_RefTarget = TypedDict("_RefTarget", {"snapshot-id": int, "type": str})
+_Retention = TypedDict(
+    "_Retention", {"min-snapshots-to-keep": int, "max-snapshot-age-ms": int, "max-ref-age-ms": int}, total=False
+)
+
+
+class SnapshotRef(_RefTarget, _Retention):
+    """A branch or tag."""
+
+
+SnapshotLogEntry = TypedDict("SnapshotLogEntry", {"snapshot-id": int, "timestamp-ms": int})
+StatisticsFile = TypedDict("StatisticsFile", {"snapshot-id": int, "statistics-path": str, "file-size-in-bytes": int})
+"""A file of column or of partition statistics."""
+
+_snapshot = record(
+    Snapshot,
+    required={"snapshot-id": LONG, "timestamp-ms": LONG},
+    optional={
+        "parent-snapshot-id": LONG,
+        "sequence-number": LONG,
+        "manifest-list": STRING,
+        "manifests": list_of(STRING),
+        "summary": STRINGS,
+        "schema-id": INT,
+        "first-row-id": LONG,
+        "added-rows": LONG,
+        "key-id": STRING,
+    },
+)
+
+
+def SNAPSHOT(value: JsonValue) -> Snapshot:  # noqa: N802 - a shape
+    """A snapshot with a manifest list; v1 tables may hold the list itself, as `manifests`."""
+    snapshot = _snapshot(value)
+    if "manifest-list" not in snapshot and "manifests" not in snapshot:
+        raise ShapeError("missing required field 'manifest-list'")
+    return snapshot
+
+
+SNAPSHOT_REF = record(
+    SnapshotRef,
+    required={"snapshot-id": LONG, "type": one_of("branch", "tag")},
+    optional={"min-snapshots-to-keep": INT, "max-snapshot-age-ms": LONG, "max-ref-age-ms": LONG},
+)
+SNAPSHOT_LOG_ENTRY = record(SnapshotLogEntry, required={"snapshot-id": LONG, "timestamp-ms": LONG})
+
+_STATISTICS = {"snapshot-id": LONG, "statistics-path": STRING, "file-size-in-bytes": LONG}
+_BLOB = record(
+    JsonObject,
+    required={"type": STRING, "snapshot-id": LONG, "sequence-number": LONG, "fields": list_of(INT)},
+    optional={"properties": STRINGS},
+)
+STATISTICS_FILE = record(
+    StatisticsFile, required={**_STATISTICS, "file-footer-size-in-bytes": LONG, "blob-metadata": list_of(_BLOB)}
+)
+PARTITION_STATISTICS_FILE = record(StatisticsFile, required=_STATISTICS)
+
+# What a ref's own fields are; whatever else it carries is someone else's and outlives a change of the ref.
+_REF_FIELDS = frozenset({*_RefTarget.__annotations__, *_Retention.__annotations__})
+
+
+def branch(snapshot_id: int) -> SnapshotRef:
+    """A branch with no retention rules of its own."""
+    return {"snapshot-id": snapshot_id, "type": "branch"}
+
+
+def check_ref(name: str, ref: SnapshotRef) -> None:
+    """Main is a branch, tags have no rules for snapshots, limits are positive; or `BadRequest`."""
+    if name == MAIN and ref["type"] != "branch":
+        raise BadRequest(f"Cannot set {MAIN} to a tag, it must be a branch")
+    keep, snapshot_age, ref_age = (
+        ref.get("min-snapshots-to-keep"),
+        ref.get("max-snapshot-age-ms"),
+        ref.get("max-ref-age-ms"),
+    )
+    if ref["type"] == "tag" and keep is not None:
+        raise BadRequest("Tags do not support setting minSnapshotsToKeep")
+    if ref["type"] == "tag" and snapshot_age is not None:
+        raise BadRequest("Tags do not support setting maxSnapshotAgeMs")
+    if keep is not None and keep <= 0:
+        raise BadRequest("Min snapshots to keep must be greater than 0")
+    if snapshot_age is not None and snapshot_age <= 0:
+        raise BadRequest("Max snapshot age must be greater than 0 ms")
+    if ref_age is not None and ref_age <= 0:
+        raise BadRequest("Max reference age must be greater than 0")
+
+
+def moved_ref(old: SnapshotRef | None, new: SnapshotRef) -> SnapshotRef:
+    """`new` in the place of `old`: retention that `new` does not name is gone, fields that nobody here knows stay."""
+    if old is None:
+        return new
+    unknown = {key: value for key, value in old.items() if key not in _REF_FIELDS}
+    return {**unknown, **new}  # type: ignore[typeddict-item]  # a ref with more fields
+
+
+ONE_MINUTE_MS = 60_000
+
+
+def retained_log(
+    log: Sequence[SnapshotLogEntry],
+    snapshots: Container[int],
+    *,
+    intermediate: Container[int],
+    current: int | None,
+    any_removed: bool,
+) -> list[SnapshotLogEntry]:
+    """The log without snapshots that were main only within the commit, and without history that has a gap.
+
+    Once snapshots are removed, an entry whose snapshot is gone ends what can be told of the time before it: with
+    that one entry left out, its predecessor would seem to have been current for longer than it was.
+    """
+    kept: list[SnapshotLogEntry] = []
+    for entry in log:
+        if entry["snapshot-id"] not in snapshots:
+            if any_removed:
+                kept.clear()
+        elif entry["snapshot-id"] not in intermediate:
+            kept.append(entry)
+    if current is not None and kept and kept[-1]["snapshot-id"] != current:
+        raise BadRequest("Cannot set invalid snapshot log: latest entry is not the current snapshot")
+    return kept
+
+
+def check_log_times(log: Sequence[SnapshotLogEntry], last_updated_ms: int) -> None:
+    """Entries are in order of time and not after the table's own, within a minute, or `BadRequest`.
+
+    Every reader of the reference checks the same, so a log that breaks this would make the table unreadable.
+    """
+    times = [entry["timestamp-ms"] for entry in log]
+    if any(later - earlier < -ONE_MINUTE_MS for earlier, later in pairwise(times)):
+        raise BadRequest("Expected sorted snapshot log entries: the clock of a writer is behind by more than a minute")
+    if times and last_updated_ms - times[-1] < -ONE_MINUTE_MS:
+        raise BadRequest(
+            f"Invalid update timestamp {last_updated_ms}: before last snapshot log entry at {times[-1]}: "
+            "the clock of a writer is ahead by more than a minute"
+        )

@@ -1,0 +1,58 @@
+"""Sort orders: how rows are ordered within files (table spec, "Sorting")."""
+
+from typing import TypedDict
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.schema import Columns, type_name
+from arco_catalog.iceberg.shapes import INT, NAME, list_of, one_of, record
+from arco_catalog.iceberg.transforms import can_transform, canonical, check_transform
+
+SortField = TypedDict("SortField", {"source-id": int, "transform": str, "direction": str, "null-order": str})
+_OrderId = TypedDict("_OrderId", {"order-id": int}, total=False)
+
+
+class SortOrder(_OrderId):
+    """How rows are ordered; no fields, no order. `order-id` is missing only in requests."""
+
+    fields: list[SortField]
+
+
+SORT_FIELD = record(
+    SortField,
+    required={
+        "source-id": INT,
+        "transform": NAME,
+        "direction": one_of("asc", "desc"),
+        "null-order": one_of("nulls-first", "nulls-last"),
+    },
+)
+SORT_ORDER = record(SortOrder, required={"fields": list_of(SORT_FIELD)}, optional={"order-id": INT})
+
+UNSORTED_ID = 0
+
+
+def unsorted() -> SortOrder:
+    """The order of no fields, which every table may name."""
+    return {"order-id": UNSORTED_ID, "fields": []}
+
+
+def same_order(one: SortOrder, other: SortOrder) -> bool:
+    """Equal fields in the same sequence; ids do not count."""
+    return [_meaning(field) for field in one["fields"]] == [_meaning(field) for field in other["fields"]]
+
+
+def _meaning(field: SortField) -> tuple[int, str, str, str]:
+    return field["source-id"], canonical(field["transform"]), field["direction"], field["null-order"]
+
+
+def check_order(order: SortOrder, columns: Columns) -> None:
+    """Sources exist, are primitive and fit their transforms, or `BadRequest`."""
+    for field in order["fields"]:
+        check_transform(field["transform"])
+        source = columns.get(field["source-id"])
+        if source is None:
+            raise BadRequest(f"Cannot find source column for sort field: {field['source-id']}")
+        if not source.is_primitive:
+            raise BadRequest(f"Cannot sort by non-primitive source field: {source.name}")
+        if not can_transform(field["transform"], type_name(source.type)):
+            raise BadRequest(f"Invalid source type {type_name(source.type)} for transform: {field['transform']}")

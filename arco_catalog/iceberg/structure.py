@@ -1,0 +1,185 @@
+"""Updates of what a table looks like: format version, schemas, partition specs, sort orders, keys, properties.
+
+Ids of columns and partition fields are the client's and never changed; ids of schemas, specs and orders are the
+table's, and equal ones are kept once. Clients count on the same arithmetic, so it is the reference's to the letter.
+"""
+
+from typing import cast
+
+from arco_catalog.iceberg.draft import TableDraft
+from arco_catalog.iceberg.encryption import EncryptedKey
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.partition import (
+    PartitionSpec,
+    check_spec,
+    has_sequential_ids,
+    last_field_id,
+    numbered,
+    same_spec,
+    with_field_ids,
+)
+from arco_catalog.iceberg.properties import METADATA_COMPRESSION, SUPPORTED_FORMAT_VERSION
+from arco_catalog.iceberg.schema import Schema, check_schema, columns_by_id, highest_id, same_schema
+from arco_catalog.iceberg.sort import UNSORTED_ID, SortOrder, check_order, same_order, unsorted
+from arco_catalog.iceberg.updates import LAST_ADDED
+
+
+def assign_uuid(draft: TableDraft, uuid: str) -> None:
+    """A uuid is given once: readers hold a table with another uuid to be another table."""
+    known = draft.metadata["table-uuid"]
+    if draft.base is not None and known and known.lower() != uuid.lower():
+        raise BadRequest(f"Cannot reassign uuid: the table's is {known}")
+    draft.metadata["table-uuid"] = known if known.lower() == uuid.lower() else uuid
+
+
+def upgrade_format_version(draft: TableDraft, version: int) -> None:
+    """Versions only go up. Row lineage starts with v3; snapshots from before have none."""
+    current = draft.metadata["format-version"]
+    if version > SUPPORTED_FORMAT_VERSION:
+        raise BadRequest(
+            f"Cannot upgrade table to unsupported format version: v{version} (supported: v{SUPPORTED_FORMAT_VERSION})"
+        )
+    if version < current:
+        raise BadRequest(f"Cannot downgrade v{current} table to v{version}")
+    draft.metadata["format-version"] = version
+    if version >= 3:
+        draft.metadata.setdefault("next-row-id", 0)
+
+
+def add_schema(draft: TableDraft, schema: Schema) -> None:
+    """Keeps the schema under the id of an equal one, else under the next."""
+    columns = columns_by_id(schema)
+    check_schema(schema, columns, draft.metadata["format-version"])
+    schemas = draft.metadata["schemas"]
+    draft.metadata["last-column-id"] = max(draft.metadata["last-column-id"], highest_id(columns))
+    for known in schemas:
+        if same_schema(known, schema):
+            draft.last_added_schema = known.get("schema-id", 0)
+            return
+    highest = max((known.get("schema-id", 0) for known in schemas), default=-1)
+    schema_id = max(highest + 1, draft.metadata["current-schema-id"])
+    schemas.append(cast(Schema, {**schema, "schema-id": schema_id}))
+    draft.last_added_schema = schema_id
+
+
+def set_current_schema(draft: TableDraft, schema_id: int) -> None:
+    """Makes a known schema current; that the default spec and order fit it is checked at the end of the commit."""
+    if schema_id == LAST_ADDED:
+        if draft.last_added_schema is None:
+            raise BadRequest("Cannot set last added schema: no schema has been added")
+        schema_id = draft.last_added_schema
+    if schema_id == draft.metadata["current-schema-id"]:
+        return
+    if not any(schema.get("schema-id", 0) == schema_id for schema in draft.metadata["schemas"]):
+        raise BadRequest(f"Cannot set current schema to unknown schema: {schema_id}")
+    draft.metadata["current-schema-id"] = schema_id
+
+
+def remove_schemas(draft: TableDraft, schema_ids: list[int]) -> None:
+    """Forgets schemas other than the current one; that no branch needs them is the client's to assert."""
+    if draft.metadata["current-schema-id"] in schema_ids:
+        raise BadRequest("Cannot remove the current schema")
+    gone = set(schema_ids)
+    schemas = draft.metadata["schemas"]
+    draft.metadata["schemas"] = [schema for schema in schemas if schema.get("schema-id", 0) not in gone]
+
+
+def add_spec(draft: TableDraft, spec: PartitionSpec) -> None:
+    """Keeps the spec under the id of an equal one, else under the next."""
+    specs = draft.metadata["partition-specs"]
+    for known in specs:
+        if same_spec(known, spec):
+            draft.last_added_spec = known.get("spec-id", 0)
+            return
+    is_v1 = draft.metadata["format-version"] == 1
+    if is_v1 and all("field-id" not in field for field in spec["fields"]):
+        spec = numbered(spec)
+    spec = with_field_ids(spec, specs, draft.metadata["last-partition-id"])
+    check_spec(spec, draft.current_columns())
+    if is_v1 and not has_sequential_ids(spec):
+        raise BadRequest("Spec does not use sequential IDs that are required in v1")
+    spec_id = max((known.get("spec-id", 0) for known in specs), default=-1) + 1
+    specs.append({**spec, "spec-id": spec_id})
+    draft.metadata["last-partition-id"] = max(draft.metadata["last-partition-id"], last_field_id([spec]))
+    draft.last_added_spec = spec_id
+
+
+def set_default_spec(draft: TableDraft, spec_id: int) -> None:
+    """Makes a known spec the default."""
+    if spec_id == LAST_ADDED:
+        if draft.last_added_spec is None:
+            raise BadRequest("Cannot set last added spec: no spec has been added")
+        spec_id = draft.last_added_spec
+    if spec_id == draft.metadata["default-spec-id"]:
+        return
+    if not any(spec.get("spec-id", 0) == spec_id for spec in draft.metadata["partition-specs"]):
+        raise BadRequest(f"Cannot set default partition spec to unknown spec: {spec_id}")
+    draft.metadata["default-spec-id"] = spec_id
+
+
+def remove_specs(draft: TableDraft, spec_ids: list[int]) -> None:
+    """Forgets specs other than the default; that no branch needs them is the client's to assert."""
+    if draft.metadata["default-spec-id"] in spec_ids:
+        raise BadRequest("Cannot remove the default partition spec")
+    gone = set(spec_ids)
+    specs = draft.metadata["partition-specs"]
+    draft.metadata["partition-specs"] = [spec for spec in specs if spec.get("spec-id", 0) not in gone]
+
+
+def add_sort_order(draft: TableDraft, order: SortOrder) -> None:
+    """Keeps the order under the id of an equal one, else under the next; no order at all is always order 0."""
+    orders = draft.metadata["sort-orders"]
+    for known in orders:
+        if same_order(known, order):
+            draft.last_added_order = known.get("order-id", 0)
+            return
+    check_order(order, draft.current_columns())
+    order_id = (
+        max([UNSORTED_ID, *(known.get("order-id", 0) for known in orders)]) + 1 if order["fields"] else UNSORTED_ID
+    )
+    orders.append({**order, "order-id": order_id})
+    draft.last_added_order = order_id
+
+
+def set_default_sort_order(draft: TableDraft, order_id: int) -> None:
+    """Makes a known order the default."""
+    if order_id == LAST_ADDED:
+        if draft.last_added_order is None:
+            raise BadRequest("Cannot set last added sort order: no sort order has been added")
+        order_id = draft.last_added_order
+    if order_id == draft.metadata["default-sort-order-id"]:
+        return
+    if not any(order.get("order-id", 0) == order_id for order in draft.metadata["sort-orders"]):
+        if order_id != UNSORTED_ID:
+            raise BadRequest(f"Cannot set default sort order to unknown order: {order_id}")
+        draft.metadata["sort-orders"].append(unsorted())
+    draft.metadata["default-sort-order-id"] = order_id
+
+
+def set_properties(draft: TableDraft, properties: dict[str, str]) -> None:
+    """Sets properties; readers could not open metadata files of a codec that they do not know."""
+    codec = properties.get(METADATA_COMPRESSION, "none")
+    if codec.lower() not in ("none", "gzip"):
+        raise BadRequest(f"Invalid codec name: {codec} ({METADATA_COMPRESSION} is none or gzip)")
+    draft.metadata["properties"].update(properties)
+
+
+def remove_properties(draft: TableDraft, names: list[str]) -> None:
+    """Removes properties; those that are not set stay so."""
+    for name in names:
+        draft.metadata["properties"].pop(name, None)
+
+
+def add_encryption_key(draft: TableDraft, key: EncryptedKey) -> None:
+    """Keeps the key; one whose id is known already stays as it is."""
+    keys = draft.metadata.get("encryption-keys", [])
+    if all(known["key-id"] != key["key-id"] for known in keys):
+        draft.metadata["encryption-keys"] = [*keys, key]
+
+
+def remove_encryption_key(draft: TableDraft, key_id: str) -> None:
+    """Forgets the key, if there is one."""
+    keys = draft.metadata.get("encryption-keys", [])
+    kept = [key for key in keys if key["key-id"] != key_id]
+    if len(kept) < len(keys):
+        draft.metadata["encryption-keys"] = kept

@@ -1,0 +1,58 @@
+"""Table metadata: everything that other rooms ask of it, in one place.
+
+    body -> parse_create_table -> new_table_metadata -> document
+    body -> parse_commit -> apply_commit(base) -> document, or None where nothing changes
+    file -> check_registered -> document
+
+Documents are JSON objects as they are stored; nothing here does I/O, reads a clock or changes what it is given.
+"""
+
+from arco_catalog.iceberg.accessors import (
+    current_snapshot_id,
+    explicit_locations,
+    last_sequence_number,
+    last_updated_ms,
+    location,
+    refs,
+    table_uuid,
+    visible_snapshots_only,
+    written_locations,
+)
+from arco_catalog.iceberg.apply import apply_commit
+from arco_catalog.iceberg.commit import Commit, added_snapshot_ids, parse_commit
+from arco_catalog.iceberg.creation import CreateTable, new_table_metadata, parse_create_table
+from arco_catalog.iceberg.files import (
+    files_that_left_the_log,
+    metadata_codec,
+    metadata_directory,
+    metadata_file_name,
+    next_metadata_version,
+    uses_gzip,
+)
+from arco_catalog.iceberg.registration import check_registered
+
+__all__ = [
+    "Commit",
+    "CreateTable",
+    "added_snapshot_ids",
+    "apply_commit",
+    "check_registered",
+    "current_snapshot_id",
+    "explicit_locations",
+    "files_that_left_the_log",
+    "last_sequence_number",
+    "last_updated_ms",
+    "location",
+    "metadata_codec",
+    "metadata_directory",
+    "metadata_file_name",
+    "new_table_metadata",
+    "next_metadata_version",
+    "parse_commit",
+    "parse_create_table",
+    "refs",
+    "table_uuid",
+    "uses_gzip",
+    "visible_snapshots_only",
+    "written_locations",
+]

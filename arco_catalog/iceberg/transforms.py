@@ -1,0 +1,55 @@
+"""Partition and sort transforms by name (table spec, "Partition Transforms")."""
+
+import re
+
+from arco_catalog.iceberg import primitives
+from arco_catalog.iceberg.errors import BadRequest
+
+_WITH_PARAMETER = re.compile(r"(bucket|truncate)\[(\d{1,9})\]")
+_KNOWN = frozenset({"identity", "year", "month", "day", "hour", "void", "bucket", "truncate"})
+
+_TIMESTAMPS = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
+_SOURCES = {
+    "year": _TIMESTAMPS | {"date"},
+    "month": _TIMESTAMPS | {"date"},
+    "day": _TIMESTAMPS | {"date"},
+    "hour": _TIMESTAMPS,
+    "bucket": _TIMESTAMPS | {"int", "long", "decimal", "date", "time", "string", "uuid", "fixed", "binary"},
+    "truncate": frozenset({"int", "long", "decimal", "string", "binary"}),
+}
+_NOT_BY_IDENTITY = frozenset({"geometry", "geography", "variant"})
+
+
+def canonical(transform: str) -> str:
+    """One spelling for equal transforms: case means nothing in the known ones."""
+    lower = transform.lower()
+    return lower if lower in _KNOWN or _WITH_PARAMETER.fullmatch(lower) else transform
+
+
+def check_transform(transform: str) -> None:
+    """Raises `BadRequest` for a known transform with a missing or impossible parameter.
+
+    Transforms that nobody here knows are let through: readers must ignore those that they do not know.
+    """
+    name = canonical(transform)
+    found = _WITH_PARAMETER.fullmatch(name)
+    if found is None:
+        if re.match(r"(bucket|truncate)\b", name, re.IGNORECASE):
+            raise BadRequest(f"Invalid transform: {transform}")
+    elif int(found[2]) == 0:
+        what = "number of buckets" if found[1] == "bucket" else "truncate width"
+        raise BadRequest(f"Invalid {what}: 0 (must be > 0)")
+
+
+def is_void(transform: str) -> bool:
+    """Whether the result is always null, whatever the source, even a column that was dropped."""
+    return canonical(transform) == "void"
+
+
+def can_transform(transform: str, type_name: str) -> bool:
+    """Whether the transform takes values of this primitive type."""
+    name = canonical(transform).partition("[")[0]
+    source = primitives.base_name(type_name)
+    if name == "identity":
+        return source not in _NOT_BY_IDENTITY
+    return source in _SOURCES[name] if name in _SOURCES else True

@@ -1,0 +1,294 @@
+"""The 23 changes that a commit can ask of a table, as values (REST spec, `TableUpdate`)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+from arco_catalog.iceberg.encryption import ENCRYPTED_KEY, EncryptedKey
+from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.iceberg.partition import PARTITION_SPEC, PartitionSpec
+from arco_catalog.iceberg.properties import refuse_reserved, strip_trailing_slash
+from arco_catalog.iceberg.schema import SCHEMA, Schema
+from arco_catalog.iceberg.shapes import (
+    INT,
+    LONG,
+    NAME,
+    STRING,
+    STRINGS,
+    Fields,
+    ShapeError,
+    list_of,
+)
+from arco_catalog.iceberg.snapshots import (
+    PARTITION_STATISTICS_FILE,
+    SNAPSHOT,
+    SNAPSHOT_REF,
+    STATISTICS_FILE,
+    Snapshot,
+    SnapshotRef,
+    StatisticsFile,
+)
+from arco_catalog.iceberg.sort import SORT_ORDER, SortOrder
+
+LAST_ADDED = -1
+"""Stands for the schema, spec, order or view version that the same commit added last."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignUuid:
+    """Give a new table its uuid."""
+
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeFormatVersion:
+    """Move to a higher format version."""
+
+    format_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddSchema:
+    """Keep one more schema."""
+
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class SetCurrentSchema:
+    """Make a schema the current one."""
+
+    schema_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddSpec:
+    """Keep one more partition spec."""
+
+    spec: PartitionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefaultSpec:
+    """Make a partition spec the default."""
+
+    spec_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddSortOrder:
+    """Keep one more sort order."""
+
+    order: SortOrder
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefaultSortOrder:
+    """Make a sort order the default."""
+
+    order_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddSnapshot:
+    """Keep one more snapshot; no ref names it yet."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class SetSnapshotRef:
+    """Make or move a branch or tag."""
+
+    name: str
+    ref: SnapshotRef
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSnapshots:
+    """Forget snapshots, what is kept for them, and refs that name them."""
+
+    snapshot_ids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSnapshotRef:
+    """Remove a branch or tag."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetLocation:
+    """Move the table's base location."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """Set properties."""
+
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveProperties:
+    """Remove properties."""
+
+    names: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetStatistics:
+    """Keep this file of column statistics as its snapshot's only one."""
+
+    file: StatisticsFile
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveStatistics:
+    """Forget the column statistics of a snapshot."""
+
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitionStatistics:
+    """Keep this file of partition statistics as its snapshot's only one."""
+
+    file: StatisticsFile
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePartitionStatistics:
+    """Forget the partition statistics of a snapshot."""
+
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSpecs:
+    """Forget partition specs."""
+
+    spec_ids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSchemas:
+    """Forget schemas."""
+
+    schema_ids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class AddEncryptionKey:
+    """Keep one more key."""
+
+    key: EncryptedKey
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveEncryptionKey:
+    """Forget a key."""
+
+    key_id: str
+
+
+TableUpdate: TypeAlias = (
+    AssignUuid
+    | UpgradeFormatVersion
+    | AddSchema
+    | SetCurrentSchema
+    | AddSpec
+    | SetDefaultSpec
+    | AddSortOrder
+    | SetDefaultSortOrder
+    | AddSnapshot
+    | SetSnapshotRef
+    | RemoveSnapshots
+    | RemoveSnapshotRef
+    | SetLocation
+    | SetProperties
+    | RemoveProperties
+    | SetStatistics
+    | RemoveStatistics
+    | SetPartitionStatistics
+    | RemovePartitionStatistics
+    | RemoveSpecs
+    | RemoveSchemas
+    | AddEncryptionKey
+    | RemoveEncryptionKey
+)
+
+
+def UUID_TEXT(value: JsonValue) -> str:  # noqa: N802 - a shape
+    """A uuid in its usual form of 36 characters."""
+    text = STRING(value)
+    try:
+        if len(text) == 36:
+            UUID(text)
+            return text
+    except ValueError:
+        pass
+    raise ShapeError(f"{text!r} is not a uuid")
+
+
+def LOCATION(value: JsonValue) -> str:  # noqa: N802 - a shape
+    """A location, without slashes at its end."""
+    return strip_trailing_slash(NAME(value))
+
+
+def _set_snapshot_ref(fields: Fields) -> SetSnapshotRef:
+    ref = {key: value for key, value in fields.values.items() if key not in ("action", "ref-name")}
+    return SetSnapshotRef(
+        fields.required("ref-name", NAME), Fields({"ref": ref}, fields.at).required("ref", SNAPSHOT_REF)
+    )
+
+
+def set_properties(fields: Fields) -> SetProperties:
+    """Reads `set-properties`; older clients call its field `updated`."""
+    name = "updated" if "updates" not in fields.values and "updated" in fields.values else "updates"
+    properties = fields.required(name, STRINGS)
+    refuse_reserved(properties)
+    return SetProperties(properties)
+
+
+def remove_properties(fields: Fields) -> RemoveProperties:
+    """Reads `remove-properties`; older clients call its field `removed`."""
+    name = "removed" if "removals" not in fields.values and "removed" in fields.values else "removals"
+    names = fields.required(name, list_of(STRING))
+    refuse_reserved(names)
+    return RemoveProperties(names)
+
+
+TABLE_UPDATES: dict[str, Callable[[Fields], TableUpdate]] = {
+    "assign-uuid": lambda fields: AssignUuid(fields.required("uuid", UUID_TEXT)),
+    "upgrade-format-version": lambda fields: UpgradeFormatVersion(fields.required("format-version", INT)),
+    "add-schema": lambda fields: AddSchema(fields.required("schema", SCHEMA)),
+    "set-current-schema": lambda fields: SetCurrentSchema(fields.required("schema-id", INT)),
+    "add-spec": lambda fields: AddSpec(fields.required("spec", PARTITION_SPEC)),
+    "set-default-spec": lambda fields: SetDefaultSpec(fields.required("spec-id", INT)),
+    "add-sort-order": lambda fields: AddSortOrder(fields.required("sort-order", SORT_ORDER)),
+    "set-default-sort-order": lambda fields: SetDefaultSortOrder(fields.required("sort-order-id", INT)),
+    "add-snapshot": lambda fields: AddSnapshot(fields.required("snapshot", SNAPSHOT)),
+    "set-snapshot-ref": _set_snapshot_ref,
+    "remove-snapshots": lambda fields: RemoveSnapshots(fields.required("snapshot-ids", list_of(LONG))),
+    "remove-snapshot-ref": lambda fields: RemoveSnapshotRef(fields.required("ref-name", STRING)),
+    "set-location": lambda fields: SetLocation(fields.required("location", LOCATION)),
+    "set-properties": set_properties,
+    "remove-properties": remove_properties,
+    "set-statistics": lambda fields: SetStatistics(fields.required("statistics", STATISTICS_FILE)),
+    "remove-statistics": lambda fields: RemoveStatistics(fields.required("snapshot-id", LONG)),
+    "set-partition-statistics": lambda fields: SetPartitionStatistics(
+        fields.required("partition-statistics", PARTITION_STATISTICS_FILE)
+    ),
+    "remove-partition-statistics": lambda fields: RemovePartitionStatistics(fields.required("snapshot-id", LONG)),
+    "remove-partition-specs": lambda fields: RemoveSpecs(fields.required("spec-ids", list_of(INT))),
+    "remove-schemas": lambda fields: RemoveSchemas(fields.required("schema-ids", list_of(INT))),
+    "add-encryption-key": lambda fields: AddEncryptionKey(fields.required("encryption-key", ENCRYPTED_KEY)),
+    "remove-encryption-key": lambda fields: RemoveEncryptionKey(fields.required("key-id", STRING)),
+}
+"""How each action is read from a request."""

@@ -1,0 +1,85 @@
+"""One request as the protocols see it: who asks, what for, until when, and under which idempotency key."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.marker import RequestIdentity, key_hash, payload_hash
+
+_UUID_V7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
+_POLARIS_KEY = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,254}")
+
+DAY_MS = 24 * 60 * 60 * 1000
+KEY_AHEAD_MS = 5 * 60 * 1000
+"""How far in the future a key's time may lie."""
+
+
+class Dialect(StrEnum):
+    """Whose idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's (seed 001)."""
+
+    ICEBERG = "iceberg"
+    POLARIS = "polaris"
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A well-formed key. `made_ms` is the time in it, None where the dialect's keys have none."""
+
+    text: str
+    dialect: Dialect
+    made_ms: int | None
+
+    @classmethod
+    def parse(cls, text: str, dialect: Dialect) -> "IdempotencyKey":
+        """Reads the header. Raises `BadRequest`."""
+        if dialect is Dialect.POLARIS:
+            if not _POLARIS_KEY.fullmatch(text):
+                raise BadRequest("Idempotency-Key must be 1 to 255 letters, digits, dots, dashes or underscores")
+            return cls(text, dialect, None)
+        if not _UUID_V7.fullmatch(text):
+            raise BadRequest(f"Idempotency-Key must be a UUIDv7 (RFC 9562), not {text[:64]!r}")
+        return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16))
+
+    def suspicious(self, now_ms: int) -> bool:
+        """Whether the key is so old, or so far ahead, that only a marker can vouch for it."""
+        return self.made_ms is not None and not -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS
+
+    def refuse(self, now_ms: int, *, commit: bool) -> BadRequest | CommitStateUnknown:
+        """Why a suspicious key without a marker is not executed (design.md 6.1)."""
+        if self.made_ms is not None and self.made_ms > now_ms:
+            return BadRequest("Idempotency-Key lies in the future")
+        if commit:
+            return CommitStateUnknown("Idempotency-Key is older than a day: it may have been applied and forgotten")
+        return BadRequest("Idempotency-Key is older than a day")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
+    say of where it came from; `deadline_ms` is a wall-clock time."""
+
+    method: str
+    path: str
+    query: str
+    body: JsonValue
+    principal: str
+    source: JsonObject
+    deadline_ms: int
+    key: IdempotencyKey | None = None
+    commit: bool = False
+
+    def identity(self) -> RequestIdentity:
+        """What the key is bound to. Raises `BadRequest` if the body has no canonical form."""
+        try:
+            payload = payload_hash(self.body)
+        except ValueError as error:
+            raise BadRequest(f"The request body has no canonical form: {error}") from error
+        return RequestIdentity(self.method, self.path, self.query, payload, self.principal)
+
+    def key_hash(self) -> str:
+        """Names the key's marker; in the Polaris dialect method and path are part of the key."""
+        assert self.key is not None
+        scope = f"{self.method} {self.path}" if self.key.dialect is Dialect.POLARIS else ""
+        return key_hash(scope, self.key.text)

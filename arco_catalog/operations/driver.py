@@ -1,0 +1,334 @@
+"""The one driver of every mutation: markers, evidence, takeover, retries (design.md 6.1 to 6.5).
+
+README.md beside this file tells each step, its guard, and what happens when the process dies there.
+"""
+
+from collections.abc import Awaitable
+from typing import Generic, TypeVar
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, KeyInProgress, KeyReused, Refusal, Unavailable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations import evidence
+from arco_catalog.operations.answers import Answer, Reference, TableState, keep, recall
+from arco_catalog.operations.beside import Overtaken, beside
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View, Write
+from arco_catalog.state.marker import Binding, Slot, bound_to
+from arco_catalog.state.marker_log import MarkerLog
+from storage_backends import Applied, StoreError, StoreUnavailable
+
+V = TypeVar("V", bound=View)
+
+BACKOFF_SECONDS = 0.05
+"""Upper end of the first wait after a lost compare-and-swap; it doubles each time."""
+MAX_BACKOFF_SECONDS = 2.0
+POLL_SECONDS = 0.2
+"""How often a duplicate looks for the answer, roughly."""
+
+
+async def run(session: Session, mutation: Mutation[V]) -> Answer:
+    """Carries out a mutation exactly once for its idempotency key, or once for this call without one.
+
+    Raises `Refusal` for a definite no, `CommitStateUnknown` where the change may have been or may yet be made,
+    `Unavailable` where nothing was done, and `KeyInProgress` or `KeyReused` for the key itself.
+    """
+    driver = Driver(session, mutation)
+    try:
+        return await driver.run()
+    except StoreUnavailable as error:
+        if driver.may_have_changed_something:
+            raise CommitStateUnknown(f"The store did not answer in time: {error}") from error
+        raise Unavailable(f"The store did not answer in time: {error}") from error
+
+
+class Driver(Generic[V]):
+    """One request's way through the protocol. Not for reuse."""
+
+    def __init__(self, session: Session, mutation: Mutation[V]) -> None:
+        self.session = session
+        self.mutation = mutation
+        self.marker: MarkerLog | None = session.marker()
+        self.attempt = self.new_attempt()
+        self.claimed: Binding | None = None
+        """What our own last slot binds us to."""
+        self.tried: dict[str, Binding] = {}
+        """Our own attempts whose compare-and-swap was sent."""
+        self.written: set[str] = set()
+        self.next_slot_unseen = False
+        """Whether the version that the plan stands on was read after our claim, and the next slot not looked at since
+        (rule 1)."""
+        self.rounds = 0
+
+    @property
+    def may_have_changed_something(self) -> bool:
+        """Whether a failure to answer leaves the outcome open."""
+        return self.marker is not None or bool(self.tried)
+
+    def new_attempt(self) -> Attempt:
+        """A fresh id, and a fresh entity for what it may create."""
+        return Attempt(self.session.runtime.ulid(), self.session.runtime.ulid())
+
+    async def run(self) -> Answer:
+        """The whole of it."""
+        key = self.session.call.key
+        if self.marker is not None and key is not None and key.suspicious(self.session.runtime.now_ms()):
+            # The marker is read before the key's age is judged: an old answer is still the answer.
+            if not await self.marker.read_on():
+                raise key.refuse(self.session.runtime.now_ms(), commit=self.session.call.commit)
+            return await self.follow()
+        try:
+            return await self.drive(Freshness.REMEMBERED)
+        except Overtaken:
+            return await self.follow()
+
+    # Read, look for our own past, plan, prepare, move.
+
+    async def drive(self, freshness: Freshness) -> Answer:
+        """Tries until something is decided. Raises `Overtaken` when somebody else decides."""
+        view: V | None = None
+        while True:
+            self.check_deadline()
+            if view is None:
+                view = await self.look(freshness)
+            landed = await self.find_evidence(view)
+            if landed is not None:
+                return await self.answer_on_evidence(landed)
+            try:
+                plan = self.mutation.plan(view, self.attempt)
+                if isinstance(plan, Prelude):
+                    await plan.run()
+            except Refusal as refusal:
+                if not self.may_judge(view):
+                    view, freshness = None, Freshness.FRESH
+                    continue
+                await self.finalize(keep(refusal), view)
+                raise
+            match plan:
+                case Prelude():
+                    view, freshness = None, Freshness.FRESH
+                case Settled(answer):
+                    if self.may_judge(view):
+                        await self.finalize(keep(answer), view)
+                        return answer
+                    view, freshness = None, Freshness.FRESH
+                case Move():
+                    binding = self.mutation.binding(view, self.attempt)
+                    if self.claimed is not None and not self.claimed.covers(binding):
+                        await self.rebind(view)
+                        continue
+                    fresher = await self.prepare(plan, binding)
+                    if fresher is not None:
+                        view = fresher
+                        continue
+                    self.check_deadline()
+                    if await self.move(plan, binding):
+                        await self.follow_up(plan, binding)
+                        return plan.answer
+                    view, freshness = None, Freshness.MOVED
+                    await self.back_off()
+
+    def may_judge(self, view: V) -> bool:
+        """From a remembered base only the compare-and-swap may follow (design.md 6.2)."""
+        return view.trusted
+
+    async def look(self, freshness: Freshness) -> V:
+        """Reads what the plan stands on.
+
+        The first time the claim goes beside the read of the base, after the version was read; later the next slot is
+        looked at after the version was read, never before (rule 1).
+        """
+        view = await self.mutation.locate(freshness)
+        steps: list[Awaitable[None]] = []
+        if self.claimed is not None:
+            steps.append(self.see_next_slot_empty())
+        elif self.marker is not None and self.mutation.incomplete(view):
+            steps.append(self.claim(self.mutation.binding(view, self.attempt)))
+        if self.mutation.incomplete(view):
+            steps.append(self.mutation.complete(view))
+        await beside(*steps)
+        self.next_slot_unseen = False
+        return view
+
+    async def see_next_slot_empty(self) -> None:
+        """Raises `Overtaken` unless our own slot is still the last."""
+        if self.marker is not None:
+            seen = len(self.marker.slots)
+            if len(await self.marker.read_on()) > seen:
+                raise Overtaken
+
+    def attempts(self) -> dict[str, Binding]:
+        """Every attempt that may have moved something for this request, with what it may have moved."""
+        known = {slot.attempt: slot.binding for slot in self.marker.slots} if self.marker is not None else {}
+        return {**known, **self.tried}
+
+    async def find_evidence(self, view: V) -> str | None:
+        """The attempt, ours or anybody's under this key, that is seen to have committed (design.md 6.3). What the view
+        does not show, an entity that the name meant before, is read."""
+        for attempt, binding in self.attempts().items():
+            if view.shows(binding):
+                found = await view.landed(attempt, binding)
+            else:
+                found = await evidence.landed(self.session.state, attempt, binding)
+            if found:
+                return attempt
+        return None
+
+    async def prepare(self, plan: Move[V], binding: Binding) -> V | None:
+        """Everything that must be durable or known before the move, side by side. Returns None if the plan stands, else
+        the fresher view to plan on."""
+        fresher: list[V | None] = []
+
+        async def check() -> None:
+            fresher.append(await plan.check())
+            self.next_slot_unseen = fresher[0] is not None and self.claimed is not None
+
+        steps: list[Awaitable[None]] = [check()]
+        if self.next_slot_unseen:
+            steps.append(self.see_next_slot_empty())
+        if self.marker is not None and self.claimed is None:
+            steps.append(self.claim(binding))
+        steps.extend(self.write(write) for write in plan.first if write.key not in self.written)
+        await beside(*steps)
+        return fresher[0]
+
+    async def write(self, write: Write) -> None:
+        """One create-only write, not repeated in a later round."""
+        await write.put()
+        self.written.add(write.key)
+
+    async def move(self, plan: Move[V], binding: Binding) -> bool:
+        """The commit point. False: refused, perhaps by our own echo."""
+        self.tried.setdefault(self.attempt.id, binding)
+        return isinstance(await plan.swap(), Applied)
+
+    # Slots.
+
+    async def claim(self, binding: Binding) -> None:
+        """Takes the next slot for our attempt. Raises `Overtaken`."""
+        assert self.marker is not None
+        identity: JsonObject = {} if self.marker.slots else self.marker.identity.to_json()
+        if not await self.marker.put(Slot(self.attempt.id, binding, identity, None)):
+            raise Overtaken
+        self.claimed = binding
+
+    async def rebind(self, view: V) -> None:
+        """We found that we would move anything else than our slot names: the next slot first (design.md 6.1)."""
+        self.attempt = self.new_attempt()
+        self.written.clear()
+        await self.claim(self.mutation.binding(view, self.attempt))
+
+    async def finalize(self, answer: JsonObject, view: V) -> None:
+        """Puts the final slot: only after this may a failure or a no-op be told. Raises `Overtaken`."""
+        if self.marker is None:
+            return
+        binding = self.mutation.binding(view, self.attempt) if self.claimed is None else self.claimed
+        identity: JsonObject = {} if self.marker.slots else self.marker.identity.to_json()
+        if not await self.marker.put(Slot(self.attempt.id, binding, identity, answer)):
+            raise Overtaken
+
+    # Success.
+
+    async def follow_up(self, plan: Move[V], binding: Binding) -> None:
+        """What comes after the commit point: marks that must be seen before the answer, then what may be lost."""
+        await self.leave_marks(self.attempt.id, binding)
+        steps = [self.best_effort(write.key, write.put()) for write in plan.after]
+        if self.marker is not None:
+            final = Slot(self.attempt.id, binding, {}, keep(plan.answer))
+            steps.append(self.best_effort("the final slot", self.marker.put(final)))
+        await beside(*steps)
+
+    async def leave_marks(self, attempt: str, binding: Binding) -> None:
+        """A drop is answered only when its mark is on the pointer (design.md 6.6)."""
+        for entity in binding.marks:
+            await evidence.mark_dropped(self.session.state, self.session.runtime, entity, attempt)
+
+    async def best_effort(self, what: str, step: Awaitable[object]) -> None:
+        """A step whose loss costs nothing but a repair; what is dropped is counted."""
+        try:
+            await step
+        except StoreError as error:
+            self.session.drop_write(what, error)
+
+    async def answer_on_evidence(self, attempt: str) -> Answer:
+        """The answer to an attempt that is known to have committed, whoever made it."""
+        binding = self.attempts()[attempt]
+        await self.leave_marks(attempt, binding)
+        try:
+            answer = await self.mutation.answer_on_evidence(attempt, binding)
+        except Refusal as refusal:
+            raise CommitStateUnknown(f"The change was made, but its answer is lost: {refusal.message}") from refusal
+        if self.marker is not None and not self.marker.slots[-1].final:
+            final = Slot(attempt, binding, {}, keep(answer))
+            await self.best_effort("the final slot", self.marker.put(final))
+        return answer
+
+    # Duplicates and takeover (design.md 6.5).
+
+    async def follow(self) -> Answer:
+        """Somebody else has the key, or had it: their answer, the evidence of it, or our turn."""
+        assert self.marker is not None
+        give_up_ms = self.session.runtime.now_ms() + self.session.settings.patience_ms
+        while True:
+            self.marker.slots.clear()
+            slots = await self.marker.read_on()
+            if not slots:
+                raise CommitStateUnknown("The marker of this Idempotency-Key is gone")
+            if not bound_to(slots[0], self.marker.identity):
+                raise KeyReused("Idempotency-Key was used for another request")
+            kept = slots[-1].answer
+            if kept is not None:
+                return await self.replay(kept)
+            for slot in slots:
+                if await evidence.landed(self.session.state, slot.attempt, slot.binding):
+                    return await self.answer_on_evidence(slot.attempt)
+            try:
+                if self.marker.age_ms() >= self.session.settings.in_progress_ms:
+                    return await self.take_over()
+            except Overtaken:
+                continue
+            if self.session.runtime.now_ms() >= give_up_ms:
+                raise KeyInProgress("A request with this Idempotency-Key is in progress")
+            await self.session.runtime.sleep(POLL_SECONDS * (0.5 + self.session.runtime.random()))
+
+    async def take_over(self) -> Answer:
+        """Takes the next slot, makes sure that no earlier attempt can commit any more, and goes on in their place."""
+        assert self.marker is not None
+        earlier = self.attempts()
+        view = await self.mutation.locate(Freshness.FRESH)
+        self.attempt = self.new_attempt()
+        self.written.clear()
+        await self.claim(self.mutation.binding(view, self.attempt))
+        landed = await self.fence(earlier)
+        if landed is not None:
+            return await self.answer_on_evidence(landed)
+        return await self.drive(Freshness.FRESH)
+
+    async def fence(self, earlier: dict[str, Binding]) -> str | None:
+        """Fences, once, everything that earlier slots name (rule 2)."""
+        return await evidence.fence(self.session.state, self.session.runtime, earlier)
+
+    async def replay(self, kept: JsonObject) -> Answer:
+        """The answer in a final slot."""
+        match recall(kept):
+            case Refusal() as refusal:
+                raise refusal
+            case Reference(entity, location, created):
+                try:
+                    return TableState(entity, location, await self.session.files.read(location), created)
+                except Refusal as refusal:
+                    raise CommitStateUnknown(f"The answer can't be rebuilt: {refusal.message}") from refusal
+            case document:
+                return document
+
+    # Time.
+
+    def check_deadline(self) -> None:
+        """Between every read and the compare-and-swap that relies on it (rule 5)."""
+        if self.session.late():
+            raise StoreUnavailable("the request's deadline has passed")
+
+    async def back_off(self) -> None:
+        """Full jitter after a lost compare-and-swap."""
+        longest = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**self.rounds)
+        self.rounds += 1
+        await self.session.runtime.sleep(longest * self.session.runtime.random())

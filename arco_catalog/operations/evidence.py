@@ -1,0 +1,95 @@
+"""Evidence and fences: how anybody learns whether an attempt committed, and makes sure that it no longer can
+(design.md 6.2 rule 2, 6.3)."""
+
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.state.access import State
+from arco_catalog.state.marker import Binding
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.runtime import Runtime
+from storage_backends import Applied
+
+FORGOTTEN = "Too much has happened since to tell whether the change was made"
+
+
+def moved_pointer(pointer: Pointer, attempt: str, binding: Binding) -> bool:
+    """Whether an attempt that named this pointer moved it. Raises `CommitStateUnknown` beyond what it remembers."""
+    since = binding.pointers.get(pointer.entity)
+    if since is None:
+        return False
+    landed = pointer.landed(attempt, since)
+    if landed is None:
+        raise CommitStateUnknown(FORGOTTEN)
+    return landed
+
+
+async def moved_registry(state: State, head: Head, attempt: str, binding: Binding) -> bool:
+    """Whether an attempt that named the registry did one of its commits, up to `head`."""
+    return binding.registry is not None and await state.commit_of(head, attempt, binding.registry) is not None
+
+
+async def landed(state: State, attempt: str, binding: Binding) -> bool:
+    """Whether an attempt has committed by now, wherever its slot says that it may have."""
+    for entity in binding.pointers:
+        pointer = await state.pointer(entity)
+        if pointer is not None and moved_pointer(pointer, attempt, binding):
+            return True
+    return binding.registry is not None and await moved_registry(state, await state.head(), attempt, binding)
+
+
+async def fence(state: State, runtime: Runtime, attempts: Mapping[str, Binding]) -> str | None:
+    """Moves everything that these attempts name to a fresh version, so that whatever they sent can no longer apply, and
+    returns the one that is seen to have committed before, if any.
+
+    Raises `CommitStateUnknown` if a pointer is gone: it counts as fenced, and tells nothing.
+    """
+    for entity in sorted({entity for binding in attempts.values() for entity in binding.pointers}):
+        pointer = await fence_pointer(state, runtime, entity)
+        for attempt, binding in attempts.items():
+            if moved_pointer(pointer, attempt, binding):
+                return attempt
+    if any(binding.registry is not None for binding in attempts.values()):
+        head = await fence_registry(state, runtime)
+        for attempt, binding in attempts.items():
+            if await moved_registry(state, head, attempt, binding):
+                return attempt
+    return None
+
+
+async def fence_pointer(state: State, runtime: Runtime, entity: str) -> Pointer:
+    """Moves a pointer to the same state at another version. Returns it as it is then."""
+    while True:
+        pointer = await state.pointer(entity)
+        if pointer is None:
+            raise CommitStateUnknown(f"The pointer of entity {entity} is gone, and with it the evidence")
+        fenced = pointer.fenced(runtime.ulid())
+        if isinstance(await state.move_pointer(fenced, pointer.version), Applied):
+            return fenced
+        await state.pause()
+
+
+async def fence_registry(state: State, runtime: Runtime) -> Head:
+    """Makes a registry commit that changes nothing. Returns it."""
+    while True:
+        head = await state.head()
+        operation = Operation(runtime.ulid(), "fence", {}, None)
+        commit = runtime.ulid()
+        fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
+        await state.create(state.paths.registry_commit(commit), fenced.body)
+        if isinstance(await state.move_head(fenced, head.version), Applied):
+            return fenced
+        await state.pause()
+
+
+async def mark_dropped(state: State, runtime: Runtime, entity: str, operation: str) -> None:
+    """Leaves a drop's mark on a pointer, or sees that it is there: a fence, after which no commit that was under way
+    can land (design.md 6.6)."""
+    pointer = state.cached_pointer(entity) or await state.pointer(entity)
+    while pointer is not None and pointer.dropped_by != operation:
+        marked = pointer.marked_dropped(runtime.ulid(), operation)
+        if isinstance(await state.move_pointer(marked, pointer.version), Applied):
+            return
+        await state.pause()
+        pointer = await state.pointer(entity)

@@ -1,0 +1,55 @@
+"""Loading tables: manifest, pointer and metadata file, beside each other where this process knows the table."""
+
+from contextlib import suppress
+
+from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.operations.answers import TableState
+from arco_catalog.operations.beside import beside
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.mutation import Freshness
+from arco_catalog.operations.names import no_such
+from arco_catalog.operations.table_view import TableView, locate, relation
+from arco_catalog.state.index import Namespace
+
+
+async def load_table(session: Session, namespace: Namespace, name: str) -> TableState:
+    """The table's current state. Raises `NoSuchTable`, and `NotFound` if its metadata file is gone."""
+    return await load(session, namespace, name, "table")
+
+
+async def table_exists(session: Session, namespace: Namespace, name: str) -> None:
+    """Raises `NoSuchTable` if it does not. The registry alone knows."""
+    if relation(await session.state.head(), namespace, name, "table") is None:
+        raise no_such("table", namespace, name)
+
+
+async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
+    """The current state of a table or view, every part of it confirmed by the store for this request."""
+    guess = _remembered_file(session, namespace, name, kind)
+    read: dict[str, bytes] = {}
+    views: list[TableView] = []
+
+    async def read_view() -> None:
+        views.append(await locate(session, namespace, name, kind, Freshness.FRESH))
+
+    async def read_guess(location: str) -> None:
+        with suppress(NotFound):  # the table may have moved on; if not, the read below says so
+            read[location] = await session.files.read(location)
+
+    await beside(read_view(), *([] if guess is None else [read_guess(guess)]))
+    view = views[0]
+    if view.entry is None or view.pointer is None:
+        raise no_such(kind, namespace, name)
+    location = view.pointer.metadata.location
+    body = read.get(location)
+    if body is None:
+        body = await session.files.read(location)
+    return TableState(view.entry.entity, location, body, created=False)
+
+
+def _remembered_file(session: Session, namespace: Namespace, name: str, kind: str) -> str | None:
+    head = session.state.cached_head()
+    entry = None if head is None else relation(head, namespace, name, kind)
+    pointer = None if entry is None else session.state.cached_pointer(entry.entity)
+    location = None if pointer is None else pointer.metadata.location
+    return location if location is not None and session.files.cached(location) is not None else None

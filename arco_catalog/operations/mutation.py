@@ -1,0 +1,122 @@
+"""What the one driver of all mutations asks of each of them: how to read, plan and recognise its own past.
+
+The driver (driver.py) owns markers, takeovers, retries and the order of things; a mutation owns what is moved.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Generic, TypeVar
+
+from arco_catalog.operations.answers import Answer
+from arco_catalog.state.marker import Binding
+from storage_backends import Applied, Refused
+
+
+class Freshness(IntEnum):
+    """How much of what a process remembers a read may use."""
+
+    REMEMBERED = 0
+    """Everything: good for a compare-and-swap alone."""
+    MOVED = 1
+    """Names, but not the object that the compare-and-swap moves: after a lost one."""
+    FRESH = 2
+    """Nothing: good for a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a mutation, from its claim to its end. `id` is what the object that it moves will remember.
+
+    `entity` is minted with it, for the create or register that it may turn out to be.
+    """
+
+    id: str
+    entity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """An object to create, once, under a key that holds an id of its writer's."""
+
+    key: str
+    put: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The request asks for nothing that is not so already."""
+
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Prelude:
+    """Something that must be done before this mutation can be planned; it raises `Refusal` if it can't be."""
+
+    run: Callable[[], Awaitable[None]]
+
+
+V = TypeVar("V", bound="View")
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Generic[V]):
+    """A planned change: what to write first, how to look once more, the compare-and-swap, and what follows it.
+
+    `check` runs beside the first writes. It returns None if the plan stands, or a fresher view to plan on.
+    `swap` is the commit point. `after` is written beside the final slot, at best effort: the reconciler mends it.
+    """
+
+    first: Sequence[Write]
+    check: Callable[[], Awaitable[V | None]]
+    swap: Callable[[], Awaitable[Applied | Refused]]
+    after: Sequence[Write]
+    answer: Answer
+
+
+class View(ABC):
+    """What a mutation read, at one version of the object that it would move."""
+
+    @property
+    @abstractmethod
+    def trusted(self) -> bool:
+        """Whether every part was read for this request, so that a verdict may be given."""
+
+    @abstractmethod
+    def shows(self, binding: Binding) -> bool:
+        """Whether everything that a binding names was read."""
+
+    @abstractmethod
+    async def landed(self, attempt: str, binding: Binding) -> bool:
+        """Whether an attempt, bound like this, had moved the object when it was read. Raises `CommitStateUnknown` where
+        the evidence is gone (design.md 6.3)."""
+
+
+class Mutation(ABC, Generic[V]):
+    """One request that changes something."""
+
+    @abstractmethod
+    async def locate(self, freshness: Freshness) -> V:
+        """Finds, by name and as of now, the object to move, at a version."""
+
+    @abstractmethod
+    def incomplete(self, view: V) -> bool:
+        """Whether `complete` has anything to read."""
+
+    @abstractmethod
+    async def complete(self, view: V) -> None:
+        """Reads the rest of what planning needs into the view. A refusal that this meets is kept there for `plan`."""
+
+    @abstractmethod
+    def binding(self, view: V, attempt: Attempt) -> Binding:
+        """What an attempt on this view may move."""
+
+    @abstractmethod
+    def plan(self, view: V, attempt: Attempt) -> "Move[V] | Settled | Prelude":
+        """What to do. Raises `Refusal` for a definite no. A function of the view, the request and the attempt alone."""
+
+    @abstractmethod
+    async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
+        """The answer to an attempt that is known to have committed, by the entity that it named, never by name."""

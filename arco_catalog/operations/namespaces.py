@@ -1,0 +1,171 @@
+"""Namespaces: create, load, change, drop."""
+
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.iceberg.errors import AlreadyExists, NamespaceNotEmpty, Unprocessable
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.answers import Answer, Document
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.driver import run
+from arco_catalog.operations.mutation import Attempt, Settled, Write
+from arco_catalog.operations.names import dotted, existing_namespace
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+from arco_catalog.state.access import encode_value
+from arco_catalog.state.entries import NamespaceEntry, find_namespace
+from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
+from arco_catalog.state.locations import Location, slug
+
+LOCATION = "location"
+
+
+async def create_namespace(session: Session, namespace: Namespace, properties: Mapping[str, str]) -> Answer:
+    """Makes a namespace inside an existing one. `location`, where its tables go, is chosen if not given."""
+    return await run(session, _Create(session, namespace, properties))
+
+
+async def load_namespace(session: Session, namespace: Namespace) -> JsonObject:
+    """The namespace and its properties. Raises `NoSuchNamespace`."""
+    head = await session.state.head()
+    entry = existing_namespace(head.index, namespace)
+    return _described(namespace, await session.state.namespace_properties(entry.value))
+
+
+async def namespace_exists(session: Session, namespace: Namespace) -> None:
+    """Raises `NoSuchNamespace` if it does not."""
+    existing_namespace((await session.state.head()).index, namespace)
+
+
+async def update_properties(
+    session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
+) -> Answer:
+    """Sets and removes properties; a key in both is `Unprocessable`."""
+    return await run(session, _UpdateProperties(session, namespace, removals, updates))
+
+
+async def drop_namespace(session: Session, namespace: Namespace) -> Answer:
+    """Drops an empty namespace: one registry commit that saw it empty."""
+    return await run(session, _Drop(session, namespace))
+
+
+def _described(namespace: Namespace, properties: Mapping[str, JsonValue]) -> JsonObject:
+    return {"namespace": [*namespace], "properties": dict(properties)}
+
+
+class _NamespaceChange(RegistryMutation):
+    def __init__(self, session: Session, namespace: Namespace) -> None:
+        super().__init__(session)
+        self.namespace = namespace
+        self._values = 0
+
+    def value(self, attempt: Attempt, properties: JsonObject) -> tuple[str, Write]:
+        """A fresh immutable value, and how to write it."""
+        self._values += 1
+        value = f"{attempt.id}-{self._values}"
+        key = self.state.paths.entity_value("namespace", value)
+        body = encode_value(properties)
+
+        async def put() -> None:
+            await self.state.create(key, body)
+
+        return value, Write(key, put)
+
+    def allowed_location(self, properties: Mapping[str, JsonValue], default: Location) -> str:
+        """Where the namespace's tables go. Raises `BadRequest` outside the allowed locations."""
+        asked = properties.get(LOCATION)
+        return self.session.catalog.locations.check(asked).uri if isinstance(asked, str) else default.uri
+
+    def default_location(self, index: Index) -> Location:
+        """Inside the parent's location. Shared by namespaces whose names look alike, which does no harm: what lies in
+        it carries its entity's id."""
+        parent = find_namespace(index, self.namespace[:-1])
+        base = self.session.catalog.warehouse if parent is None else Location.parse(parent.location)
+        return base.below(slug(self.namespace[-1]))
+
+
+class _Create(_NamespaceChange):
+    kind = "create-namespace"
+
+    def __init__(self, session: Session, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        super().__init__(session, namespace)
+        self.properties = properties
+
+    def change(self, view: RegistryView, attempt: Attempt) -> Change:
+        index = view.head.index
+        if self.namespace[:-1]:
+            existing_namespace(index, self.namespace[:-1])
+        if find_namespace(index, self.namespace) is not None:
+            raise AlreadyExists(f"Namespace already exists: {dotted(self.namespace)}")
+        location = self.allowed_location(self.properties, self.default_location(index))
+        properties: JsonObject = {**self.properties, LOCATION: self.properties.get(LOCATION, location)}
+        value, write = self.value(attempt, properties)
+        entry = NamespaceEntry.new(entity=attempt.entity, value=value, location=location)
+        return Change(
+            edits={namespace_key(self.namespace): entry.json},
+            answer=Document(200, _described(self.namespace, properties)),
+            detail={"namespace": [*self.namespace], "entity": attempt.entity},
+            first=[write],
+        )
+
+
+class _UpdateProperties(_NamespaceChange):
+    kind = "update-namespace"
+
+    def __init__(
+        self, session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        super().__init__(session, namespace)
+        self.removals = list(dict.fromkeys(removals))
+        self.updates = updates
+        self._known: dict[str, JsonObject] = {}
+
+    def incomplete(self, view: RegistryView) -> bool:
+        entry = find_namespace(view.head.index, self.namespace)
+        return entry is not None and entry.value not in self._known
+
+    async def complete(self, view: RegistryView) -> None:
+        entry = find_namespace(view.head.index, self.namespace)
+        if entry is not None:
+            self._known[entry.value] = await self.state.namespace_properties(entry.value)
+
+    def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
+        both = sorted(set(self.removals) & set(self.updates))
+        if both:
+            raise Unprocessable(f"Invalid namespace update, cannot both set and remove: {', '.join(both)}")
+        entry = existing_namespace(view.head.index, self.namespace)
+        before = self._known[entry.value]
+        removed = [key for key in self.removals if key in before]
+        properties: JsonObject = {key: value for key, value in before.items() if key not in removed}
+        properties.update(self.updates)
+        location = self.allowed_location(properties, self.default_location(view.head.index))
+        answer = Document(
+            200,
+            {
+                "updated": [*self.updates],
+                "removed": [*removed],
+                "missing": [key for key in self.removals if key not in before],
+            },
+        )
+        if properties == before:
+            return Settled(answer)
+        value, write = self.value(attempt, properties)
+        return Change(
+            edits={namespace_key(self.namespace): entry.with_value(value, location).json},
+            answer=answer,
+            detail={"namespace": [*self.namespace], "entity": entry.entity},
+            first=[write],
+        )
+
+
+class _Drop(_NamespaceChange):
+    kind = "drop-namespace"
+
+    def change(self, view: RegistryView, attempt: Attempt) -> Change:
+        index = view.head.index
+        entry = existing_namespace(index, self.namespace)
+        if index.any_in(relations_in(self.namespace)) or index.any_in(namespaces_in(self.namespace)):
+            raise NamespaceNotEmpty(f"Namespace {dotted(self.namespace)} is not empty")
+        return Change(
+            edits={namespace_key(self.namespace): None},
+            answer=Document(204),
+            detail={"namespace": [*self.namespace], "entity": entry.entity},
+        )

@@ -1,0 +1,50 @@
+"""Opening a catalog over a store: where its folders are, what tables may live where, and whether it may be written."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from arco_catalog.operations.catalog import Catalog, Settings
+from arco_catalog.state.files import Space
+from arco_catalog.state.locations import AllowedLocations, Location
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.runtime import Runtime
+from storage_backends import ObjectStore
+from storage_backends.open import open_store
+from storage_backends.probe import honours_conditions
+
+
+async def open_catalog(settings: Settings, url: str, allowed: Sequence[str], runtime: Runtime) -> Catalog:
+    """Opens the store at `url` and whatever stores the allowed prefixes lie in. Raises `ValueError` for a bad URL or
+    prefix.
+
+    A store that ignores conditions would lose commits, so a catalog on one is read-only (design.md 4).
+    """
+    store = open_store(url)
+    verdict = await honours_conditions(store, runtime.ulid())
+    if not verdict.honoured:
+        settings = replace(settings, read_only_because=verdict.reason)
+    return build_catalog(settings, store, url, allowed, runtime)
+
+
+def build_catalog(
+    settings: Settings, store: ObjectStore, url: str, allowed: Sequence[str], runtime: Runtime
+) -> Catalog:
+    """A catalog over an open store. Its root is a folder of its name, so that one store serves many."""
+    base = Location.parse(url if "//" in url else url.replace(":", "://", 1))
+    paths = Paths(settings.warehouse)
+    warehouse = base.below(paths.warehouse)
+    spaces = [Space(base, store)]
+    prefixes = [warehouse]
+    for prefix in map(Location.parse, allowed):
+        prefixes.append(prefix)
+        if not prefix.inside(base):
+            spaces.append(Space(prefix, open_store(prefix.uri)))
+    return Catalog(
+        settings=settings,
+        store=store,
+        paths=paths,
+        spaces=spaces,
+        locations=AllowedLocations(prefixes, forbidden=[base.below(paths.state)]),
+        warehouse=warehouse,
+        runtime=runtime,
+    )

@@ -1,0 +1,52 @@
+"""Renaming tables: one registry commit; entity, pointer and files stay where they are (design.md 6.6)."""
+
+from arco_catalog.iceberg.errors import AlreadyExists
+from arco_catalog.operations.answers import Answer, Document
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.driver import run
+from arco_catalog.operations.mutation import Attempt
+from arco_catalog.operations.names import dotted, existing_namespace, no_such
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+from arco_catalog.operations.table_view import relation
+from arco_catalog.state.entries import find_relation
+from arco_catalog.state.index import Namespace, relation_key
+
+Identifier = tuple[Namespace, str]
+
+
+async def rename_table(session: Session, source: Identifier, destination: Identifier) -> Answer:
+    """Gives a table another name, in any namespace of the catalog."""
+    return await run(session, _Rename(session, source, destination, "table"))
+
+
+class _Rename(RegistryMutation):
+    def __init__(self, session: Session, source: Identifier, destination: Identifier, what: str) -> None:
+        super().__init__(session)
+        self.source = source
+        self.destination = destination
+        self.what = what
+        self.kind = f"rename-{what}"
+
+    def change(self, view: RegistryView, attempt: Attempt) -> Change:
+        entry = relation(view.head, *self.source, self.what)
+        if entry is None:
+            raise no_such(self.what, *self.source)
+        existing_namespace(view.head.index, self.destination[0])
+        there = find_relation(view.head.index, *self.destination)
+        if there is not None and there.kind == self.what == "table":
+            raise AlreadyExists(f"Table already exists: {dotted(*self.destination)}")
+        if there is not None:
+            raise AlreadyExists(
+                f"Cannot rename {dotted(*self.source)} to {dotted(*self.destination)}. "
+                f"{there.kind.capitalize()} already exists"
+            )
+        return Change(
+            edits={relation_key(*self.source): None, relation_key(*self.destination): entry.json},
+            answer=Document(204),
+            detail={
+                "namespace": [*self.source[0]],
+                "name": self.source[1],
+                "entity": entry.entity,
+                "to": {"namespace": [*self.destination[0]], "name": self.destination[1]},
+            },
+        )

@@ -1,0 +1,61 @@
+"""Locations that a commit adds to a table: the registry owns the set, so it is told first (design.md 5)."""
+
+from collections.abc import Iterable, Sequence
+
+from arco_catalog.iceberg.errors import CommitFailed
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.catalog import Session
+from arco_catalog.state.entries import RelationEntry, find_relation, holds, overlapping
+from arco_catalog.state.index import Index, Namespace, relation_key
+from arco_catalog.state.locations import Location
+from arco_catalog.state.registry import Operation
+from storage_backends import Applied
+
+
+def unheld(session: Session, entry: RelationEntry, named: Iterable[str]) -> list[Location]:
+    """Those of the named locations that the table does not hold yet. Raises `BadRequest` for a forbidden one."""
+    held = [Location.parse(location) for location in entry.locations]
+    wanted = [session.catalog.locations.check(location) for location in named]
+    return [location for location in wanted if not any(location.inside(own) for own in held)]
+
+
+def refuse_overlap(
+    session: Session, index: Index, locations: Iterable[Location], *, but: Sequence[str] = ()
+) -> str | None:
+    """What to tell a client whose locations are taken, None if they are free or may be shared."""
+    if session.settings.allow_location_overlap:
+        return None
+    for location in locations:
+        if overlapping(index, location, but=but) is not None:
+            return f"Location {location.uri} overlaps the location of another table"
+    return None
+
+
+async def reserve(
+    session: Session, namespace: Namespace, name: str, entity: str, locations: Sequence[Location]
+) -> None:
+    """Makes a registry commit by which the entity holds these locations too, under a fresh operation id that no slot
+    names and that is evidence of nothing. Raises `CommitFailed` if one is taken.
+
+    Does nothing if the name no longer means the entity: whoever planned on that plans again.
+    """
+    state = session.state
+    while True:
+        head = await state.head()
+        entry = find_relation(head.index, namespace, name)
+        if entry is None or entry.entity != entity:
+            return
+        taken = refuse_overlap(session, head.index, locations, but=[entity])
+        if taken is not None:
+            raise CommitFailed(taken)
+        normal = [location.normal for location in locations]
+        edits = {relation_key(namespace, name): entry.with_locations(normal).json, **holds(entity, normal, "live")}
+        detail: JsonObject = {"namespace": [*namespace], "name": name, "entity": entity, "locations": [*normal]}
+        detail["principal"] = session.call.principal
+        operation = Operation(session.runtime.ulid(), "add-locations", detail, None)
+        commit = session.runtime.ulid()
+        successor = head.successor(commit=commit, at_ms=session.runtime.now_ms(), edits=edits, operations=[operation])
+        await state.create(state.paths.registry_commit(commit), successor.body)
+        if isinstance(await state.move_head(successor, head.version), Applied):
+            return
+        await state.pause()

@@ -1,0 +1,197 @@
+"""The doors to a catalog's durable records, for one request: read through caches that are always revalidated, create
+once, and move by compare-and-swap until the store's answer is definite (design.md 6.4)."""
+
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.state.cache import ByteCache
+from arco_catalog.state.fields import mapping, parse_record
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import Head
+from arco_catalog.state.runtime import Runtime
+from storage_backends import (
+    ABSENT,
+    Applied,
+    Found,
+    Matches,
+    ObjectStore,
+    Refused,
+    StoreUnavailable,
+    Unchanged,
+    Unknown,
+    Version,
+)
+
+RESEND_SECONDS = 0.05
+"""Mean wait before a write of unknown outcome is sent again."""
+
+PARSED_SIZE = 8
+"""Bytes of memory that a parsed document takes for each byte of its JSON, roughly."""
+
+
+@dataclass
+class Caches:
+    """What one process remembers of one catalog. Nothing in it is believed without asking the store."""
+
+    head: Head | None = None
+    pointers: ByteCache[str, Pointer] = field(default_factory=lambda: ByteCache(16 << 20))
+    values: ByteCache[str, JsonObject] = field(default_factory=lambda: ByteCache(4 << 20))
+
+
+class State:
+    """The records of one catalog as one request reaches them; `store` carries the request's deadline.
+
+    Every method raises `StoreUnavailable` if a read got no answer, and `Broken` if a record can't be read.
+    """
+
+    def __init__(self, store: ObjectStore, paths: Paths, caches: Caches, runtime: Runtime) -> None:
+        self.store = store
+        self.paths = paths
+        self._caches = caches
+        self._runtime = runtime
+
+    # Registry
+
+    def cached_head(self) -> Head | None:
+        """HEAD as this process saw it last: good for a compare-and-swap, never for a verdict."""
+        return self._caches.head
+
+    async def head(self) -> Head:
+        """HEAD as it is now."""
+        key, known = self.paths.manifest, self._caches.head
+        match await self.store.get(key, None if known is None else known.version):
+            case Found(body, version):
+                head = Head.parse(body, version, key)
+                self.remember_head(head)
+                return head
+            case Unchanged() if known is not None:
+                return known
+            case _:
+                return Head.empty()
+
+    def remember_head(self, head: Head) -> None:
+        """Keeps the newest HEAD seen. Answers overtake each other: an older one is not kept."""
+        known = self._caches.head
+        if known is None or head.sequence >= known.sequence:
+            self._caches.head = head
+
+    def forget_head(self) -> None:
+        """Drops the remembered HEAD."""
+        self._caches.head = None
+
+    async def move_head(self, successor: Head, expected: Version | None) -> Applied | Refused:
+        """The registry's commit point. `expected` is None for its first commit."""
+        outcome = await self.swap(self.paths.manifest, successor.body, expected)
+        if isinstance(outcome, Applied):
+            self.remember_head(Head(successor.document, successor.index, outcome.version))
+        return outcome
+
+    async def commit_of(self, head: Head, operation: str, since: int) -> str | None:
+        """The registry commit that did an operation which was tried when the sequence number was `since`; None if there
+        is none. Walks back 500 commits a GET (design.md 6.3). Raises `CommitStateUnknown` where history is gone."""
+        while True:
+            commit = head.commit_of(operation)
+            if commit is not None or head.remembers(since):
+                return commit
+            if head.before is None:
+                return None
+            head = await self.registry_commit(head.before)
+
+    async def registry_commit(self, commit_id: str) -> Head:
+        """One commit of the registry's history."""
+        key = self.paths.registry_commit(commit_id)
+        found = await self.store.get(key)
+        if not isinstance(found, Found):
+            raise CommitStateUnknown(f"The registry's history no longer reaches back to commit {commit_id}")
+        return Head.parse(found.body, None, key)
+
+    async def namespace_properties(self, value: str) -> JsonObject:
+        """The properties that an entry names. Immutable, so what was read once is good."""
+        known = self._caches.values.get(value)
+        if known is not None:
+            return known
+        key = self.paths.entity_value("namespace", value)
+        found = await self.store.get(key)
+        if not isinstance(found, Found):
+            raise Broken(f"{key} is gone")
+        properties = mapping(parse_record(found.body, key), "properties")
+        self._caches.values.put(value, properties, PARSED_SIZE * len(found.body))
+        return properties
+
+    # Pointers
+
+    def cached_pointer(self, entity: str) -> Pointer | None:
+        """The pointer as this process saw it last: good for a compare-and-swap, never for a verdict."""
+        return self._caches.pointers.get(entity)
+
+    async def pointer(self, entity: str) -> Pointer | None:
+        """The pointer as it is now; None if there is none."""
+        key, known = self.paths.pointer(entity), self._caches.pointers.get(entity)
+        match await self.store.get(key, None if known is None else known.version):
+            case Found(body, version):
+                pointer = Pointer.parse(body, version, key)
+                self.remember_pointer(pointer, len(body))
+                return pointer
+            case Unchanged() if known is not None:
+                return known
+            case _:
+                self._caches.pointers.drop(entity)
+                return None
+
+    def remember_pointer(self, pointer: Pointer, size: int) -> None:
+        """Keeps the newest pointer of an entity; `size` is that of its JSON in bytes."""
+        known = self._caches.pointers.get(pointer.entity)
+        if known is None or pointer.sequence >= known.sequence:
+            self._caches.pointers.put(pointer.entity, pointer, PARSED_SIZE * size)
+
+    async def move_pointer(self, successor: Pointer, expected: Version | None) -> Applied | Refused:
+        """A table's commit point, or any other move of its pointer."""
+        body = successor.body
+        outcome = await self.swap(self.paths.pointer(successor.entity), body, expected)
+        if isinstance(outcome, Applied):
+            self.remember_pointer(Pointer(successor.document, outcome.version), len(body))
+        return outcome
+
+    # Writes
+
+    async def create(self, key: str, body: bytes, store: ObjectStore | None = None) -> Version | None:
+        """Writes an object whose key holds an id of its writer's, once: a refusal can only be our own echo. Returns its
+        version where the store told it."""
+        while True:
+            match await (store or self.store).put(key, body, ABSENT):
+                case Applied(version):
+                    return version
+                case Refused(version):
+                    return version
+                case Unknown():
+                    await self.pause()
+
+    async def swap(self, key: str, body: bytes, expected: Version | None) -> Applied | Refused:
+        """Sends one compare-and-swap until its answer is definite; `expected` None is the absence of the object.
+
+        Refused may be the echo of our own write: whoever gets it reads the object and looks for their id. Raises
+        `CommitStateUnknown` if time runs out while the outcome is unknown, `StoreUnavailable` if nothing was sent.
+        """
+        sent = False
+        while True:
+            try:
+                outcome = await self.store.put(key, body, ABSENT if expected is None else Matches(expected))
+            except StoreUnavailable as error:
+                if sent:
+                    raise CommitStateUnknown("The store did not say in time whether the change was made") from error
+                raise
+            if not isinstance(outcome, Unknown):
+                return outcome
+            sent = True
+            await self.pause()
+
+    async def pause(self) -> None:
+        """A short wait, jittered, before the same write is sent again."""
+        await self._runtime.sleep(2 * RESEND_SECONDS * self._runtime.random())
+
+
+def encode_value(properties: JsonObject) -> bytes:
+    """The stored form of a namespace's properties."""
+    return dumps({"version": 1, "properties": properties}, sort_keys=True)

@@ -1,0 +1,54 @@
+"""Typed reads of stored JSON. A record that lacks what it must have is our own fault, never the client's."""
+
+from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+
+
+def parse_record(body: bytes, where: str) -> JsonObject:
+    """One stored record. Raises `Broken` if it is not a JSON object of a version that this code reads."""
+    try:
+        document = loads(body)
+    except MalformedJson as error:
+        raise Broken(f"{where} is not JSON") from error
+    if not isinstance(document, dict) or document.get("version") != 1:
+        raise Broken(f"{where} has a form that this version does not read")
+    return document
+
+
+def text(document: JsonObject, name: str) -> str:
+    """A string that must be there."""
+    value = document.get(name)
+    if not isinstance(value, str):
+        raise Broken(f"a stored record lacks {name!r}")
+    return value
+
+
+def integer(document: JsonObject, name: str) -> int:
+    """An integer that must be there."""
+    value = document.get(name)
+    if not isinstance(value, int):
+        raise Broken(f"a stored record lacks {name!r}")
+    return value
+
+
+def optional_text(document: JsonObject, name: str) -> str | None:
+    """A string, or None where there is none."""
+    value = document.get(name)
+    return value if isinstance(value, str) else None
+
+
+def mapping(document: JsonObject, name: str) -> JsonObject:
+    """An object, empty where there is none."""
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(document: JsonObject, name: str) -> list[JsonValue]:
+    """An array, empty where there is none."""
+    value = document.get(name)
+    return value if isinstance(value, list) else []
+
+
+def texts(document: JsonObject, name: str) -> tuple[str, ...]:
+    """An array of strings, empty where there is none."""
+    return tuple(item for item in sequence(document, name) if isinstance(item, str))

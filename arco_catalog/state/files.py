@@ -1,0 +1,95 @@
+"""Metadata files: found by location, read through a cache that is always revalidated, written once.
+
+Locations reach beyond the catalog's own folder, so each allowed prefix has its own store.
+"""
+
+import asyncio
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.state.access import State
+from arco_catalog.state.cache import ByteCache
+from arco_catalog.state.locations import Location
+from storage_backends import Found, ObjectStore, Unchanged, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A store, and the location of its root."""
+
+    root: Location
+    store: ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class CachedFile:
+    """A file's bytes, decompressed, at a version."""
+
+    version: Version
+    body: bytes
+
+
+FileCache = ByteCache[str, CachedFile]
+
+
+class Files:
+    """The files of one catalog as one request reaches them."""
+
+    def __init__(self, spaces: Sequence[Space], cache: FileCache, state: State) -> None:
+        self._spaces = sorted(spaces, key=lambda space: len(space.root.segments), reverse=True)
+        self._cache = cache
+        self._state = state
+
+    def _find(self, location: str) -> tuple[ObjectStore, str]:
+        wanted = Location.parse(location)
+        for space in self._spaces:
+            depth = len(space.root.segments)
+            root = (space.root.scheme, space.root.authority, space.root.segments)
+            if (wanted.scheme, wanted.authority, wanted.segments[:depth]) == root:
+                return space.store, "/".join(wanted.segments[depth:])
+        raise BadRequest(f"Location {location} is not in any store of this catalog")
+
+    def cached(self, location: str) -> bytes | None:
+        """The file as this process saw it last. Metadata files never change, but they can go."""
+        known = self._cache.get(location)
+        return None if known is None else known.body
+
+    async def read(self, location: str) -> bytes:
+        """The file as it is now, decompressed. Raises `NotFound`."""
+        store, key = self._find(location)
+        known = self._cache.get(location)
+        match await store.get(key, None if known is None else known.version):
+            case Found(raw, version):
+                body = await self._unpacked(location, raw)
+                self._cache.put(location, CachedFile(version, body), len(body))
+                return body
+            case Unchanged() if known is not None:
+                return known.body
+            case _:
+                self._cache.drop(location)
+                raise NotFound(f"Failed to open input stream for file: {location}")
+
+    async def create(self, location: str, body: bytes, *, packed: bool) -> None:
+        """Writes a new file whose name holds an id of its writer's."""
+        store, key = self._find(location)
+        raw = await asyncio.to_thread(gzip.compress, body, 6, mtime=0) if packed else body
+        version = await self._state.create(key, raw, store)
+        if version is not None:
+            self._cache.put(location, CachedFile(version, body), len(body))
+
+    async def remove(self, location: str) -> None:
+        """Deletes a file that nothing refers to any more."""
+        store, key = self._find(location)
+        await store.delete(key)
+        self._cache.drop(location)
+
+    @staticmethod
+    async def _unpacked(location: str, raw: bytes) -> bytes:
+        if not raw.startswith(b"\x1f\x8b"):
+            return raw
+        try:
+            return await asyncio.to_thread(gzip.decompress, raw)
+        except (OSError, EOFError) as error:
+            raise NotFound(f"Failed to read gzip file: {location}") from error

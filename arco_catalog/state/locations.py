@@ -1,0 +1,108 @@
+"""Locations that tables may have: parsed, compared after decoding, and kept inside what the operator allowed.
+
+A location reaches engines as text, and engines differ in whether they decode it. So it is read both ways: as written to
+find the object, and decoded to judge what it may overlap; a location for which the two could part (an encoded slash or
+dot) is refused (design.md 5, "Locations").
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from arco_catalog.iceberg.errors import BadRequest
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//([^/]*))?(/.*)?", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SAME_STORE = {"s3a": "s3", "s3n": "s3"}
+_UNSAFE_IN_SLUG = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A folder or file: scheme, authority (bucket or host) and path segments as written."""
+
+    scheme: str
+    authority: str
+    segments: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Location":
+        """Reads a location that a client sent. Raises `BadRequest` for what is not an absolute URI, and for anything
+        that could mean another folder to somebody who decodes it."""
+        match = _URI.fullmatch(text)
+        if match is None or _CONTROL.search(text) or "\\" in text:
+            raise BadRequest(f"Not a valid location: {text!r}: expected an absolute URI such as s3://bucket/path")
+        scheme = match[1].lower()
+        path = match[4] or ""
+        segments = tuple(segment for segment in path.split("/") if segment)
+        for segment in segments:
+            decoded = _fully_decoded(segment)
+            if decoded in (".", "..") or "/" in decoded or "\\" in decoded or _CONTROL.search(decoded):
+                raise BadRequest(f"Not a valid location: {text!r}: the segment {segment!r} is not allowed")
+        authority = match[3] or ""
+        if scheme == "file" and authority not in ("", "localhost"):
+            raise BadRequest(f"Not a valid location: {text!r}: a file location has no host")
+        return cls(_SAME_STORE.get(scheme, scheme), "" if scheme == "file" else authority, segments)
+
+    @property
+    def path(self) -> str:
+        """The path as written, without slashes at its ends: the object's key in its bucket."""
+        return "/".join(self.segments)
+
+    @property
+    def uri(self) -> str:
+        """The one form that every engine reads: `file:///...` for local files."""
+        return f"{self.scheme}://{self.authority}/{self.path}"
+
+    @property
+    def normal(self) -> str:
+        """The decoded form, by which locations are compared."""
+        return f"{self.scheme}://{self.authority}/{'/'.join(_fully_decoded(segment) for segment in self.segments)}"
+
+    def inside(self, folder: "Location") -> bool:
+        """Whether this is `folder` or lies in it."""
+        return f"{self.normal}/".startswith(folder.normal.rstrip("/") + "/")
+
+    def below(self, *names: str) -> "Location":
+        """A location further down. `names` may hold slashes."""
+        further = tuple(segment for name in names for segment in name.split("/") if segment)
+        return Location(self.scheme, self.authority, self.segments + further)
+
+    def ancestors(self) -> Iterator["Location"]:
+        """Every folder that holds this one, nearest first, the bucket itself last."""
+        for depth in range(len(self.segments) - 1, -1, -1):
+            yield Location(self.scheme, self.authority, self.segments[:depth])
+
+
+def _fully_decoded(segment: str) -> str:
+    """Decoded until nothing changes: no reader, however often it decodes, sees a segment that was not judged."""
+    for _ in range(len(segment)):
+        decoded = unquote(segment)
+        if decoded == segment:
+            break
+        segment = decoded
+    return segment
+
+
+def slug(name: str) -> str:
+    """A folder name that every engine and file system takes as it is. Not unique: what follows it must be."""
+    return _UNSAFE_IN_SLUG.sub("_", name)[:64].strip("_") or "_"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedLocations:
+    """Where tables may live: inside one of `prefixes`, and never in or around a catalog's own state."""
+
+    prefixes: Sequence[Location]
+    forbidden: Sequence[Location]
+
+    def check(self, text: str) -> Location:
+        """The parsed location. Raises `BadRequest` if a table may not be there."""
+        location = Location.parse(text)
+        if not any(location.inside(prefix) for prefix in self.prefixes):
+            allowed = ", ".join(prefix.uri for prefix in self.prefixes)
+            raise BadRequest(f"Location {text} is outside the allowed locations: {allowed}")
+        if any(location.inside(state) or state.inside(location) for state in self.forbidden):
+            raise BadRequest(f"Location {text} belongs to the catalog itself")
+        return location

@@ -1,0 +1,158 @@
+"""Idempotency markers: one slot log for each Idempotency-Key (design.md 6.1).
+
+A slot holds an *attempt* or the *final answer*, and whoever creates slot n+1 decides it. So an attempt that was taken
+over cannot finalize, and a finalized marker cannot be taken over. Slot 0 binds the request.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import rfc8785
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.state.fields import integer, mapping, parse_record, text, texts
+from storage_backends import Found
+
+MAX_SAFE_INTEGER = 2**53 - 1
+
+
+def key_hash(scope: str, key: str) -> str:
+    """Names a key's marker. `scope` is empty unless the dialect makes method and path part of the key."""
+    return hashlib.sha256(f"{scope}\n{key}".encode()).hexdigest()
+
+
+def payload_hash(body: JsonValue) -> str:
+    """SHA-256, in hex, over RFC 8785. Integers beyond 2^53 (snapshot ids) are wrapped as their digits first: plain
+    RFC 8785 rejects or rounds them."""
+    return hashlib.sha256(rfc8785.dumps(_safe(body))).hexdigest()
+
+
+def _safe(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _safe(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_safe(item) for item in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_SAFE_INTEGER:
+        return {"integer": str(value)}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class RequestIdentity:
+    """What a key is bound to by slot 0."""
+
+    method: str
+    path: str
+    query: str
+    payload: str
+    principal: str
+
+    def to_json(self) -> JsonObject:
+        """The stored form."""
+        return {
+            "method": self.method,
+            "path": self.path,
+            "query": self.query,
+            "payload": self.payload,
+            "principal": self.principal,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What an attempt may move (design.md 6.1).
+
+    `pointers`: entity ids with the sequence numbers relied on. `registry`: the registry's sequence number relied on.
+    `marks`: entities whose pointers it marks dropped once it committed. `creates`: the entity id and metadata
+    location that a create or register minted.
+    """
+
+    pointers: Mapping[str, int] = field(default_factory=dict)
+    registry: int | None = None
+    marks: tuple[str, ...] = ()
+    creates: tuple[str, str] | None = None
+
+    def covers(self, other: "Binding") -> bool:
+        """Whether an attempt bound to this may move what `other` names. Sequence numbers do not matter: those of a
+        slot are where evidence begins, and the state only moves on from there."""
+        return (
+            set(other.pointers) <= set(self.pointers)
+            and (other.registry is None or self.registry is not None)
+            and set(other.marks) <= set(self.marks)
+            and other.creates in (None, self.creates)
+        )
+
+    def to_json(self) -> JsonObject:
+        """The stored form."""
+        entity, location = self.creates or (None, None)
+        return {
+            "pointers": dict(self.pointers),
+            "registry": self.registry,
+            "marks": [*self.marks],
+            "creates": None if entity is None else {"entity": entity, "metadata_location": location},
+        }
+
+    @classmethod
+    def parse(cls, document: JsonObject) -> Self:
+        """Reads a stored binding. Raises `Broken`."""
+        pointers = mapping(document, "pointers")
+        creates = mapping(document, "creates")
+        registry = document.get("registry")
+        return cls(
+            pointers={entity: integer(pointers, entity) for entity in pointers},
+            registry=registry if isinstance(registry, int) else None,
+            marks=texts(document, "marks"),
+            creates=(text(creates, "entity"), text(creates, "metadata_location")) if creates else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One slot: the attempt that put it, what that attempt may move, and, in a final slot, the answer.
+
+    `written_ms` is the store's time of the write, 0 in a slot that is yet to be put.
+    """
+
+    attempt: str
+    binding: Binding
+    identity: JsonObject
+    answer: JsonObject | None
+    written_ms: int = 0
+
+    @property
+    def final(self) -> bool:
+        """Whether this is the answer."""
+        return self.answer is not None
+
+    @property
+    def body(self) -> bytes:
+        """The bytes to store."""
+        return dumps(
+            {
+                "version": 1,
+                "attempt": self.attempt,
+                "binding": self.binding.to_json(),
+                "request": self.identity or None,
+                "answer": self.answer,
+            },
+            sort_keys=True,
+        )
+
+    @classmethod
+    def parse(cls, found: Found, where: str) -> Self:
+        """Reads a stored slot. Raises `Broken`."""
+        document = parse_record(found.body, where)
+        return cls(
+            attempt=text(document, "attempt"),
+            binding=Binding.parse(mapping(document, "binding")),
+            identity=mapping(document, "request"),
+            answer=mapping(document, "answer") or None,
+            written_ms=found.written_ms,
+        )
+
+
+def bound_to(slot: Slot, identity: RequestIdentity) -> bool:
+    """Whether slot 0 binds this very request."""
+    return slot.identity == identity.to_json()

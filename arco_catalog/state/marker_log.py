@@ -1,0 +1,64 @@
+"""One idempotency key's marker, as one request reads and extends it."""
+
+from collections.abc import Sequence
+
+from arco_catalog.state.access import State
+from arco_catalog.state.marker import RequestIdentity, Slot
+from storage_backends import ABSENT, Applied, Found, Missing, Refused, Unknown
+
+
+class MarkerLog:
+    """A slot log. `slots` are the slots seen so far, from 0 on without gaps; `now_ms` is the store's time of the last
+    answer, by which ages are judged."""
+
+    def __init__(self, state: State, key_hash: str, identity: RequestIdentity) -> None:
+        self._state = state
+        self._hash = key_hash
+        self.identity = identity
+        self.slots: list[Slot] = []
+        self.now_ms = 0
+
+    def _key(self, slot: int) -> str:
+        return self._state.paths.marker_slot(self._hash, slot)
+
+    async def read_on(self) -> Sequence[Slot]:
+        """Reads whatever slots came after those seen. The last answer is always an empty slot."""
+        while True:
+            key = self._key(len(self.slots))
+            match await self._state.store.get(key):
+                case Found() as found:
+                    self.now_ms = found.now_ms
+                    self.slots.append(Slot.parse(found, key))
+                case Missing(now_ms):
+                    self.now_ms = now_ms
+                    return self.slots
+                case unexpected:
+                    raise AssertionError(unexpected)
+
+    async def put(self, slot: Slot) -> bool:
+        """Puts the next slot; False if somebody else's is there. Sent again until that is known."""
+        place = len(self.slots)
+        while True:
+            match await self._state.store.put(self._key(place), slot.body, ABSENT):
+                case Applied():
+                    break
+                case Refused():
+                    if not await self._is_mine(place, slot):
+                        return False
+                    break
+                case Unknown():
+                    await self._state.pause()
+        self.slots.append(slot)
+        return True
+
+    async def _is_mine(self, place: int, slot: Slot) -> bool:
+        """Whether what refused us is the echo of our own write."""
+        found = await self._state.store.get(self._key(place))
+        if not isinstance(found, Found):
+            return False
+        there = Slot.parse(found, self._key(place))
+        return there.attempt == slot.attempt and there.final == slot.final
+
+    def age_ms(self) -> int:
+        """How long ago the last slot was written."""
+        return self.now_ms - self.slots[-1].written_ms

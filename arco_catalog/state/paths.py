@@ -1,0 +1,66 @@
+"""Where each durable record lives under a catalog's root (design.md, section 5)."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Keys of one catalog. `root` is a key prefix without slashes at its ends, or empty."""
+
+    root: str
+
+    def _under(self, rest: str) -> str:
+        return f"{self.root}/{rest}" if self.root else rest
+
+    @property
+    def state(self) -> str:
+        """The folder that holds everything but tables; no client ever names a location in it."""
+        return self._under("_catalog")
+
+    @property
+    def warehouse(self) -> str:
+        """The folder under which tables live by default."""
+        return self._under("warehouse")
+
+    @property
+    def manifest(self) -> str:
+        """HEAD of the registry."""
+        return f"{self.state}/core/manifest.json"
+
+    def registry_commit(self, commit_id: str) -> str:
+        """One immutable commit of the registry."""
+        return f"{self.state}/core/commits/{commit_id}.json"
+
+    def entity_value(self, kind: str, value_id: str) -> str:
+        """One immutable value of an entity: a namespace's properties, say."""
+        return f"{self.state}/core/entities/{kind}/{value_id}.json"
+
+    @property
+    def pointers(self) -> str:
+        """Prefix of all pointers."""
+        return f"{self.state}/iceberg_pointers/"
+
+    def pointer(self, entity: str) -> str:
+        """The one mutable object of a table or view."""
+        return f"{self.pointers}{entity}.json"
+
+    def marker(self, key_hash: str) -> str:
+        """Prefix of the slots of one idempotency key's marker."""
+        return f"{self.state}/iceberg_idempotency/{key_hash[:2]}/{key_hash}/"
+
+    def marker_slot(self, key_hash: str, slot: int) -> str:
+        """One slot of a marker."""
+        return f"{self.marker(key_hash)}{slot}.json"
+
+    def receipt(self, stage: str, commit_key: str, metadata_ms: int) -> str:
+        """A commit's receipt, `stage` being `pending` or `committed`; the day is that of the metadata file, in UTC, so
+        that whoever writes the receipt, whenever, writes the same path (design.md 6.8)."""
+        day = datetime.fromtimestamp(metadata_ms / 1000, UTC).date().isoformat()
+        return f"{self.state}/events/{day}/iceberg/{stage}/{commit_key}.json"
+
+
+def commit_key(entity: str, metadata_location: str) -> str:
+    """Names one commit of one entity for ever: SHA-256, in hex, of the entity id and the metadata file's location."""
+    return hashlib.sha256(f"{entity}\n{metadata_location}".encode()).hexdigest()

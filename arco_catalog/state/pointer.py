@@ -1,0 +1,128 @@
+"""The pointer: the one mutable object of a table or view, and the single point of truth of its state (design.md 5).
+
+Every applied compare-and-swap of a pointer is a *move*: it adds one to the sequence number and puts one id in front of
+`recent`, a commit its attempt's id, every other move a fresh one. That list is the evidence by which an attempt learns
+whether it committed (design.md 6.3), and it keeps two bodies of one pointer from ever being equal (an S3 ETag is a
+digest of the body).
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text, texts
+from storage_backends import Version
+
+RECENT_MOVES = 1000
+"""How many moves `recent` remembers."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFile:
+    """A metadata file and its own time (`last-updated-ms`), from which the path of its receipt follows."""
+
+    location: str
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """One state of a pointer: its document, unknown fields included, and the version it was read at."""
+
+    document: JsonObject
+    version: Version | None
+
+    @classmethod
+    def parse(cls, body: bytes, version: Version, where: str) -> Self:
+        """Reads a stored pointer. Raises `Broken`."""
+        return cls(parse_record(body, where), version)
+
+    @classmethod
+    def first(cls, *, entity: str, kind: str, move: str, metadata: MetadataFile, facts: JsonObject) -> Self:
+        """A new entity's pointer. `facts` is what the pointer repeats of its metadata (see `successor`)."""
+        return cls(
+            {
+                "version": 1,
+                "entity": entity,
+                "type": kind,
+                "sequence": 1,
+                "id": move,
+                "recent": [move],
+                "metadata_location": metadata.location,
+                "metadata_ms": metadata.ms,
+                **facts,
+            },
+            None,
+        )
+
+    @property
+    def body(self) -> bytes:
+        """The bytes to store."""
+        return dumps(self.document, sort_keys=True)
+
+    @property
+    def entity(self) -> str:
+        """The entity's id."""
+        return text(self.document, "entity")
+
+    @property
+    def sequence(self) -> int:
+        """How many moves there have been, the first write included."""
+        return integer(self.document, "sequence")
+
+    @property
+    def metadata(self) -> MetadataFile:
+        """The current metadata file."""
+        return MetadataFile(text(self.document, "metadata_location"), integer(self.document, "metadata_ms"))
+
+    @property
+    def base(self) -> MetadataFile | None:
+        """The metadata file that the current one was made from, None for the first."""
+        base = mapping(self.document, "base")
+        return MetadataFile(text(base, "metadata_location"), integer(base, "metadata_ms")) if base else None
+
+    @property
+    def recent(self) -> tuple[str, ...]:
+        """Ids of the last moves, newest first."""
+        return texts(self.document, "recent")
+
+    @property
+    def dropped_by(self) -> str | None:
+        """The drop that marked this pointer. Means nothing under a live name (design.md 6.6)."""
+        return optional_text(mapping(self.document, "dropped"), "operation")
+
+    def landed(self, attempt: str, since: int) -> bool | None:
+        """Whether `attempt`, made when the pointer's sequence number was `since`, moved this pointer before it was
+        read; None if more moves have been made since than are remembered (design.md 6.3)."""
+        recent = self.recent
+        if attempt in recent:
+            return True
+        return False if self.sequence - since <= len(recent) else None
+
+    def _moved(self, move: str, changes: JsonObject) -> "Pointer":
+        recent: list[JsonValue] = [move, *self.recent[: RECENT_MOVES - 1]]
+        document = {**self.document, "sequence": self.sequence + 1, "id": move, "recent": recent, **changes}
+        return Pointer(document, None)
+
+    def successor(self, *, attempt: str, metadata: MetadataFile, facts: JsonObject) -> "Pointer":
+        """The pointer after a commit. A mark that a drop left before an undrop goes with it."""
+        base = self.metadata
+        moved = self._moved(
+            attempt,
+            {
+                "metadata_location": metadata.location,
+                "metadata_ms": metadata.ms,
+                "base": {"metadata_location": base.location, "metadata_ms": base.ms},
+                **facts,
+            },
+        )
+        moved.document.pop("dropped", None)
+        return moved
+
+    def fenced(self, move: str) -> "Pointer":
+        """The same state at another version: whatever was sent against the old one can no longer apply."""
+        return self._moved(move, {})
+
+    def marked_dropped(self, move: str, operation: str) -> "Pointer":
+        """The same state, dead to commits unless its name is live again."""
+        return self._moved(move, {"dropped": {"operation": operation}})

@@ -1,0 +1,133 @@
+"""The registry: names, entities and locations of one catalog, behind one HEAD moved by compare-and-swap.
+
+A commit is one immutable document: its parent, its operations (what was done, by whom, and the answer it earned), the
+ids of the last 500 commits with their operations, and the index. `manifest.json` is a copy of the current commit, so
+one GET resolves a name. A commit's body holds its own fresh id, so no two bodies are equal (seed 002; design.md 5).
+
+The index is embedded whole. Its form leaves room for `segments`, immutable runs of older entries that the embedded ones
+override; a reader that meets one it does not know stops (design.md 5).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence
+from arco_catalog.state.index import Edits, Index
+from storage_backends import Version
+
+RECENT_COMMITS = 500
+"""How many commits' operations a commit lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One entry of a commit's history: who did what, and the answer that they were to be given.
+
+    `detail` is what `arco history` shows. `answer` is in the form of a marker's (operations/answers.py).
+    """
+
+    id: str
+    kind: str
+    detail: JsonObject
+    answer: JsonObject | None
+
+    def to_json(self) -> JsonObject:
+        """The stored form."""
+        return {"id": self.id, "kind": self.kind, **self.detail, "answer": self.answer}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """One commit of the registry, as HEAD (with the manifest's version) or as history (without)."""
+
+    document: JsonObject
+    index: Index
+    version: Version | None
+
+    @classmethod
+    def empty(cls) -> Self:
+        """The registry before its first commit."""
+        return cls({"version": 1, "sequence": 0, "recent": [], "before": None}, Index({}), None)
+
+    @classmethod
+    def parse(cls, body: bytes, version: Version | None, where: str) -> Self:
+        """Reads a stored commit. Raises `Broken`."""
+        document = parse_record(body, where)
+        index = mapping(document, "index")
+        if sequence(index, "segments"):
+            raise Broken(f"{where} has a spilled index, which this version does not read")
+        entries = {key: entry for key, entry in mapping(index, "embedded").items() if isinstance(entry, dict)}
+        return cls(document, Index(entries), version)
+
+    @property
+    def id(self) -> str | None:
+        """The commit's id, None for the empty registry."""
+        return optional_text(self.document, "id")
+
+    @property
+    def sequence(self) -> int:
+        """How many commits there have been."""
+        return integer(self.document, "sequence")
+
+    @property
+    def before(self) -> str | None:
+        """The commit before the oldest that `recent` lists; from there a walk back goes on."""
+        return optional_text(self.document, "before")
+
+    def recent(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """The last commits, this one first, each with the ids of its operations."""
+        listed: list[tuple[str, Sequence[str]]] = []
+        for item in sequence(self.document, "recent"):
+            if isinstance(item, list) and item and isinstance(item[0], str):
+                listed.append((item[0], [operation for operation in item[1:] if isinstance(operation, str)]))
+        return listed
+
+    def commit_of(self, operation: str) -> str | None:
+        """The recent commit that did an operation, None if none of them did."""
+        return next((commit for commit, operations in self.recent() if operation in operations), None)
+
+    def remembers(self, since: int) -> bool:
+        """Whether `recent` lists every commit made after sequence number `since`."""
+        return self.sequence - since <= len(sequence(self.document, "recent"))
+
+    def operation(self, operation: str) -> JsonObject | None:
+        """An operation of this very commit."""
+        for item in sequence(self.document, "operations"):
+            if isinstance(item, dict) and item.get("id") == operation:
+                return item
+        return None
+
+    def successor(self, *, commit: str, at_ms: int, edits: Edits, operations: Sequence[Operation]) -> "Head":
+        """The commit that makes `edits`; without edits and with one operation it is a fence."""
+        recent = sequence(self.document, "recent")
+        before = self.before
+        if len(recent) >= RECENT_COMMITS:
+            dropped = recent[RECENT_COMMITS - 1]
+            before = dropped[0] if isinstance(dropped, list) and isinstance(dropped[0], str) else before
+        mine: list[JsonValue] = [commit, *(operation.id for operation in operations)]
+        index = self.index.edited(edits)
+        document: JsonObject = {
+            **self.document,
+            "id": commit,
+            "parent": self.id,
+            "sequence": self.sequence + 1,
+            "at_ms": at_ms,
+            "operations": [operation.to_json() for operation in operations],
+            "recent": [mine, *recent[: RECENT_COMMITS - 1]],
+            "before": before,
+            "index": {**mapping(self.document, "index"), "embedded": index.to_json()},
+        }
+        return Head(document, index, None)
+
+    @property
+    def body(self) -> bytes:
+        """The bytes to store, as commit and as manifest."""
+        return dumps(self.document, sort_keys=True)
+
+    @property
+    def at_ms(self) -> int:
+        """When the commit was made, by its maker's clock."""
+        return integer(self.document, "at_ms")

@@ -1,0 +1,60 @@
+"""Time, randomness and identifiers: the only place they come from, so that a test can replay any run bit for bit."""
+
+import asyncio
+import os
+import random
+import time
+import uuid
+from typing import Protocol
+
+from ulid import ULID
+
+
+def ulid_of(ms: int, entropy: bytes) -> str:
+    """The ULID of a time and ten bytes."""
+    return str(ULID.from_bytes(ms.to_bytes(6, "big") + entropy))
+
+
+class Runtime(Protocol):
+    """What a process takes from the world besides its store."""
+
+    def now_ms(self) -> int:
+        """Wall clock, milliseconds since 1970. Deadlines are judged by it: a monotonic clock stops while a machine
+        sleeps (design.md 6.2, rule 5)."""
+        ...
+
+    def ulid(self) -> str:
+        """A fresh ULID of now."""
+        ...
+
+    def uuid(self) -> str:
+        """A fresh random (version 4) UUID."""
+        ...
+
+    def random(self) -> float:
+        """Uniform in [0, 1). For jitter only."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits."""
+        ...
+
+
+class SystemRuntime:
+    """The machine's own clock and entropy, read at the moment of use: a process restored from a memory snapshot
+    (Lambda SnapStart) must not repeat ids."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def ulid(self) -> str:
+        return ulid_of(self.now_ms(), os.urandom(10))
+
+    def uuid(self) -> str:
+        return str(uuid.UUID(bytes=os.urandom(16), version=4))
+
+    def random(self) -> float:
+        return random.random()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

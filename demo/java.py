@@ -1,0 +1,42 @@
+"""Which JDK runs Spark. Spark 4.1 runs on 17 and 21; a machine's default may be any other."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+SUPPORTED = (17, 21)
+
+
+def java_home() -> Path:
+    """The home of an installed JDK that Spark supports, `JAVA_HOME` first. Raises `LookupError` if there is none."""
+    homes = list(_candidates())
+    for version in SUPPORTED:
+        for home in homes:
+            if _version(home) == version:
+                return home
+    raise LookupError(f"Spark needs JDK 17: none in JAVA_HOME, on PATH or among {[str(home) for home in homes]}")
+
+
+def _candidates() -> Iterator[Path]:
+    if named := os.environ.get("JAVA_HOME"):
+        yield Path(named)
+    if on_path := shutil.which("java"):
+        yield Path(on_path).resolve().parents[1]
+    for folder, pattern in (
+        (Path("/usr/lib/jvm"), "*"),
+        (Path("/opt"), "*jdk*"),
+        (Path("/Library/Java/JavaVirtualMachines"), "*/Contents/Home"),
+        (Path.home() / ".sdkman/candidates/java", "*"),
+    ):
+        yield from sorted(folder.glob(pattern))
+
+
+def _version(home: Path) -> int | None:
+    """The major version that a JDK's `release` file names."""
+    release = home / "release"
+    if not release.is_file() or not (home / "bin" / "java").exists():
+        return None
+    found = re.search(r'^JAVA_VERSION="(\d+)', release.read_text(), re.MULTILINE)
+    return int(found.group(1)) if found else None

@@ -1,0 +1,161 @@
+"""The one door to storage: five calls, three conditions, three outcomes (design.md, section 4).
+
+Everything above this package speaks to object stores through `ObjectStore` alone. A backend translates a vendor's
+statuses into the outcomes below and does nothing else; what wraps a store (counting, delaying, deadlines, faults)
+is an `ObjectStore` itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NewType, Protocol
+
+Version = NewType("Version", str)
+"""Opaque token of one state of one object (an ETag, a generation). Compared for equality, never built by a caller."""
+
+Cursor = NewType("Cursor", str)
+"""Opaque place in a listing, good for the store and prefix that it came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Write only if no object has this key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Write only if the object's current version is this one; a missing object does not match."""
+
+    version: Version
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """Write whatever is there."""
+
+
+ABSENT = Absent()
+ANY = Anything()
+When = Absent | Matches | Anything
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The write landed. `version` is that of the object written (for a delete, of the object that went, or empty)."""
+
+    version: Version
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The condition did not hold and this call wrote nothing; but it may be the echo of our own write that landed
+    before (transports resend below the SDK), so whoever is refused reads the object and compares ids.
+
+    `version` is the object's current version where the store told it, else None.
+    """
+
+    version: Version | None
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The write may have landed, may land later, or never: a timeout, a reset or a 5xx after the request left."""
+
+    reason: str
+
+
+Outcome = Applied | Refused | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object as of one instant. `written_ms` is the store's time of the write, `now_ms` its time of the answer."""
+
+    body: bytes
+    version: Version
+    written_ms: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The object still has the version that the caller already holds."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """No object has this key."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One object in a listing."""
+
+    key: str
+    version: Version
+    size: int
+    written_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a listing, in no order that may be relied on. `after` resumes it; None ends it."""
+
+    entries: Sequence[Listed]
+    after: Cursor | None
+    now_ms: int
+
+
+class StoreError(Exception):
+    """A call that has no outcome to report. A write that raises this definitely did not land."""
+
+
+class StoreUnavailable(StoreError):
+    """A read, or the start of a write, failed for a reason that may pass: throttling, timeout, connection, 5xx."""
+
+
+class StoreDenied(StoreError):
+    """The store refused us: credentials or permissions."""
+
+
+class InvalidKey(StoreError):
+    """The key cannot name an object: empty, with an empty, `.` or `..` segment, or a control character."""
+
+
+class ObjectStore(Protocol):
+    """A bucket or a folder. Keys are `/`-separated, with no leading slash.
+
+    Reads raise `StoreUnavailable` where a store did not answer. Writes return what is known, `Unknown` included: the
+    caller resolves it and never guesses. Throttling and "look again" answers (S3 409 ConditionalRequestConflict, 503
+    SlowDown) are retried inside, with full-jitter backoff, until the caller cancels.
+    """
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        """The whole object, or `Unchanged` if its version is still `if_changed_from`."""
+        ...
+
+    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
+        """Bytes `start` to `start + length` (fewer at the end of the object), with the version of the whole."""
+        ...
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        """Writes the whole object atomically if `when` holds."""
+        ...
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        """Removes the object if `when` holds (`ABSENT` makes no sense and raises ValueError). Deleting what is missing
+        is `Applied` under `ANY` and `Refused(None)` under `Matches`."""
+        ...
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        """At most 1,000 objects whose keys start with `prefix`, from `after` on."""
+        ...
+
+    async def close(self) -> None:
+        """Releases connections. Idempotent."""
+        ...

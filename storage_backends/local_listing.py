@@ -1,0 +1,60 @@
+"""Lists a tree of files as a store lists keys: in key order, from any key on."""
+
+import os
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from storage_backends.arguments import is_key
+from storage_backends.base import Listed
+from storage_backends.local_files import FOLDER_ITSELF, status_of, version_of, written_ms_of
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Objects whose keys start with `prefix` and come after `after`, without those in the root's `hidden` folder.
+
+    Only folders on the way to such keys are read. Whatever cannot be an object (links, devices, names that are no
+    keys) is passed over.
+    """
+
+    prefix: str
+    after: str
+    hidden: str
+
+    def walk(self, folder: int, path: str) -> Generator[Listed, None, None]:
+        """Yields what is in and under an open folder; `path` is its key prefix, empty or ending in `/`."""
+        for name in self._names(folder, path):
+            if name.endswith("/"):
+                yield from self._walk_below(folder, path, name)
+            elif status := status_of(folder, name):
+                yield Listed(path + name, version_of(status), status.st_size, written_ms_of(status))
+
+    def _walk_below(self, folder: int, path: str, name: str) -> Generator[Listed, None, None]:
+        try:
+            below = os.open(name.rstrip("/"), FOLDER_ITSELF, dir_fd=folder)
+        except (FileNotFoundError, NotADirectoryError):  # gone, or replaced, since its name was read
+            return
+        try:
+            yield from self.walk(below, path + name)
+        finally:
+            os.close(below)
+
+    def _names(self, folder: int, path: str) -> list[str]:
+        """Files, and folders with a `/` behind, so that they sort where their keys do."""
+        names = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False) and self._wants_file(path + entry.name):
+                    names.append(entry.name)
+                elif entry.is_dir(follow_symlinks=False) and self._wants_folder(path + entry.name):
+                    names.append(entry.name + "/")
+        return sorted(names)
+
+    def _wants_file(self, key: str) -> bool:
+        return key > self.after and key.startswith(self.prefix) and is_key(key)
+
+    def _wants_folder(self, key: str) -> bool:
+        path = key + "/"
+        holds_prefixed = path.startswith(self.prefix) or self.prefix.startswith(path)
+        holds_later = path > self.after or self.after.startswith(path)
+        return holds_prefixed and holds_later and key != self.hidden and is_key(key)

@@ -1,0 +1,129 @@
+"""A store in this process's memory, as strict as the best of the real ones."""
+
+import asyncio
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range
+from storage_backends.base import (
+    ANY,
+    Absent,
+    Anything,
+    Applied,
+    Cursor,
+    Found,
+    Listed,
+    Matches,
+    Missing,
+    Outcome,
+    Page,
+    Refused,
+    Unchanged,
+    Version,
+    When,
+)
+from storage_backends.clock import system_now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    body: bytes
+    version: Version
+    written_ms: int
+
+
+class MemoryStore:
+    """Objects in a dict. One counter makes the versions of all keys and never restarts, so no deletion, re-creation or
+    equal body ever makes an old version valid again.
+
+    Every call lets other tasks run once before it acts, all at once, so that tasks interleave between calls as they do
+    over a network. Not for several threads.
+    """
+
+    def __init__(self, now_ms: Callable[[], int] = system_now_ms) -> None:
+        self._now_ms = now_ms
+        self._objects: dict[str, _Object] = {}
+        self._sorted_keys: list[str] = []
+        self._versions_made = 0
+
+    def keys(self, prefix: str = "") -> Sequence[str]:
+        """Every key that starts with `prefix`, in order: what a test looks at."""
+        return [key for key in self._sorted_keys if key.startswith(prefix)]
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        """See `ObjectStore.get`."""
+        check_key(key)
+        await asyncio.sleep(0)
+        current = self._objects.get(key)
+        if current is None:
+            return Missing(self._now_ms())
+        if current.version == if_changed_from:
+            return Unchanged(self._now_ms())
+        return Found(current.body, current.version, current.written_ms, self._now_ms())
+
+    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
+        """See `ObjectStore.get_range`."""
+        check_range(start, length)
+        found = await self.get(key)
+        if not isinstance(found, Found):
+            return Missing(found.now_ms)
+        return Found(found.body[start : start + length], found.version, found.written_ms, found.now_ms)
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        """See `ObjectStore.put`."""
+        check_key(key)
+        await asyncio.sleep(0)
+        now_ms = self._now_ms()
+        current = self._objects.get(key)
+        if not _holds(when, current):
+            return Refused(current.version if current else None, now_ms)
+        self._versions_made += 1
+        version = Version(str(self._versions_made))
+        self._objects[key] = _Object(bytes(body), version, now_ms)
+        if current is None:
+            insort(self._sorted_keys, key)
+        return Applied(version, now_ms)
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        """See `ObjectStore.delete`."""
+        check_key(key)
+        check_deletable(when)
+        await asyncio.sleep(0)
+        now_ms = self._now_ms()
+        current = self._objects.get(key)
+        if not _holds(when, current):
+            return Refused(current.version if current else None, now_ms)
+        if current is None:
+            return Applied(Version(""), now_ms)
+        del self._objects[key]
+        del self._sorted_keys[bisect_left(self._sorted_keys, key)]
+        return Applied(current.version, now_ms)
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        """See `ObjectStore.list`. In key order; the cursor is the last key of the page."""
+        await asyncio.sleep(0)
+        entries: list[Listed] = []
+        first = bisect_left(self._sorted_keys, prefix) if after is None else bisect_right(self._sorted_keys, after)
+        for index in range(first, len(self._sorted_keys)):
+            key = self._sorted_keys[index]
+            if not key.startswith(prefix):
+                break
+            if len(entries) == PAGE_SIZE:
+                return Page(entries, Cursor(entries[-1].key), self._now_ms())
+            found = self._objects[key]
+            entries.append(Listed(key, found.version, len(found.body), found.written_ms))
+        return Page(entries, None, self._now_ms())
+
+    async def close(self) -> None:
+        """Does nothing: what was stored stays."""
+
+
+def _holds(when: When, current: _Object | None) -> bool:
+    match when:
+        case Absent():
+            return current is None
+        case Matches(version):
+            return current is not None and current.version == version
+        case Anything():
+            return True

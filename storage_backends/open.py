@@ -1,0 +1,57 @@
+"""Opens the store that a URL names, importing only what that store needs."""
+
+from urllib.parse import unquote, urlsplit
+
+from storage_backends.arguments import is_key
+from storage_backends.base import ObjectStore
+
+FORMS = "file:/absolute/path, memory:, or s3://bucket/prefix"
+
+
+def open_store(url: str) -> ObjectStore:
+    """A new store for `file:/path`, `file:///path`, `memory:` (each its own) or `s3://bucket/prefix`.
+
+    Nothing is read or made yet. Raises ValueError for any other URL.
+    """
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:
+        raise ValueError(f"a store URL has no query and no fragment (write them %3F and %23): {url!r}")
+    match parts.scheme:
+        case "file":
+            return _open_local(url, parts.netloc, unquote(parts.path))
+        case "memory":
+            return _open_memory(url, parts.netloc + parts.path)
+        case "s3":
+            return _open_s3(url, parts.netloc, unquote(parts.path))
+    raise ValueError(f"a store is {FORMS}, not {url!r}")
+
+
+def _open_local(url: str, host: str, path: str) -> ObjectStore:
+    from storage_backends.local import LocalStore
+
+    if host not in ("", "localhost"):
+        raise ValueError(f"a file URL names no host (file:/path or file:///path): {url!r}")
+    if not path.startswith("/"):
+        raise ValueError(f"a file URL has an absolute path: {url!r}")
+    return LocalStore(path)
+
+
+def _open_memory(url: str, rest: str) -> ObjectStore:
+    from storage_backends.memory import MemoryStore
+
+    if rest:
+        raise ValueError(f"a memory store has no name, each is its own: {url!r}")
+    return MemoryStore()
+
+
+def _open_s3(url: str, bucket: str, path: str) -> ObjectStore:
+    if not bucket:
+        raise ValueError(f"an S3 URL names a bucket: {url!r}")
+    try:
+        from storage_backends.s3 import S3Store
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{url!r} needs the extra 's3' (aiobotocore): {error}") from error
+    prefix = path.strip("/")
+    if prefix and not is_key(prefix):
+        raise ValueError(f"the prefix of an S3 URL has no empty, '.' or '..' segment and no control character: {url!r}")
+    return S3Store(bucket, prefix)

@@ -1,0 +1,74 @@
+"""Asks a store whether it keeps the conditions that every protocol here rests on."""
+
+from dataclasses import dataclass
+
+from storage_backends.base import (
+    ABSENT,
+    ANY,
+    Applied,
+    Found,
+    Matches,
+    ObjectStore,
+    Outcome,
+    Refused,
+    StoreUnavailable,
+    Unknown,
+    Version,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether conditions hold, and in words what the store did if they do not. True or false as itself."""
+
+    honoured: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.honoured
+
+
+async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
+    """Writes under `_probe/{nonce}`, expects what must be refused to be refused, and cleans up.
+
+    A store that takes conditions and ignores them loses updates without a word: `arco serve` refuses to write to it.
+    `nonce` must be fresh. Raises `StoreError` if the store does not let itself be asked: no verdict then.
+    """
+    key, missing = f"_probe/{nonce}/present", f"_probe/{nonce}/missing"
+    try:
+        return await _judge(store, key, missing, nonce)
+    finally:
+        await store.delete(key, ANY)
+        await store.delete(missing, ANY)
+
+
+async def _judge(store: ObjectStore, key: str, missing: str, nonce: str) -> Verdict:
+    first = _known(await store.put(key, f"{nonce} 1".encode(), ABSENT))
+    if not isinstance(first, Applied):
+        return Verdict(False, "a first write was refused")
+    second = _known(await store.put(key, f"{nonce} 2".encode(), Matches(first.version)))
+    if not isinstance(second, Applied):
+        return Verdict(False, "a write with the right version was refused")
+    stale = Matches(first.version)
+    if isinstance(_known(await store.put(key, f"{nonce} 3".encode(), ABSENT)), Applied):
+        return Verdict(False, "it creates what exists")
+    if isinstance(_known(await store.put(key, f"{nonce} 4".encode(), stale)), Applied):
+        return Verdict(False, "it replaces an object whose version is another")
+    if isinstance(_known(await store.put(missing, f"{nonce} 5".encode(), stale)), Applied):
+        return Verdict(False, "it replaces an object that is missing")
+    if isinstance(_known(await store.delete(key, stale)), Applied):
+        return Verdict(False, "it deletes an object whose version is another")
+    if not await _still_has(store, key, second.version):
+        return Verdict(False, "it makes changes that it says it refused")
+    return Verdict(True, "it honours conditions")
+
+
+async def _still_has(store: ObjectStore, key: str, version: Version) -> bool:
+    found = await store.get(key)
+    return isinstance(found, Found) and found.version == version
+
+
+def _known(outcome: Outcome) -> Applied | Refused:
+    if isinstance(outcome, Unknown):
+        raise StoreUnavailable(f"a probe has no known outcome: {outcome.reason}")
+    return outcome

@@ -1,0 +1,85 @@
+"""A store that answers in time: one request's deadline, carried down to each store call (design.md, section 6.4)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from storage_backends.base import (
+    ANY,
+    Cursor,
+    Found,
+    Missing,
+    ObjectStore,
+    Outcome,
+    Page,
+    StoreUnavailable,
+    Unchanged,
+    Unknown,
+    Version,
+    When,
+)
+
+_Answer = TypeVar("_Answer")
+
+
+class DeadlineStore:
+    """One request's view of a store, good until `deadline_ms` on the wall clock `now_ms`.
+
+    Before every call the wall clock is read, since a monotonic clock stops while a machine sleeps (design.md, 6.2,
+    rule 5): no call begins after the deadline, it raises `StoreUnavailable` and nothing was sent. When the deadline
+    passes within a call, a read raises `StoreUnavailable`, and a write is `Unknown`: it may still land.
+    """
+
+    def __init__(self, inner: ObjectStore, deadline_ms: int, now_ms: Callable[[], int]) -> None:
+        self._inner = inner
+        self._deadline_ms = deadline_ms
+        self._now_ms = now_ms
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        """See `ObjectStore.get`."""
+        return await self._read(lambda: self._inner.get(key, if_changed_from))
+
+    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
+        """See `ObjectStore.get_range`."""
+        return await self._read(lambda: self._inner.get_range(key, start, length))
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        """See `ObjectStore.put`."""
+        return await self._write(lambda: self._inner.put(key, body, when))
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        """See `ObjectStore.delete`."""
+        return await self._write(lambda: self._inner.delete(key, when))
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        """See `ObjectStore.list`."""
+        return await self._read(lambda: self._inner.list(prefix, after))
+
+    async def close(self) -> None:
+        """Does nothing: the store outlives the request."""
+
+    async def _read(self, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        scope = self._time_left()
+        try:
+            async with scope:
+                return await call()
+        except TimeoutError as error:
+            if not scope.expired():
+                raise
+            raise StoreUnavailable("deadline") from error
+
+    async def _write(self, call: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        scope = self._time_left()
+        try:
+            async with scope:
+                return await call()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            return Unknown("deadline")
+
+    def _time_left(self) -> asyncio.Timeout:
+        left_ms = self._deadline_ms - self._now_ms()
+        if left_ms <= 0:
+            raise StoreUnavailable("deadline")
+        return asyncio.timeout(left_ms / 1000)

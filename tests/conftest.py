@@ -1,0 +1,35 @@
+"""Fixtures that several rooms' tests use."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers import S3Server, moto_server
+
+pytest.register_assert_rewrite("tests.storage_backends.contract")
+
+_bucket_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """An S3 whose conditional writes hold, shared by the whole run."""
+    with moto_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_endpoint(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of that S3; the environment of this test, and of what it starts, leads there."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server.endpoint
+
+
+@pytest.fixture
+def s3_bucket(s3_server: S3Server, s3_endpoint: str) -> str:
+    """The name of an empty bucket at `s3_endpoint`."""
+    name = f"bucket-{next(_bucket_numbers)}"
+    s3_server.make_bucket(name)
+    return name

@@ -1,0 +1,95 @@
+"""A desk at which tests sit: one catalog over one store, and calls made by hand."""
+
+import uuid
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.answers import Answer, TableState
+from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
+from arco_catalog.operations.catalog import Catalog, Session, Settings
+from arco_catalog.operations.commit import commit_table
+from arco_catalog.operations.create import create_table
+from arco_catalog.operations.namespaces import create_namespace
+from arco_catalog.operations.open import build_catalog
+from arco_catalog.state.runtime import Runtime, SystemRuntime
+from storage_backends import ObjectStore
+from storage_backends.memory import MemoryStore
+
+NS = ("db",)
+
+
+def schema(*columns: str) -> JsonObject:
+    """Optional long columns."""
+    fields: list[JsonValue] = [
+        {"id": place, "name": name, "type": "long", "required": False} for place, name in enumerate(columns, 1)
+    ]
+    return {"type": "struct", "fields": fields}
+
+
+def set_property(name: str, value: str) -> JsonObject:
+    """A commit that sets one property."""
+    return {"requirements": [], "updates": [{"action": "set-properties", "updates": {name: value}}]}
+
+
+def uuid7(now_ms: int, runtime: Runtime) -> str:
+    """A fresh idempotency key of a time."""
+    raw = bytearray(uuid.UUID(runtime.uuid()).bytes)
+    raw[:6] = now_ms.to_bytes(6, "big")
+    raw[6] = 0x70 | raw[6] & 0x0F
+    return str(uuid.UUID(bytes=bytes(raw)))
+
+
+@dataclass
+class Desk:
+    """Makes calls on one catalog. `another()` is another process over the same store."""
+
+    store: ObjectStore = field(default_factory=MemoryStore)
+    runtime: Runtime = field(default_factory=SystemRuntime)
+    settings: Settings = field(default_factory=lambda: Settings("wh"))
+    allowed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.catalog: Catalog = build_catalog(self.settings, self.store, "memory:///", self.allowed, self.runtime)
+
+    def another(self) -> "Desk":
+        """A second process: nothing remembered."""
+        return Desk(self.store, self.runtime, self.settings, self.allowed)
+
+    def key(self, age_ms: int = 0) -> str:
+        """A fresh idempotency key, made a while ago."""
+        return uuid7(self.runtime.now_ms() - age_ms, self.runtime)
+
+    def session(
+        self,
+        body: JsonValue = None,
+        *,
+        key: str | None = None,
+        path: str = "/",
+        principal: str = "tester",
+        commit: bool = True,
+        deadline_ms: int | None = None,
+    ) -> Session:
+        """One request."""
+        parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
+        deadline = self.runtime.now_ms() + (self.settings.request_ms if deadline_ms is None else deadline_ms)
+        source: JsonObject = {"kind": "IcebergRest", "client": "tests"}
+        return self.catalog.session(Call("POST", path, "", body, principal, source, deadline, parsed, commit))
+
+    async def namespace(self, *levels: str) -> None:
+        """Makes a namespace."""
+        await create_namespace(self.session(), levels or NS, {})
+
+    async def table(self, name: str = "t", key: str | None = None, **more: JsonValue) -> TableState:
+        """Makes a table in `db`."""
+        body: JsonObject = {"name": name, "schema": schema("x"), **more}
+        return state(await create_table(self.session(body, key=key, path=f"/create/{name}"), NS, body))
+
+    async def commit(self, body: JsonObject, name: str = "t", key: str | None = None) -> TableState:
+        """Commits to a table in `db`."""
+        return state(await commit_table(self.session(body, key=key, path=f"/commit/{name}"), NS, name, body))
+
+
+def state(answer: Answer) -> TableState:
+    """The answer, which must be a table's state."""
+    assert isinstance(answer, TableState)
+    return answer

@@ -1,0 +1,113 @@
+"""Every operation keeps to the table in design.md, section 8: counted calls, and the longest chain of them."""
+
+from collections.abc import Awaitable
+
+import pytest
+
+from arco_catalog.iceberg.errors import NoSuchTable
+from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
+from arco_catalog.operations.load import load_table, table_exists
+from storage_backends.memory import MemoryStore
+from storage_backends.wrappers.counting import CountingStore
+from storage_backends.wrappers.delaying import DelayingStore
+from tests.operations.desk import NS, Desk, set_property
+
+
+class Counted(Desk):
+    """A desk whose store counts. Each call takes the same time, so that calls beside each other are seen as such."""
+
+    store: CountingStore
+
+    async def cost(self, operation: Awaitable[object]) -> tuple[int, int]:
+        """(depth, calls) of an operation."""
+        with self.store.measure() as measured:
+            await operation
+        return measured.depth, measured.calls
+
+
+@pytest.fixture
+async def counted() -> Counted:
+    made = Counted(CountingStore(DelayingStore(MemoryStore(), 0.004)))
+    await made.namespace("db")
+    await made.table("t")
+    return made
+
+
+def cold(desk: Counted) -> Counted:
+    return Counted(desk.store, desk.runtime, desk.settings)
+
+
+def within(cost: tuple[int, int], depth: int, calls: int) -> bool:
+    return cost[0] <= depth and cost[1] <= calls
+
+
+async def test_a_warm_load_asks_three_things_beside_each_other(counted: Counted) -> None:
+    await load_table(counted.session(), NS, "t")
+    assert await counted.cost(load_table(counted.session(), NS, "t")) == (1, 3)
+
+
+async def test_a_cold_load_asks_three_things_one_after_the_other(counted: Counted) -> None:
+    assert await counted.cost(load_table(cold(counted).session(), NS, "t")) == (3, 3)
+
+
+async def test_a_warm_load_of_a_table_that_moved_on_is_one_call_deeper(counted: Counted) -> None:
+    await load_table(counted.session(), NS, "t")
+    await cold(counted).commit(set_property("a", "1"))
+    assert within(await counted.cost(load_table(counted.session(), NS, "t")), 2, 4)
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_name_that_does_not_exist_costs_one_call(counted: Counted, known: bool) -> None:
+    desk = counted if known else cold(counted)
+
+    async def miss() -> None:
+        with pytest.raises(NoSuchTable):
+            await load_table(desk.session(), NS, "nothing")
+
+    async def head_miss() -> None:
+        with pytest.raises(NoSuchTable):
+            await table_exists(desk.session(), NS, "nothing")
+
+    assert await counted.cost(miss()) == (1, 1)
+    assert await counted.cost(head_miss()) == (1, 1)
+
+
+async def test_a_warm_commit_with_a_key(counted: Counted) -> None:
+    assert within(await counted.cost(counted.commit(set_property("a", "1"), key=counted.key())), 3, 7)
+
+
+async def test_a_cold_commit_with_a_key(counted: Counted) -> None:
+    other = cold(counted)
+    assert within(await counted.cost(other.commit(set_property("a", "1"), key=counted.key())), 6, 10)
+
+
+async def test_a_warm_commit_without_a_key(counted: Counted) -> None:
+    assert within(await counted.cost(counted.commit(set_property("a", "1"))), 3, 5)
+
+
+async def test_a_commit_that_lost_its_compare_and_swap_is_four_deeper(counted: Counted) -> None:
+    await counted.commit(set_property("a", "1"))
+    await cold(counted).commit(set_property("b", "1"))
+    assert within(await counted.cost(counted.commit(set_property("a", "2"), key=counted.key())), 3 + 4, 7 + 7)
+
+
+async def test_a_warm_create_without_and_with_a_key(counted: Counted) -> None:
+    assert within(await counted.cost(counted.table("u")), 3, 7)
+    assert within(await counted.cost(counted.table("v", key=counted.key())), 3, 9)
+
+
+async def test_a_create_under_a_head_that_moved_is_one_deeper_and_one_call_more(counted: Counted) -> None:
+    await cold(counted).table("u")
+    assert within(await counted.cost(counted.table("v")), 4, 8)
+    await cold(counted).table("w")
+    assert within(await counted.cost(counted.table("x", key=counted.key())), 4, 10)
+
+
+async def test_a_page_of_a_listing(counted: Counted) -> None:
+    for name in ("u", "v"):
+        await counted.table(name)
+    first = await list_relations(cold(counted).session(), NS, "table", Paging("", 1))
+    await counted.namespace("another")
+    later = Paging(first.next_page_token, 1)
+    assert within(await counted.cost(list_relations(cold(counted).session(), NS, "table", later)), 2, 2)
+    assert within(await counted.cost(list_namespaces(cold(counted).session(), (), Paging("", 1))), 2, 2)

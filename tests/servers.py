@@ -1,0 +1,57 @@
+"""Servers that tests start and stop, all on 127.0.0.1."""
+
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A running S3 at `endpoint`."""
+
+    endpoint: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a client needs to talk to it, and nothing of this machine's own AWS settings."""
+        return {
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_REGION": "us-east-1",
+            "AWS_CONFIG_FILE": "/dev/null",
+            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def make_bucket(self, name: str) -> None:
+        """Makes a bucket; moto asks for no signature."""
+        request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            if answer.status != 200:
+                raise RuntimeError(f"no bucket {name}: {answer.status}")
+
+
+@contextmanager
+def moto_server(*, ignore_conditions: bool = False) -> Iterator[S3Server]:
+    """A moto of its own process, with atomic conditional writes, or with none that hold."""
+    command = [sys.executable, "-m", "tests.moto_server", *(["--ignore-conditions"] if ignore_conditions else [])]
+    with subprocess.Popen(
+        command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            if process.stdout is None or process.stderr is None:
+                raise RuntimeError("the pipes were asked for")
+            port = process.stdout.readline().strip()
+            if not port:
+                raise RuntimeError(f"moto did not start: {process.stderr.read()}")
+            yield S3Server(f"http://127.0.0.1:{port}")
+        finally:
+            process.kill()

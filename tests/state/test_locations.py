@@ -1,0 +1,107 @@
+"""Locations stay where the operator allowed, however they are written."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.state.entries import holds, overlapping
+from arco_catalog.state.index import Index
+from arco_catalog.state.locations import AllowedLocations, Location, slug
+
+ALLOWED = AllowedLocations(
+    prefixes=[Location.parse("s3://bucket/wh/warehouse"), Location.parse("file:///data")],
+    forbidden=[Location.parse("s3://bucket/wh/_catalog"), Location.parse("file:///data/wh/_catalog")],
+)
+
+
+@pytest.mark.parametrize("text", ["file:/data/t", "file:///data/t", "file:///data//t/", "FILE:///data/t"])
+def test_one_folder_written_differently_is_one_location(text: str) -> None:
+    assert ALLOWED.check(text).normal == "file:///data/t"
+
+
+@pytest.mark.parametrize("text", ["s3a://bucket/wh/warehouse/t", "s3n://bucket/wh/warehouse/t"])
+def test_the_s3_schemes_are_one_store(text: str) -> None:
+    assert ALLOWED.check(text).uri == "s3://bucket/wh/warehouse/t"
+
+
+def test_an_encoded_character_is_kept_as_written_and_compared_decoded() -> None:
+    location = ALLOWED.check("s3://bucket/wh/warehouse/a%20b")
+    assert location.uri == "s3://bucket/wh/warehouse/a%20b"
+    assert location.normal == "s3://bucket/wh/warehouse/a b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "t",
+        "/data/t",
+        "data/t",
+        "file://host/data/t",
+        "s3://other/wh/warehouse/t",
+        "s3://bucket/wh/warehouse2/t",
+        "s3://bucket/wh",
+        "s3://bucket/wh/warehouse/../_catalog",
+        "s3://bucket/wh/warehouse/%2e%2e/_catalog",
+        "s3://bucket/wh/warehouse/%252e%252e/_catalog",
+        "s3://bucket/wh/warehouse/a%2fb",
+        "s3://bucket/wh/warehouse/a%252Fb",
+        "s3://bucket/wh/warehouse/.",
+        "s3://bucket/wh/warehouse/a\\b",
+        "s3://bucket/wh/warehouse/a%00b",
+        "s3://bucket/wh/warehouse/a\nb",
+        "s3://bucket/wh/_catalog/core",
+        "file:///data/wh/_catalog",
+        "file:///data/wh",
+        "file:///data",
+    ],
+)
+def test_what_lies_outside_or_could_be_read_so_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest):
+        ALLOWED.check(text)
+
+
+segments = st.text("abc.%2Ff /\\-_ü", min_size=1, max_size=8)
+
+
+@given(st.lists(segments, max_size=5))
+def test_whatever_is_allowed_lies_inside_a_prefix_and_outside_the_state(parts: list[str]) -> None:
+    try:
+        location = ALLOWED.check("file:///data/" + "/".join(parts))
+    except BadRequest:
+        return
+    assert location.normal.startswith("file:///data/")
+    assert ".." not in location.normal.split("/")
+    assert not location.normal.startswith("file:///data/wh/_catalog")
+
+
+@given(st.text(max_size=80))
+def test_a_slug_is_one_safe_segment(name: str) -> None:
+    assert Location.parse("file:///x").below(slug(name)).segments == ("x", slug(name))
+    assert 1 <= len(slug(name).encode()) <= 64
+
+
+@pytest.mark.parametrize("other", ["s3://b/t", "s3://b/t/inside", "s3://b"])
+def test_a_location_overlaps_what_equals_contains_or_lies_inside_it(other: str) -> None:
+    index = Index({}).edited(holds("E", [Location.parse("s3://b/t").normal], "live"))
+    assert overlapping(index, Location.parse(other)) == "E"
+
+
+@pytest.mark.parametrize("other", ["s3://b/t2", "s3://b/s", "s3://c/t", "gs://b/t"])
+def test_a_neighbour_is_no_overlap(other: str) -> None:
+    index = Index({}).edited(holds("E", ["s3://b/t"], "live"))
+    assert overlapping(index, Location.parse(other)) is None
+
+
+def test_a_dropped_tables_location_is_free_and_a_purging_ones_is_not() -> None:
+    place = Location.parse("s3://b/t")
+    index = Index({}).edited(holds("E", [place.normal], "dropped"))
+    assert overlapping(index, place) is None
+    assert overlapping(index.edited(holds("E", [place.normal], "purging")), place) == "E"
+
+
+def test_a_tables_own_holds_are_not_in_its_way() -> None:
+    place = Location.parse("s3://b/t")
+    index = Index({}).edited(holds("E", [place.normal], "live"))
+    assert overlapping(index, place, but=["E"]) is None

@@ -1,0 +1,144 @@
+"""An S3 that misbehaves as told: each request takes the next step of a script, and is served honestly after its end."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+DATE = "Sat, 21 Nov 2026 12:00:00 GMT"
+DATE_MS = 1_795_262_400_000
+LAST_MODIFIED = "Sat, 21 Nov 2026 11:59:00 GMT"
+
+
+@dataclass(frozen=True)
+class Serve:
+    """Does what is asked, conditions included."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Answers with a status and an S3 error code, and does nothing."""
+
+    status: int
+    code: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Reads the request, does what is asked or does not, and drops the connection without a word."""
+
+    applied: bool
+    last: bool = False
+    """Stops listening, too."""
+
+
+@dataclass(frozen=True)
+class Truncate:
+    """Drops the connection in the middle of the body of its answer."""
+
+
+@dataclass(frozen=True)
+class Hang:
+    """Reads the request and never answers."""
+
+
+Step = Serve | Reply | Drop | Truncate | Hang
+
+
+@dataclass
+class ScriptedS3:
+    """`requests` is what came over the wire, `objects` what landed."""
+
+    script: list[Step]
+    objects: dict[str, bytes] = field(default_factory=dict)
+    requests: list[web.BaseRequest] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    connections: set[object] = field(default_factory=set)
+    endpoint: str = ""
+    _site: web.TCPSite | None = None
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        body = await request.read()
+        self.requests.append(request)
+        self.bodies.append(body)
+        self.connections.add(request.transport)
+        step = self.script.pop(0) if self.script else Serve()
+        match step:
+            case Serve():
+                return self._serve(request, body)
+            case Reply(status, code, text):
+                xml = f"<Error><Code>{code}</Code><Message>as scripted</Message></Error>" if code else ""
+                return web.Response(status=status, text=text or xml, content_type="application/xml")
+            case Drop(applied, last):
+                if applied:
+                    self._serve(request, body)
+                if last and self._site:
+                    await self._site.stop()
+                return self._abort(request)
+            case Truncate():
+                response = web.StreamResponse(headers={"Content-Length": "100", "ETag": '"x"'})
+                await response.prepare(request)
+                await response.write(b"some")
+                return self._abort(request)
+            case Hang():
+                await asyncio.Event().wait()
+                raise AssertionError("nobody sets it")
+
+    @staticmethod
+    def _abort(request: web.BaseRequest) -> web.Response:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    def _serve(self, request: web.BaseRequest, body: bytes) -> web.Response:
+        key = request.path
+        current = self.objects.get(key)
+        held = None if current is None else _etag(current)
+        if request.method == "GET" and current is not None:
+            if request.headers.get("If-None-Match") == held:
+                return web.Response(status=304, headers={"Date": DATE})
+            headers = {"ETag": _etag(current), "Date": DATE, "Last-Modified": LAST_MODIFIED}
+            return web.Response(body=current, headers=headers)
+        if "If-Match" in request.headers and current is None:
+            return _error(404, "NoSuchKey")
+        if request.headers.get("If-Match", held) != held or (
+            "If-None-Match" in request.headers and current is not None
+        ):
+            return _error(412, "PreconditionFailed")
+        match request.method:
+            case "PUT":
+                self.objects[key] = body
+                return web.Response(headers={"ETag": _etag(body), "Date": DATE})
+            case "DELETE":
+                self.objects.pop(key, None)
+                return web.Response(status=204, headers={"Date": DATE})
+        return _error(404, "NoSuchKey")
+
+
+def _etag(body: bytes) -> str:
+    return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
+
+
+def _error(status: int, code: str) -> web.Response:
+    text = f"<Error><Code>{code}</Code><Message>as S3 says</Message></Error>"
+    return web.Response(status=status, text=text, content_type="application/xml", headers={"Date": DATE})
+
+
+@asynccontextmanager
+async def scripted_s3(script: Sequence[Step]) -> AsyncIterator[ScriptedS3]:
+    """Runs one on a free port of 127.0.0.1."""
+    s3 = ScriptedS3(list(script))
+    runner = web.ServerRunner(web.Server(s3.handle, access_log=None), shutdown_timeout=0.01)
+    await runner.setup()
+    try:
+        s3._site = web.TCPSite(runner, "127.0.0.1", 0)
+        await s3._site.start()
+        host, port = runner.addresses[0]
+        s3.endpoint = f"http://{host}:{port}"
+        yield s3
+    finally:
+        await runner.cleanup()

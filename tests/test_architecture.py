@@ -1,0 +1,218 @@
+"""Imports point one way only (design.md, section 3). A rule is a fact about one import; this file lists the rules,
+holds the code to them, and shows that each of them catches a planted violation."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# From the outermost room inwards: a room may import itself and the rooms on later lines.
+ROOMS = (
+    ("lambda", "reconciler", "arco_catalog.cli"),
+    ("arco_catalog.http",),
+    ("arco_catalog.operations",),
+    ("arco_catalog.state",),
+    ("storage_backends",),
+)
+SEMANTICS = "arco_catalog.iceberg"  # pure functions that every room of the catalog may use
+OUTSIDE = ("tests", "bench", "demo")  # look at everything; nothing that ships looks at them
+
+CLOUD_SDKS = ("boto3", "botocore", "aiobotocore", "google", "gcloud", "azure", "obstore", "s3fs", "gcsfs", "adlfs")
+HTTP_STACKS = ("starlette", "fastapi", "uvicorn", "mangum", "granian", "hypercorn", "httptools", "uvloop", "asgiref")
+HEAVY = ("pyiceberg", "pyarrow", "pydantic", "pyspark", "pandas", "numpy")
+# What reaches beyond the process, or asks it for time or chance.
+IMPURE = (
+    *("asyncio", "concurrent", "fcntl", "glob", "http", "io", "mmap", "multiprocessing", "os", "pathlib", "select"),
+    *("secrets", "shutil", "signal", "socket", "ssl", "subprocess", "tempfile", "threading", "urllib.request"),
+    *("random", "sched", "time", "ulid"),
+)
+# Third-party modules of the semantics: they turn bytes into values and do nothing else.
+PURE_LIBRARIES = ("orjson", "rfc8785")
+
+
+@dataclass(frozen=True)
+class Import:
+    """`importer`, a module of ours, names `imported` on this line of this file."""
+
+    importer: str
+    imported: str
+    file: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.importer} imports {self.imported}"
+
+
+def within(module: str, package: str) -> bool:
+    """Whether `module` is `package` or lies in it."""
+    return module == package or module.startswith(package + ".")
+
+
+def room_of(module: str) -> str | None:
+    rooms = [room for level in (*ROOMS, (SEMANTICS,), OUTSIDE) for room in level]
+    return next((room for room in rooms if within(module, room)), None)
+
+
+def depth_of(room: str) -> int:
+    return next(depth for depth, level in enumerate(ROOMS) if room in level)
+
+
+def one_way(edge: Import) -> str | None:
+    """The rule of rooms: left may import right, everything in the catalog may use the semantics, nothing else."""
+    here, there = room_of(edge.importer), room_of(edge.imported)
+    if here is None and within(edge.imported, "arco_catalog"):
+        return "the root package imports nothing of ours"
+    if here is None or there is None or here == there:
+        return None
+    if there in OUTSIDE:
+        return "what ships never imports tests, benches or the demo"
+    if here == SEMANTICS:
+        return "the Iceberg semantics import nothing of ours"
+    if there == SEMANTICS:
+        return "a store does not know what a table is" if here == "storage_backends" else None
+    if depth_of(here) >= depth_of(there):
+        return f"imports point one way only: {there} is not to the right of {here}"
+    return None
+
+
+def semantics_are_pure(edge: Import) -> str | None:
+    if not within(edge.importer, SEMANTICS):
+        return None
+    if any(within(edge.imported, module) for module in IMPURE):
+        return "the Iceberg semantics do no I/O and read no clock"
+    top = edge.imported.partition(".")[0]
+    if top in sys.stdlib_module_names or top in PURE_LIBRARIES or room_of(edge.imported) or top == "arco_catalog":
+        return None
+    return "the Iceberg semantics use plain values, and no library beyond the JSON ones"
+
+
+def clouds_stay_behind_the_store(edge: Import) -> str | None:
+    if within(edge.importer, "storage_backends") or not any(within(edge.imported, sdk) for sdk in CLOUD_SDKS):
+        return None
+    return "a cloud's SDK is imported in storage_backends only"
+
+
+def protocols_know_no_http(edge: Import) -> str | None:
+    inner = ("arco_catalog.operations", "arco_catalog.state", "storage_backends", SEMANTICS)
+    if any(within(edge.importer, room) for room in inner) and any(within(edge.imported, x) for x in HTTP_STACKS):
+        return "protocols and state know nothing of ASGI"
+    return None
+
+
+def a_cold_start_is_light(edge: Import) -> str | None:
+    ships = within(edge.importer, "arco_catalog") or within(edge.importer, "storage_backends")
+    if ships and any(within(edge.imported, library) for library in HEAVY):
+        return "no data library on the path of a load or a commit (design.md, section 8)"
+    return None
+
+
+RULES = (one_way, semantics_are_pure, clouds_stay_behind_the_store, protocols_know_no_http, a_cold_start_is_light)
+
+
+def imports_in(file: Path, root: Path) -> Iterator[Import]:
+    """Every import in `file`, wherever it stands: at the top, in a function, under TYPE_CHECKING, or by name."""
+    relative = file.relative_to(root)
+    parts = relative.with_suffix("").parts
+    package = parts[:-1]
+    importer = ".".join(package if parts[-1] == "__init__" else parts)
+    for node in ast.walk(ast.parse(file.read_bytes(), str(relative))):
+        for name in imported_by(node, package):
+            yield Import(importer, name, relative, getattr(node, "lineno", 0))
+
+
+def imported_by(node: ast.AST, package: tuple[str, ...]) -> list[str]:
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=module, names=names, level=level):
+            base = [*package[: len(package) - level + 1]] if level else []
+            origin = ".".join([*base, *([module] if module else [])])
+            return [f"{origin}.{alias.name}" for alias in names]  # the name may be a module of its own
+        case ast.Call(func=ast.Name(id="__import__" | "import_module"), args=[ast.Constant(value=str(name)), *_]):
+            return [name]
+        case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
+            return [name]
+    return []
+
+
+def source_files(root: Path) -> Iterator[Path]:
+    for folder in ("arco_catalog", "storage_backends", "lambda", "reconciler"):
+        yield from sorted((root / folder).rglob("*.py"))
+
+
+def violations(root: Path) -> list[str]:
+    edges = [edge for file in source_files(root) for edge in imports_in(file, root)]
+    return [f"{edge}: {why}" for edge in edges for rule in RULES if (why := rule(edge))]
+
+
+def test_imports_point_one_way_only() -> None:
+    assert violations(ROOT) == []
+
+
+def test_every_room_is_looked_at() -> None:
+    looked_at = {room_of(edge.importer) for file in source_files(ROOT) for edge in imports_in(file, ROOT)}
+    assert {"arco_catalog.operations", "arco_catalog.state", "storage_backends", SEMANTICS} <= looked_at
+
+
+@pytest.mark.parametrize(
+    ("file", "statement", "why"),
+    [
+        ("storage_backends/local.py", "from arco_catalog.state import paths", "one way only"),
+        ("storage_backends/local.py", "from arco_catalog.iceberg import errors", "what a table is"),
+        ("arco_catalog/state/pointer.py", "import arco_catalog.operations.commit", "one way only"),
+        ("arco_catalog/state/pointer.py", "from ..operations import commit", "one way only"),
+        ("arco_catalog/state/pointer.py", "from arco_catalog import operations", "one way only"),
+        ("arco_catalog/operations/commit.py", "def f():\n    from arco_catalog.http.app import app", "one way only"),
+        (
+            "arco_catalog/operations/commit.py",
+            "import importlib\nimportlib.import_module('arco_catalog.http')",
+            "one way",
+        ),
+        ("arco_catalog/cli/serve.py", "import reconciler.walk", "one way only"),
+        ("arco_catalog/http/app.py", "from arco_catalog.cli import main", "one way only"),
+        ("arco_catalog/http/app.py", "from tests.servers import moto", "tests, benches"),
+        ("arco_catalog/__init__.py", "from arco_catalog.http import app", "root package"),
+        ("arco_catalog/iceberg/schema.py", "from arco_catalog.state import fields", "nothing of ours"),
+        ("arco_catalog/iceberg/schema.py", "from storage_backends.base import ABSENT", "nothing of ours"),
+        ("arco_catalog/iceberg/schema.py", "from pathlib import Path", "no I/O"),
+        ("arco_catalog/iceberg/schema.py", "import time", "no clock"),
+        ("arco_catalog/iceberg/schema.py", "import requests", "plain values"),
+        ("arco_catalog/operations/vend.py", "import botocore.session", "SDK"),
+        ("lambda/catalog.py", "from google.cloud import storage", "SDK"),
+        ("arco_catalog/operations/commit.py", "from starlette.requests import Request", "ASGI"),
+        ("arco_catalog/http/app.py", "from pyiceberg.table import Table", "data library"),
+        ("arco_catalog/cli/serve.py", "import pyspark.sql", "data library"),
+    ],
+)
+def test_a_planted_violation_is_caught(tmp_path: Path, file: str, statement: str, why: str) -> None:
+    planted = tmp_path / file
+    planted.parent.mkdir(parents=True)
+    planted.write_text(statement + "\n")
+
+    found = violations(tmp_path)
+
+    assert any(why in line and line.startswith(file) for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("file", "statement"),
+    [
+        ("lambda/catalog.py", "from arco_catalog.http.app import app\nfrom mangum import Mangum"),
+        ("reconciler/spark.py", "import pyspark.sql\nfrom arco_catalog.operations import walk"),
+        ("arco_catalog/http/app.py", "from starlette.requests import Request\nfrom arco_catalog.iceberg import errors"),
+        ("arco_catalog/state/pointer.py", "import ulid\nfrom storage_backends.base import ABSENT"),
+        ("arco_catalog/iceberg/json.py", "import orjson\nfrom . import errors\nfrom urllib.parse import quote"),
+        ("storage_backends/s3.py", "import aiobotocore.session\nfrom .base import ABSENT"),
+    ],
+)
+def test_what_the_rooms_may_do_is_let_through(tmp_path: Path, file: str, statement: str) -> None:
+    allowed = tmp_path / file
+    allowed.parent.mkdir(parents=True)
+    allowed.write_text(statement + "\n")
+
+    assert violations(tmp_path) == []
