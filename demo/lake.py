@@ -21,7 +21,6 @@ class Lake:
     pyiceberg: Catalog
     files: dict[str, pa.Table]
     expected: dict[str, pa.Table] = field(default_factory=dict)
-    retired: set[str] = field(default_factory=set)
 
     def sql(self, statement: str) -> list[Row]:
         """Runs a statement in Spark, to its end."""

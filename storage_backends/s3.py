@@ -82,8 +82,10 @@ class S3Store:
         if isinstance(answer, Unknown):
             return answer
         match answer.status:
-            case HTTPStatus.OK:
+            case HTTPStatus.OK if "ETag" in answer.fields:
                 return Applied(Version(answer.fields["ETag"]), answer.now_ms)
+            case HTTPStatus.OK:
+                return Unknown(f"{key!r} was written, and the store told no version")
             case HTTPStatus.PRECONDITION_FAILED | HTTPStatus.NOT_MODIFIED:
                 return Refused(None, answer.now_ms)
             case HTTPStatus.NOT_FOUND if isinstance(when, Matches):  # how S3 says that there is nothing to match
@@ -108,6 +110,8 @@ class S3Store:
         """See `ObjectStore.list`. Objects whose names are no keys, such as `folder/`, are passed over."""
         resume = {} if after is None else {"ContinuationToken": after}
         answer = await self._client.read("list_objects_v2", Prefix=self._prefix + prefix, MaxKeys=PAGE_SIZE, **resume)
+        if answer.status != HTTPStatus.OK:
+            raise StoreError(f"a listing was answered {answer.status}")
         listed = (
             Listed(
                 key=entry["Key"].removeprefix(self._prefix),
@@ -144,6 +148,8 @@ def _headers(when: When) -> dict[str, str]:
 
 def _found(answer: Answer) -> Found:
     fields = answer.fields
+    if "ETag" not in fields or "LastModified" not in fields:
+        raise StoreError("the store told no version, or no time, of an object")
     return Found(fields.get("Body", b""), Version(fields["ETag"]), _milliseconds(fields["LastModified"]), answer.now_ms)
 
 

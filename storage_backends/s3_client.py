@@ -30,14 +30,9 @@ CONNECT_TIMEOUT_S = 3
 READ_TIMEOUT_S = 10
 POOL_SIZE = 64
 
-# Statuses that say how things stand; every other one of 300 or more is a failure.
+# Statuses that say how things stand, as does a 404 that names the key; any other of 300 or more is a failure.
 _ANSWERS = frozenset(
-    {
-        HTTPStatus.NOT_MODIFIED,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.PRECONDITION_FAILED,
-        HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
-    }
+    {HTTPStatus.NOT_MODIFIED, HTTPStatus.PRECONDITION_FAILED, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE}
 )
 
 # Answers after which nothing has landed and the same request may succeed.
@@ -215,7 +210,7 @@ class S3Client:
                     fields["Body"] = await body.read()
         except botocore.ClientError as error:
             fields = error.response
-            if _status(fields) not in _ANSWERS or _code(fields) == "NoSuchBucket":
+            if not _is_answer(fields, operation):
                 raise
         return Answer(_status(fields), fields, _date_ms(fields))
 
@@ -251,6 +246,12 @@ async def _connect() -> Any:
         raise StoreError(f"no S3 client can be made: {error}") from error
     client.meta.events.unregister("before-call.s3", add_expect_header)  # saves a round trip a PUT
     return client
+
+
+def _is_answer(fields: Mapping[str, Any], operation: str) -> bool:
+    if _status(fields) == HTTPStatus.NOT_FOUND:  # of a bucket, or from a proxy, it would not say that a key is free
+        return _code(fields) == "NoSuchKey" or operation == "head_object"  # the answer to a HEAD has no body
+    return _status(fields) in _ANSWERS
 
 
 def _meaning(error: Exception, wire: _Wire, bucket: str) -> StoreError:

@@ -60,9 +60,8 @@ class App:
         try:
             match = self._router.match(request.raw_path)
             if match is None:
-                raise NoSuchRoute(
-                    f"No endpoint at {request.raw_path.decode('latin-1')}: /v1/config lists what there is"
-                )
+                path = request.raw_path.decode("latin-1")
+                raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists what there is")
             route = match.routes.get(request.method)
             if route is None:
                 return self._wrong_method(request, sorted(match.routes))

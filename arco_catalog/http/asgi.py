@@ -1,5 +1,4 @@
-"""The ASGI protocol's own dictionaries, as types. They are turned into values once, in requests.py and responses.py, and
-nothing further in sees one."""
+"""The ASGI protocol's own dictionaries, as types: turned into values once, in requests.py and responses.py."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias

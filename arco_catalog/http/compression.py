@@ -2,11 +2,14 @@
 
 import asyncio
 import gzip
+import re
 from dataclasses import replace
 
 from arco_catalog.http.responses import Response
 
 WORTHWHILE_BYTES = 64 << 10
+
+_NEVER = re.compile(r"q=0(\.0*)?")
 
 
 async def compressed(response: Response, accept_encoding: str | None) -> Response:
@@ -29,5 +32,5 @@ def accepts_gzip(accept_encoding: str | None) -> bool:
     weights: dict[str, bool] = {}
     for item in (accept_encoding or "").lower().split(","):
         coding, _, parameters = item.partition(";")
-        weights[coding.strip()] = parameters.replace(" ", "").rstrip("0").rstrip(".") not in ("q=",)
+        weights[coding.strip()] = _NEVER.fullmatch(parameters.strip()) is None
     return weights.get("gzip", weights.get("*", False))

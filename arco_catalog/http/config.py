@@ -1,4 +1,4 @@
-"""`GET /v1/config`: what clients are told before anything else. And `/health`, for whoever starts or watches a server."""
+"""`/v1/config`: what clients are told before anything else. And `/health`, for whoever watches a server."""
 
 from urllib.parse import quote
 

@@ -55,7 +55,7 @@ def error_response(
     An exception that nobody foresaw is logged with its traceback, and says nothing of our insides to the client.
     """
     match error:
-        case StoreUnavailable():  # a read: whatever writes tells what became of it
+        case StoreUnavailable() if not commits:  # a read: whatever writes says itself what became of it
             return error_response(
                 e.Unavailable("The object store did not answer in time"), commits=commits, dialect=dialect
             )

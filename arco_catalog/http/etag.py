@@ -19,7 +19,7 @@ def table_etag(
 ) -> str:
     """A tag that differs wherever the answer does: by metadata file, by `snapshots`, by how access is delegated, and by
     what the caller is granted (design.md, section 9)."""
-    parts = dumps([_WIRE_FORMAT, metadata_location, snapshots, delegation, sorted(grants)])
+    parts = dumps([_WIRE_FORMAT, metadata_location, snapshots, delegation, [*sorted(grants)]])
     return f'"{hashlib.sha256(parts).hexdigest()[:32]}"'
 
 

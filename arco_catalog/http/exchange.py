@@ -126,8 +126,8 @@ class Exchange:
         )
 
     def canonical_path(self) -> str:
-        """The same text for the same path, however it was encoded; different for different ones: what an idempotency key
-        is bound to, and what receipts show. Raises `BadRequest`."""
+        """The same text for the same path however it was encoded, and another for every other path: what an idempotency
+        key is bound to, and what receipts show. Raises `BadRequest`."""
         return "/".join(
             quote(self._canonical(segment[1:-1]), safe="") if segment.startswith("{") else segment
             for segment in self.route.template.split("/")

@@ -1,4 +1,4 @@
-"""A request as it arrived: line and headers at once, its body when somebody asks for it, and never more than allowed."""
+"""A request as it arrived: line and headers at once, its body when it is asked for, and never more than allowed."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -46,7 +46,7 @@ class Request:
         if coding not in ("", "identity"):
             raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body as it is")
         declared = self.headers.get("content-length", "")
-        if declared.isdigit() and int(declared[:20]) > options.max_body_bytes:
+        if declared.isascii() and declared.isdigit() and int(declared[:20]) > options.max_body_bytes:
             raise _too_large(options)
         chunks: list[bytes] = []
         size = 0
@@ -66,7 +66,7 @@ class Request:
             raise BadRequest(f"The request body did not arrive within {options.body_seconds:g} s") from error
 
     async def json_object(self, options: HttpOptions) -> JsonObject:
-        """The body as the JSON object that every request with a body must be. Raises what `body` does, and `BadRequest`."""
+        """The body, which must be a JSON object. Raises what `body` does, and `BadRequest`."""
         data = await self.body(options)
         if not data.strip():
             raise BadRequest("The request body is empty: expected a JSON object")

@@ -32,5 +32,3 @@ ROUTES: Sequence[Route] = (
     Route("POST", f"{TABLE}/metrics", tables.report_metrics),
     Route("POST", f"{CATALOG}/tables/rename", tables.rename, MUTATES),
 )
-
-ENDPOINTS: Sequence[str] = tuple(route.endpoint for route in ROUTES if route.advertised)

@@ -284,7 +284,7 @@ def test_encryption_is_allowed_in_version_3() -> None:
 def test_metrics_may_be_set_for_nested_columns_by_full_and_short_name() -> None:
     names = ["id", "list", "list.element.x", "list.x", "opt.x"]
     properties = {f"write.metadata.metrics.column.{name}": "full" for name in names}
-    assert set(properties) < set(created(schema=DEEP, properties=properties["properties"]))
+    assert set(properties) < set(created(schema=DEEP, properties=properties)["properties"])
 
 
 def test_a_partition_may_carry_the_name_of_its_own_source() -> None:

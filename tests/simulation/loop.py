@@ -163,10 +163,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return done
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Ends the run with what a callback raised, or a task whose outcome nobody asked for."""
-        source = context.get("task") or context.get("future")
-        if isinstance(source, SimulatedTask) and self.is_dead(source.owner):
-            return
+        """Ends the run with what a callback raised, or a future that failed with nobody asking."""
         if self._failure is None:
             self._failure = context.get("exception") or SimulationError(context["message"])
             self.stop()

@@ -195,15 +195,28 @@ class TestWrites:
         for seed in SEEDS:
             trace(scenario, seed, FaultPlan.parse("p1@1:delay"))
 
-    def test_a_write_given_up_in_flight_lands_or_does_not(self) -> None:
+    def test_a_write_given_up_in_flight_lands_soon_or_minutes_later_or_never(self) -> None:
         async def scenario(world: World) -> None:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0):
                     await world.handle("p1").put(KEY, b"mine", ANY)
             await world.settle()
 
-        fates = Counter(bool(trace(scenario, seed).snapshot()) for seed in SEEDS)
-        assert set(fates) == {True, False}
+        worlds = [trace(scenario, seed) for seed in range(100)]
+        assert any(not landings(world) for world in worlds)
+        times = sorted(event.at for world in worlds for event in world.history if event.step.startswith("lands"))
+        assert times[0] < 1
+        assert times[-1] > 60
+
+    def test_a_write_given_up_after_it_landed_has_landed_once(self) -> None:
+        async def scenario(world: World) -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(DEADLINE):
+                    await world.handle("p1").put(KEY, b"mine", ANY)
+            await world.settle()
+
+        for seed in SEEDS:
+            assert landings(trace(scenario, seed, FaultPlan.parse("p1@1:delay-answer"))) == ["lands"]
 
 
 class TestReads:
@@ -237,6 +250,15 @@ class TestReads:
         assert isinstance(result, Missing)
         assert world.fired == []
 
+    def test_nothing_more_is_heard_of_a_read_given_up(self) -> None:
+        async def scenario(world: World) -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await world.handle("p1").get(KEY)
+            await world.settle()
+
+        assert {trace(scenario, seed).history[-1].step for seed in SEEDS} == {"abandoned"}
+
     @pytest.mark.parametrize(("fault", "stale"), [("delay", False), ("delay-answer", True), ("freeze", True)])
     def test_a_slow_answer_is_a_stale_one(self, fault: str, stale: bool) -> None:
         async def scenario(world: World) -> None:
@@ -261,6 +283,17 @@ def test_a_frozen_process_wakes_with_its_timeouts_unrung_and_its_wall_clock_far_
     _, passed_ms = under("p1@1:freeze", work)
     assert isinstance(passed_ms, int)
     assert passed_ms > DEADLINE * 1000
+
+
+def test_what_a_frozen_process_has_sent_lands_meanwhile() -> None:
+    async def work(process: Process) -> None:
+        await asyncio.gather(process.store.get("freezes"), process.store.put(KEY, b"x", ANY))
+
+    for seed in SEEDS:
+        world, _ = under("p1@1:freeze", work, seed)
+        [landed] = [event.at for event in world.history if event.key == KEY and event.step == "lands"]
+        [answered] = [event.at for event in world.history if event.key == "freezes" and event.step == "answered"]
+        assert landed < DEADLINE < answered
 
 
 class TestDeath:

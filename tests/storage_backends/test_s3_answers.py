@@ -223,20 +223,20 @@ CALLS: list[Callable[[S3Store], Awaitable[object]]] = [
 ]
 
 
-@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("reply", [Reply(403, "AccessDenied"), Reply(403), Reply(400, "ExpiredToken"), Reply(401)])
-async def test_a_denial_is_told_at_once(play: Play, reply: Reply, call: Callable[[S3Store], Awaitable[object]]) -> None:
-    async with play(reply) as played:
-        with pytest.raises(StoreDenied):
-            await call(played.store)
-        assert len(played.wire) == 1
+async def test_a_denial_is_told_at_once(play: Play, reply: Reply) -> None:
+    async with play(*[reply] * len(CALLS)) as played:
+        for call in CALLS:
+            with pytest.raises(StoreDenied):
+                await call(played.store)
+        assert len(played.wire) == len(CALLS)
 
 
-@pytest.mark.parametrize("call", CALLS)
-async def test_a_bucket_that_is_not_there_is_named(play: Play, call: Callable[[S3Store], Awaitable[object]]) -> None:
-    async with play(Reply(404, "NoSuchBucket")) as played:
-        with pytest.raises(StoreError, match="no bucket 'bucket'"):
-            await call(played.store)
+async def test_a_bucket_that_is_not_there_is_named(play: Play) -> None:
+    async with play(*[Reply(404, "NoSuchBucket")] * len(CALLS)) as played:
+        for call in CALLS:
+            with pytest.raises(StoreError, match="no bucket 'bucket'"):
+                await call(played.store)
 
 
 async def test_a_header_that_the_store_does_not_know_is_a_definite_failure(play: Play) -> None:
@@ -245,9 +245,26 @@ async def test_a_header_that_the_store_does_not_know_is_a_definite_failure(play:
             await played.store.put("key", b"", ABSENT)
 
 
-async def test_an_answer_that_is_not_s3s_leaves_a_write_unknown(play: Play) -> None:
-    async with play(Reply(400, text="<not xml")) as played:
+async def test_a_missing_page_is_not_a_missing_object(play: Play) -> None:
+    async with play(*[Reply(404)] * len(CALLS), Reply(404, "NoSuchKey")) as played:
+        for call in CALLS:
+            with pytest.raises(StoreError, match="404"):
+                await call(played.store)
+        with pytest.raises(StoreError, match="404"):
+            await played.store.list("")
+
+
+async def test_an_answer_that_tells_no_version_is_no_answer(play: Play) -> None:
+    async with play(Reply(200), Reply(200, text="body")) as played:
         assert isinstance(await played.store.put("key", b"", ABSENT), Unknown)
+        with pytest.raises(StoreError, match="no version"):
+            await played.store.get("key")
+
+
+async def test_a_listing_that_cannot_be_read_is_no_empty_listing(play: Play) -> None:
+    async with play(*[Reply(200, text="<not xml")] * ATTEMPTS) as played:
+        with pytest.raises(StoreUnavailable):
+            await played.store.list("")
 
 
 async def test_aiohttp_sends_a_write_once_more_by_itself(play: Play) -> None:

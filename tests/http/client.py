@@ -1,0 +1,104 @@
+"""An HTTP client that talks to the ASGI app directly, byte for byte as a server would."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from arco_catalog.http.app import App
+from arco_catalog.http.asgi import Message, Scope
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response as sent: header names with their capitalisation."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> JsonObject:
+        document = loads(self.body)
+        assert isinstance(document, dict)
+        return document
+
+    @property
+    def error(self) -> JsonObject:
+        """The error, whose shape and code are checked on the way."""
+        assert [*self.json] == ["error"]
+        error = self.json["error"]
+        assert isinstance(error, dict)
+        assert {name: type(value) for name, value in error.items()} == {"message": str, "type": str, "code": int}
+        assert error["code"] == self.status
+        assert error["message"]
+        return error
+
+    @property
+    def error_type(self) -> str:
+        return str(self.error["type"])
+
+    @property
+    def message(self) -> str:
+        return str(self.error["message"])
+
+
+@dataclass(frozen=True)
+class Client:
+    """Sends requests whose `target` is a path, already encoded, with a query if need be."""
+
+    app: App
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def get(self, target: str, **headers: str) -> Answer:
+        return await self.send("GET", target, headers=headers)
+
+    async def head(self, target: str) -> Answer:
+        return await self.send("HEAD", target)
+
+    async def delete(self, target: str, **headers: str) -> Answer:
+        return await self.send("DELETE", target, headers=headers)
+
+    async def post(self, target: str, body: JsonValue, **headers: str) -> Answer:
+        return await self.send("POST", target, dumps(body), headers)
+
+    async def send(
+        self, method: str, target: str, data: bytes = b"", headers: Mapping[str, str] | None = None, pieces: int = 1
+    ) -> Answer:
+        """One request. Underscores in header names become dashes; the body comes in that many `pieces`."""
+        size = -(-len(data) // pieces) or 1
+        incoming = [data[start : start + size] for start in range(0, len(data), size)] or [b""]
+        messages: list[Message] = [
+            {"type": "http.request", "body": piece, "more_body": place < len(incoming)}
+            for place, piece in enumerate(incoming, 1)
+        ]
+        return await self.exchange(scope_of(method, target, {**self.headers, **(headers or {})}), messages)
+
+    async def exchange(self, scope: Scope, incoming: list[Message]) -> Answer:
+        """The bare protocol."""
+        outgoing: list[Message] = []
+
+        async def receive() -> Message:
+            return incoming.pop(0) if incoming else {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            outgoing.append(message)
+
+        await self.app(scope, receive, send)
+        start, body = outgoing
+        headers = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
+        assert len(headers) == len(start["headers"]), "a header was sent twice"
+        return Answer(start["status"], headers, body["body"])
+
+
+def scope_of(method: str, target: str, headers: Mapping[str, str]) -> Scope:
+    """The scope that a server would make of a request."""
+    path, _, query = target.partition("?")
+    return {
+        "type": "http",
+        "method": method,
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in headers.items()],
+    }

@@ -1,0 +1,77 @@
+"""An app over a catalog in memory, the clock under the test's thumb."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from arco_catalog.http.app import create_app
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.operations.catalog import Catalog, Settings
+from arco_catalog.operations.open import build_catalog
+from storage_backends.memory import MemoryStore
+from tests.http.client import Answer, Client
+from tests.operations.clockwork import Clockwork
+from tests.operations.desk import schema, uuid7
+
+
+@dataclass
+class Site:
+    """One server, `wh` its warehouse, and what tests ask of it."""
+
+    clock: Clockwork = field(default_factory=Clockwork)
+    options: HttpOptions = field(default_factory=HttpOptions)
+    settings: Settings = field(default_factory=lambda: Settings("wh"))
+
+    def __post_init__(self) -> None:
+        self.store = MemoryStore(now_ms=self.clock.now_ms)
+        self.client = self.serve()
+
+    def serve(self, **settings: object) -> Client:
+        """Another server over the same store, with other settings if need be."""
+        return Client(create_app({"wh": self.catalog(**settings)}, self.options))
+
+    def catalog(self, **settings: object) -> Catalog:
+        wanted = replace(self.settings, **settings)  # type: ignore[arg-type]  # whatever the test names
+        return build_catalog(wanted, self.store, "memory:///", (), self.clock)
+
+    def key(self, age_ms: int = 0) -> str:
+        """A fresh idempotency key, made a while ago."""
+        return uuid7(self.clock.now_ms() - age_ms, self.clock)
+
+    async def namespace(self, encoded: str, *levels: str) -> None:
+        """Makes a namespace, whose path segment must then be `encoded`."""
+        made = await self.client.post("/v1/wh/namespaces", {"namespace": [*levels]})
+        assert made.status == 200, made.body
+        assert (await self.client.head(f"/v1/wh/namespaces/{encoded}")).status == 204
+
+    async def table(self, name: str, namespace: str = "db") -> Answer:
+        """Makes a table."""
+        made = await self.client.post(f"/v1/wh/namespaces/{namespace}/tables", {"name": name, "schema": schema("x")})
+        assert made.status == 200, made.body
+        return made
+
+
+@pytest.fixture
+def site_with() -> Callable[..., Site]:
+    """Makes sites with the HTTP options given."""
+    return lambda **options: Site(options=HttpOptions(**options))
+
+
+@pytest.fixture
+def bare_site() -> Site:
+    """An empty catalog."""
+    return Site()
+
+
+@pytest.fixture
+async def site(bare_site: Site) -> Site:
+    """A catalog with the namespace `db` and in it the table `t`."""
+    await bare_site.namespace("db", "db")
+    await bare_site.table("t")
+    return bare_site
+
+
+@pytest.fixture
+def client(site: Site) -> Client:
+    return site.client

@@ -1,0 +1,307 @@
+"""A key is one change, however often it is sent and whoever dies over it (design.md 6.1, 6.5)."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from arco_catalog.iceberg.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitFailed,
+    CommitStateUnknown,
+    KeyInProgress,
+    KeyReused,
+    NoSuchTable,
+    Unavailable,
+)
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.answers import Document
+from arco_catalog.operations.call import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
+from arco_catalog.operations.catalog import Settings
+from arco_catalog.operations.commit import commit_table
+from arco_catalog.operations.create import create_table
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.namespaces import create_namespace, drop_namespace, update_properties
+from arco_catalog.operations.rename import rename_table
+from arco_catalog.state.marker import Binding, Slot
+from storage_backends import ABSENT, Applied, StoreUnavailable, Unknown, When
+from storage_backends.base import Outcome
+from storage_backends.memory import MemoryStore
+from tests.operations.clockwork import Clockwork
+from tests.operations.desk import NS, Desk, schema, set_property
+
+
+@pytest.fixture
+def clock() -> Clockwork:
+    return Clockwork()
+
+
+@pytest.fixture
+async def desk(clock: Clockwork) -> Desk:
+    made = Desk(MemoryStore(now_ms=clock.now_ms), clock)
+    await made.namespace("db")
+    await made.table("t")
+    return made
+
+
+async def properties(desk: Desk, name: str = "t") -> JsonObject:
+    document = loads((await load_table(desk.session(), NS, name)).metadata)
+    assert isinstance(document, dict)
+    found = document["properties"]
+    assert isinstance(found, dict)
+    return found
+
+
+async def versions(desk: Desk, name: str = "t") -> int:
+    """How many metadata files the table has had."""
+    location = (await load_table(desk.session(), NS, name)).metadata_location
+    return int(location.rpartition("/")[2].partition("-")[0]) + 1
+
+
+async def test_the_same_request_is_applied_once_and_answered_alike(desk: Desk) -> None:
+    key = desk.key()
+    first = await desk.commit(set_property("a", "1"), key=key)
+    again = await desk.another().commit(set_property("a", "1"), key=key)
+    assert again == first
+    assert await versions(desk) == 2
+
+
+async def test_a_replay_finds_its_answer_after_rename_and_drop(desk: Desk) -> None:
+    key = desk.key()
+    first = await desk.commit(set_property("a", "1"), key=key)
+    await rename_table(desk.session(), (NS, "t"), (NS, "renamed"))
+    assert await desk.commit(set_property("a", "1"), key=key) == first
+    await drop_table(desk.session(), NS, "renamed", purge=False)
+    assert await desk.commit(set_property("a", "1"), key=key) == first
+
+
+async def test_a_replayed_answer_is_not_undone_by_what_came_on_top(desk: Desk) -> None:
+    key = desk.key()
+    await desk.commit(set_property("a", "1"), key=key)
+    await desk.commit(set_property("a", "2"))
+    await desk.commit(set_property("a", "1"), key=key)
+    assert (await properties(desk))["a"] == "2"
+
+
+async def test_a_failure_is_final_even_when_its_reason_has_gone(desk: Desk) -> None:
+    body: JsonObject = {
+        "requirements": [{"type": "assert-table-uuid", "uuid": "00000000-0000-4000-8000-000000000000"}],
+        "updates": [{"action": "set-properties", "updates": {"a": "1"}}],
+    }
+    key = desk.key()
+    for process in (desk, desk.another()):
+        with pytest.raises(CommitFailed, match="UUID does not match"):
+            await process.commit(body, key=key)
+    key = desk.key()
+    for _ in range(2):
+        with pytest.raises(NoSuchTable):
+            await desk.commit(set_property("a", "1"), name="later", key=key)
+        if _ == 0:
+            await desk.table("later")
+
+
+async def test_a_no_op_is_final_too(desk: Desk) -> None:
+    await desk.commit(set_property("a", "1"))
+    key = desk.key()
+    settled = await desk.commit(set_property("a", "1"), key=key)
+    await desk.commit(set_property("a", "2"))
+    assert await desk.commit(set_property("a", "1"), key=key) == settled
+    assert (await properties(desk))["a"] == "2"
+
+
+async def test_a_key_belongs_to_one_payload_one_path_and_one_principal(desk: Desk) -> None:
+    key = desk.key()
+    await desk.commit(set_property("a", "1"), key=key)
+    with pytest.raises(KeyReused):
+        await desk.commit(set_property("a", "2"), key=key)
+    body = set_property("a", "1")
+    with pytest.raises(KeyReused):
+        await commit_table(desk.session(body, key=key, path="/elsewhere"), NS, "t", body)
+    with pytest.raises(KeyReused):
+        await commit_table(desk.session(body, key=key, path="/commit/t", principal="other"), NS, "t", body)
+
+
+def test_a_key_must_be_a_uuid_of_version_7_and_in_the_other_dialect_need_not() -> None:
+    with pytest.raises(BadRequest, match="UUIDv7"):
+        IdempotencyKey.parse("6f1f7c1e-7a53-4a30-8d27-0e6bb8a0d7a5", Dialect.ICEBERG)
+    assert IdempotencyKey.parse("retry-1.a_b", Dialect.POLARIS).made_ms is None
+    with pytest.raises(BadRequest):
+        IdempotencyKey.parse("-x", Dialect.POLARIS)
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "refusal"), [(DAY_MS + 60_000, CommitStateUnknown), (-KEY_AHEAD_MS - 60_000, BadRequest)]
+)
+async def test_an_old_or_future_key_without_a_marker_is_not_executed(
+    desk: Desk, age_ms: int, refusal: type[Exception]
+) -> None:
+    with pytest.raises(refusal):
+        await desk.commit(set_property("a", "1"), key=desk.key(age_ms))
+    assert await versions(desk) == 1
+
+
+async def test_an_old_key_elsewhere_than_on_commits_is_a_bad_request(desk: Desk) -> None:
+    session = desk.session(key=desk.key(DAY_MS + 60_000), commit=False)
+    with pytest.raises(BadRequest):
+        await create_namespace(session, ("x",), {})
+
+
+async def test_an_old_key_with_a_marker_still_gets_its_answer(desk: Desk, clock: Clockwork) -> None:
+    key = desk.key()
+    first = await desk.commit(set_property("a", "1"), key=key)
+    clock.ms += DAY_MS + 60_000
+    assert await desk.commit(set_property("a", "1"), key=key) == first
+
+
+async def test_every_mutation_is_replayed(desk: Desk) -> None:
+    async def properties_of(key: str) -> object:
+        return await update_properties(desk.session(key=key, path="p"), ("n",), ["gone"], {"a": "1"})
+
+    calls: list[Callable[[str], Awaitable[object]]] = [
+        lambda key: create_namespace(desk.session(key=key, path="c"), ("n",), {"x": "1"}),
+        properties_of,
+        lambda key: drop_namespace(desk.session(key=key, path="d"), ("n",)),
+        lambda key: desk.table("u", key=key),
+        lambda key: rename_table(desk.session(key=key, path="r"), (NS, "u"), (NS, "v")),
+        lambda key: drop_table(desk.session(key=key, path="x"), NS, "v", purge=False),
+    ]
+    for call in calls:
+        key = desk.key()
+        assert await call(key) == await call(key)
+
+
+async def test_staging_a_table_twice_gives_the_same_table(desk: Desk) -> None:
+    body: JsonObject = {"name": "s", "schema": schema("x"), "stage-create": True}
+    key = desk.key()
+    first = await create_table(desk.session(body, key=key), NS, body)
+    again = await create_table(desk.another().session(body, key=key), NS, body)
+    assert isinstance(first, Document)
+    assert again == first
+
+
+class Stumbling(MemoryStore):
+    """Answers one chosen put as a broken network would."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        super().__init__(now_ms=now_ms)
+        self.stumble: Callable[[str], str | None] = lambda key: None
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        match self.stumble(key):
+            case "lost":
+                self.stumble = lambda key: None
+                await super().put(key, body, when)
+                return Unknown("the answer was lost")
+            case "down":
+                raise StoreUnavailable("down")
+            case _:
+                return await super().put(key, body, when)
+
+
+@pytest.fixture
+async def stumbling(clock: Clockwork) -> Desk:
+    made = Desk(Stumbling(clock.now_ms), clock)
+    await made.namespace("db")
+    await made.table("t")
+    return made
+
+
+def on(desk: Desk, part: str, what: str) -> None:
+    assert isinstance(desk.store, Stumbling)
+    desk.store.stumble = lambda key: what if part in key else None
+
+
+@pytest.mark.parametrize("part", ["iceberg_idempotency", "/metadata/", "/pending/", "iceberg_pointers", "/committed/"])
+@pytest.mark.parametrize("keyed", [True, False])
+async def test_a_lost_answer_to_any_write_of_a_commit_is_no_lost_and_no_double_commit(
+    stumbling: Desk, part: str, keyed: bool
+) -> None:
+    on(stumbling, part, "lost")
+    await stumbling.commit(set_property("a", "1"), key=stumbling.key() if keyed else None)
+    assert await versions(stumbling) == 2
+
+
+async def test_a_store_that_goes_away_after_the_claim_leaves_the_outcome_open(stumbling: Desk) -> None:
+    on(stumbling, "iceberg_pointers", "down")
+    key = stumbling.key()
+    with pytest.raises(CommitStateUnknown):
+        await stumbling.commit(set_property("a", "1"), key=key)
+    on(stumbling, "nothing", "down")
+    with pytest.raises(KeyInProgress):
+        await stumbling.another().commit(set_property("a", "1"), key=key)
+
+
+async def test_an_attempt_that_died_is_taken_over_when_it_is_old_enough(stumbling: Desk, clock: Clockwork) -> None:
+    on(stumbling, "iceberg_pointers", "down")
+    key = stumbling.key()
+    with pytest.raises(CommitStateUnknown):
+        await stumbling.commit(set_property("a", "1"), key=key)
+    on(stumbling, "nothing", "down")
+    clock.ms += stumbling.settings.in_progress_ms
+    await stumbling.another().commit(set_property("a", "1"), key=key)
+    assert await versions(stumbling) == 2
+    assert (await properties(stumbling))["a"] == "1"
+
+
+async def test_a_commit_whose_process_died_before_the_final_slot_is_recognised_at_once(stumbling: Desk) -> None:
+    key = stumbling.key()
+    on(stumbling, "/1.json", "down")  # the final slot
+    await stumbling.commit(set_property("a", "1"), key=key)
+    await stumbling.another().commit(set_property("b", "2"))
+    on(stumbling, "nothing", "down")
+    again = await stumbling.another().commit(set_property("a", "1"), key=key)
+    assert await versions(stumbling) == 3
+    assert again.metadata_location.rpartition("/")[2].startswith("00002")
+
+
+async def test_a_drop_that_died_before_its_mark_is_marked_by_whoever_answers_for_it(
+    stumbling: Desk, clock: Clockwork
+) -> None:
+    entity = (await load_table(stumbling.session(), NS, "t")).entity
+    key = stumbling.key()
+    on(stumbling, "iceberg_pointers", "down")
+    with pytest.raises(CommitStateUnknown):
+        await drop_table(stumbling.session(key=key), NS, "t", purge=False)
+    on(stumbling, "nothing", "down")
+    other = stumbling.another()
+    assert await drop_table(other.session(key=key), NS, "t", purge=False) == Document(204)
+    pointer = await other.session().state.pointer(entity)
+    assert pointer is not None
+    assert pointer.dropped_by is not None
+
+
+async def test_a_takeover_of_a_slot_that_names_a_vanished_pointer_answers_unknown(desk: Desk, clock: Clockwork) -> None:
+    key = desk.key()
+    body = set_property("a", "1")
+    session = desk.session(body, key=key, path="/commit/t")
+    marker = session.marker()
+    assert marker is not None
+    slot = Slot("someone", Binding(pointers={"gone": 1}), marker.identity.to_json(), None)
+    assert isinstance(
+        await desk.store.put(session.state.paths.marker_slot(session.call.key_hash(), 0), slot.body, ABSENT), Applied
+    )
+    clock.ms += desk.settings.in_progress_ms
+    with pytest.raises(CommitStateUnknown):
+        await desk.commit(body, key=key)
+
+
+async def test_a_create_that_lost_its_answer_is_not_told_that_its_own_table_exists(stumbling: Desk) -> None:
+    on(stumbling, "manifest", "lost")
+    await stumbling.table("u", key=stumbling.key())
+    on(stumbling, "manifest", "lost")
+    await stumbling.table("v")
+    with pytest.raises(AlreadyExists):
+        await stumbling.table("v")
+
+
+async def test_a_deadline_that_passes_before_anything_was_sent_is_told_as_unavailable(desk: Desk) -> None:
+    body = set_property("a", "1")
+    with pytest.raises(Unavailable):
+        await commit_table(desk.session(body, deadline_ms=0), NS, "t", body)
+    assert await versions(desk) == 1
+
+
+def test_settings_give_takeovers_more_time_than_requests() -> None:
+    settings = Settings("wh")
+    assert settings.in_progress_ms > settings.request_ms

@@ -1,0 +1,291 @@
+"""Creating, registering, renaming and dropping tables (design.md 5 and 6.6)."""
+
+import gzip
+
+import pytest
+
+from arco_catalog.iceberg.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitFailed,
+    NoSuchNamespace,
+    NoSuchTable,
+    NotFound,
+)
+from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.operations.answers import Document
+from arco_catalog.operations.commit import commit_table
+from arco_catalog.operations.create import create_table
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.receipts import receipts
+from arco_catalog.operations.register import register_table
+from arco_catalog.operations.rename import rename_table
+from arco_catalog.state.index import tombstones_of
+from storage_backends import ABSENT, ANY
+from tests.operations.desk import NS, Desk, schema, set_property, state
+
+WAREHOUSE = "memory:///wh/warehouse"
+
+
+async def document(desk: Desk, name: str = "t") -> JsonObject:
+    found = loads((await load_table(desk.session(), NS, name)).metadata)
+    assert isinstance(found, dict)
+    return found
+
+
+async def test_a_created_table_is_seen_at_once_by_another_process(desk: Desk) -> None:
+    other = desk.another()
+    with pytest.raises(NoSuchTable):
+        await load_table(other.session(), NS, "t")
+    made = await desk.table("t")
+    assert (await load_table(other.session(), NS, "t")).metadata == made.metadata
+
+
+async def test_a_table_lives_where_no_other_ever_did(desk: Desk) -> None:
+    first = await desk.table("t")
+    await drop_table(desk.session(), NS, "t", purge=True)
+    second = await desk.table("t")
+    assert first.entity != second.entity
+    assert first.metadata_location.split("/metadata/")[0] != second.metadata_location.split("/metadata/")[0]
+    assert str((await document(desk))["location"]).startswith(f"{WAREHOUSE}/db/t-")
+
+
+@pytest.mark.parametrize("name", ["a b", "a/b", "ü", "a%2Fb", "..", ".", "a.b", "x" * 200])
+async def test_any_name_makes_a_location_that_every_engine_takes(desk: Desk, name: str) -> None:
+    await desk.table(name)
+    location = str((await document(desk, name))["location"])
+    assert location.isascii()
+    assert not set(location) & set(" %?#")
+    assert location.count("/") == WAREHOUSE.count("/") + 2
+
+
+async def test_a_table_needs_its_namespace_and_a_free_name(desk: Desk) -> None:
+    body: JsonObject = {"name": "t", "schema": schema("x")}
+    with pytest.raises(NoSuchNamespace, match="Namespace does not exist: nowhere"):
+        await create_table(desk.session(body), ("nowhere",), body)
+    await desk.table("t")
+    with pytest.raises(AlreadyExists, match=r"Table already exists: db\.t"):
+        await desk.table("t")
+
+
+async def test_an_explicit_location_is_taken_as_given_inside_the_warehouse_and_nowhere_else(desk: Desk) -> None:
+    await desk.table("t", location=f"{WAREHOUSE}/mine/")
+    assert (await document(desk))["location"] == f"{WAREHOUSE}/mine"
+    for outside in ("memory:///elsewhere", "s3://bucket/x", f"{WAREHOUSE}/../_catalog/x", "memory:///wh/_catalog/t"):
+        with pytest.raises(BadRequest):
+            await desk.table("u", location=outside)
+
+
+@pytest.mark.parametrize("inside", ["", "/deeper", "/a%62"])
+async def test_a_location_of_a_live_table_is_not_shared(desk: Desk, inside: str) -> None:
+    await desk.table("t", location=f"{WAREHOUSE}/mine/ab")
+    overlap = f"{WAREHOUSE}/mine{inside}" if inside == "/a%62" else f"{WAREHOUSE}/mine/ab{inside}"
+    with pytest.raises(AlreadyExists, match="overlaps"):
+        await desk.table("u", location=overlap)
+    with pytest.raises(AlreadyExists, match="overlaps"):
+        await desk.table("u", location=f"{WAREHOUSE}/mine")
+
+
+async def test_a_location_is_shared_where_the_operator_allows_it(desk: Desk) -> None:
+    settings = type(desk.settings)("wh", allow_location_overlap=True)
+    sharing = Desk(desk.store, desk.runtime, settings)
+    await sharing.table("t", location=f"{WAREHOUSE}/mine")
+    await sharing.table("u", location=f"{WAREHOUSE}/mine")
+
+
+async def test_the_location_of_a_dropped_table_may_be_named_again_and_that_of_a_purging_one_may_not(desk: Desk) -> None:
+    await desk.table("t", location=f"{WAREHOUSE}/mine")
+    await drop_table(desk.session(), NS, "t", purge=False)
+    await desk.table("t", location=f"{WAREHOUSE}/mine")
+    await drop_table(desk.session(), NS, "t", purge=True)
+    with pytest.raises(AlreadyExists, match="overlaps"):
+        await desk.table("t", location=f"{WAREHOUSE}/mine")
+
+
+async def test_a_commit_may_add_a_free_location_which_is_then_held(desk: Desk) -> None:
+    await desk.table("t")
+    await desk.commit({"requirements": [], "updates": [{"action": "set-location", "location": f"{WAREHOUSE}/new"}]})
+    await desk.commit(set_property("write.data.path", f"{WAREHOUSE}/data"))
+    for held in ("new", "data/inside"):
+        with pytest.raises(AlreadyExists, match="overlaps"):
+            await desk.table("u", location=f"{WAREHOUSE}/{held}")
+    await desk.commit(set_property("a", "1"))
+    assert (await load_table(desk.session(), NS, "t")).metadata_location.startswith(f"{WAREHOUSE}/new/metadata/00003-")
+
+
+async def test_a_commit_may_not_add_a_location_that_is_taken_or_forbidden(desk: Desk) -> None:
+    await desk.table("t")
+    await desk.table("u", location=f"{WAREHOUSE}/theirs")
+    key = desk.key()
+    for _ in range(2):
+        with pytest.raises(CommitFailed, match="overlaps"):
+            await desk.commit(set_property("write.data.path", f"{WAREHOUSE}/theirs/x"), key=key)
+    with pytest.raises(BadRequest, match="outside"):
+        await desk.commit(set_property("write.metadata.path", "memory:///etc"))
+
+
+async def test_staging_makes_nothing_and_the_commit_makes_the_table(desk: Desk) -> None:
+    body: JsonObject = {"name": "s", "schema": schema("x"), "stage-create": True}
+    staged = await create_table(desk.session(body), NS, body)
+    assert isinstance(staged, Document)
+    assert staged.body is not None
+    assert "metadata-location" not in staged.body
+    with pytest.raises(NoSuchTable):
+        await table_exists(desk.session(), NS, "s")
+    metadata = staged.body["metadata"]
+    assert isinstance(metadata, dict)
+    commit: JsonObject = {
+        "requirements": [{"type": "assert-create"}],
+        "updates": [
+            {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
+            {"action": "upgrade-format-version", "format-version": 2},
+            {"action": "add-schema", "schema": schema("x")},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+            {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+            {"action": "set-default-sort-order", "sort-order-id": -1},
+            {"action": "set-location", "location": metadata["location"]},
+        ],
+    }
+    made = state(await commit_table(desk.session(commit), NS, "s", commit))
+    assert (await document(desk, "s"))["location"] == metadata["location"]
+    assert not made.created
+    with pytest.raises(CommitFailed, match="Requirement failed: table already exists"):
+        await commit_table(desk.session(commit), NS, "s", commit)
+
+
+async def test_a_rename_keeps_everything_but_the_name(desk: Desk) -> None:
+    made = await desk.table("t")
+    await desk.namespace("other")
+    await rename_table(desk.session(), (NS, "t"), (("other",), "u"))
+    assert (await load_table(desk.session(), ("other",), "u")).metadata_location == made.metadata_location
+    with pytest.raises(NoSuchTable):
+        await load_table(desk.session(), NS, "t")
+
+
+async def test_a_rename_checks_source_then_namespace_then_target(desk: Desk) -> None:
+    with pytest.raises(NoSuchTable, match=r"Table does not exist: db\.t"):
+        await rename_table(desk.session(), (NS, "t"), (("nowhere",), "t"))
+    await desk.table("t")
+    with pytest.raises(NoSuchNamespace):
+        await rename_table(desk.session(), (NS, "t"), (("nowhere",), "t"))
+    await desk.table("u")
+    with pytest.raises(AlreadyExists, match=r"Table already exists: db\.u"):
+        await rename_table(desk.session(), (NS, "t"), (NS, "u"))
+
+
+async def test_a_drop_leaves_a_tombstone_and_a_marked_pointer(desk: Desk) -> None:
+    made = await desk.table("t")
+    await drop_table(desk.session(), NS, "t", purge=False)
+    session = desk.session()
+    stones = list((await session.state.head()).index.scan(tombstones_of(NS, "t")))
+    pointer = await session.state.pointer(made.entity)
+    assert [stone["entity"] for _, stone in stones] == [made.entity]
+    assert pointer is not None
+    assert pointer.dropped_by == stones[0][1]["operation"]
+    with pytest.raises(NoSuchTable):
+        await drop_table(desk.session(), NS, "t", purge=False)
+
+
+async def test_a_registered_table_has_the_file_as_it_is_and_a_history_of_its_own(desk: Desk) -> None:
+    made = await desk.table("t")
+    await desk.commit(set_property("a", "1"))
+    current = await load_table(desk.session(), NS, "t")
+    await drop_table(desk.session(), NS, "t", purge=False)
+    again = state(await register_table(desk.session(), NS, "r", current.metadata_location, overwrite=False))
+    assert (again.metadata, again.metadata_location) == (current.metadata, current.metadata_location)
+    assert again.entity != made.entity
+    await desk.commit(set_property("a", "2"), name="r")
+    assert [said["metadata_location"] for said in await receipts(desk.session(), NS, "r")] == [
+        (await load_table(desk.session(), NS, "r")).metadata_location
+    ]
+
+
+async def test_registering_over_a_table_buries_it(desk: Desk) -> None:
+    await desk.table("old")
+    file = (await load_table(desk.session(), NS, "old")).metadata_location
+    await drop_table(desk.session(), NS, "old", purge=False)
+    replaced = await desk.table("t")
+    with pytest.raises(AlreadyExists):
+        await register_table(desk.session(), NS, "t", file, overwrite=False)
+    key = desk.key()
+    first = await register_table(desk.session(key=key), NS, "t", file, overwrite=True)
+    assert await register_table(desk.session(key=key), NS, "t", file, overwrite=True) == first
+    pointer = await desk.session().state.pointer(replaced.entity)
+    assert pointer is not None
+    assert pointer.dropped_by is not None
+
+
+async def test_registering_what_is_no_metadata_file_is_refused(desk: Desk) -> None:
+    folder = f"{WAREHOUSE}/x/metadata"
+    with pytest.raises(NotFound):
+        await register_table(desk.session(), NS, "r", f"{folder}/none.metadata.json", overwrite=False)
+    for body in (b"", b"[]", b"{}", b'{"format-version":9}', b"\x1f\x8bbroken"):
+        await desk.store.put("wh/warehouse/x/metadata/bad.metadata.json", body, ANY)
+        with pytest.raises((BadRequest, NotFound)):
+            await register_table(desk.session(), NS, "r", f"{folder}/bad.metadata.json", overwrite=False)
+    with pytest.raises(BadRequest, match="outside"):
+        await register_table(desk.session(), NS, "r", "memory:///wh2/x.metadata.json", overwrite=False)
+
+
+async def test_a_gzipped_metadata_file_is_read_and_written(desk: Desk) -> None:
+    made = await desk.table("t")
+    packed = "wh/warehouse/z/metadata/00007-x.gz.metadata.json"
+    moved = loads(made.metadata)
+    assert isinstance(moved, dict)
+    moved["location"] = f"{WAREHOUSE}/z"
+    await desk.store.put(packed, gzip.compress(dumps(moved)), ABSENT)
+    await register_table(desk.session(), NS, "r", f"memory:///{packed}", overwrite=False)
+    assert (await document(desk, "r"))["location"] == f"{WAREHOUSE}/z"
+    committed = await desk.commit(set_property("write.metadata.compression-codec", "gzip"), name="r")
+    assert committed.metadata_location.endswith(".gz.metadata.json")
+    assert committed.metadata_location.rpartition("/")[2].startswith("00008-")
+    assert (await load_table(desk.another().session(), NS, "r")).metadata == committed.metadata
+
+
+async def test_a_metadata_file_that_is_gone_is_said_so_whatever_is_remembered(desk: Desk) -> None:
+    made = await desk.table("t")
+    await load_table(desk.session(), NS, "t")
+    await desk.store.delete(made.metadata_location.removeprefix("memory:///"))
+    with pytest.raises(NotFound, match="Failed to open input stream for file: memory:///"):
+        await load_table(desk.session(), NS, "t")
+
+
+async def test_files_that_left_the_log_are_deleted_only_where_the_table_asks_for_it(desk: Desk) -> None:
+    made = await desk.table("t")
+    await desk.commit(set_property("write.metadata.previous-versions-max", "1"))
+    await desk.commit(set_property("a", "1"))
+    first = made.metadata_location.removeprefix("memory:///")
+    assert (await desk.store.list(first)).entries
+    await desk.commit(set_property("write.metadata.delete-after-commit.enabled", "true"))
+    second = (await load_table(desk.session(), NS, "t")).metadata_location
+    await desk.commit(set_property("a", "2"))
+    await desk.commit(set_property("a", "3"))
+    listed = await desk.store.list(made.metadata_location.removeprefix("memory:///").rpartition("/")[0])
+    assert len([entry for entry in listed.entries if second.rpartition("/")[2] in entry.key]) <= 1
+    assert len(listed.entries) < 6
+
+
+async def test_reserved_properties_and_another_uuid_are_refused(desk: Desk) -> None:
+    await desk.table("t")
+    with pytest.raises(BadRequest):
+        await desk.commit(set_property("ARCO.x", "1"))
+    with pytest.raises(BadRequest):
+        await desk.commit(
+            {"requirements": [], "updates": [{"action": "assign-uuid", "uuid": "00000000-0000-4000-8000-0000000000ff"}]}
+        )
+
+
+async def test_every_commit_has_one_receipt_which_says_who_and_what(desk: Desk) -> None:
+    await desk.table("t")
+    for value in "abc":
+        await desk.commit(set_property("p", value))
+    said = await receipts(desk.session(), NS, "t")
+    assert [entry["state"] for entry in said] == ["committed"] * 4
+    assert len({str(entry["commit_key"]) for entry in said}) == 4
+    assert said[0]["updates"] == ["set-properties"]
+    assert (said[0]["principal"], said[0]["source"]) == ("tester", {"kind": "IcebergRest", "client": "tests"})
+    with pytest.raises(NoSuchTable):
+        await receipts(desk.session(), NS, "nothing")
