@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-WIDTH = 96
+WIDTH = 100
 
 
 class Progress:

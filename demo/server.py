@@ -28,7 +28,7 @@ class Server:
 
     def receipts(self, table: str) -> bytes:
         """What `arco receipts` prints about a table, as JSON."""
-        command = [ARCO, "receipts", table, "--store", self.store, "--warehouse", WAREHOUSE, "--json"]
+        command = [str(ARCO), "receipts", table, "--store", self.store, "--warehouse", WAREHOUSE, "--json"]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60).stdout
 
 
@@ -45,7 +45,7 @@ def serving(store: str, log: Path) -> Iterator[Server]:
         finally:
             code = _stop(process)
         if code != 0:
-            raise RuntimeError(f"arco serve ended with {code} when interrupted:\n{log.read_text()}")
+            raise RuntimeError(f"arco serve ended with {code} when interrupted:\n{_end_of(log)}")
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def _await_answer(process: subprocess.Popen[bytes], url: str, log: Path) -> None
     deadline = time.perf_counter() + FIRST_ANSWER_S
     while time.perf_counter() < deadline:
         if process.poll() is not None:
-            raise RuntimeError(f"arco serve ended with {process.returncode}:\n{log.read_text()}")
+            raise RuntimeError(f"arco serve ended with {process.returncode}:\n{_end_of(log)}")
         try:
             with urllib.request.urlopen(url, timeout=FIRST_ANSWER_S):
                 return
@@ -83,7 +83,7 @@ def _await_answer(process: subprocess.Popen[bytes], url: str, log: Path) -> None
             raise RuntimeError(f"{url}: {refused.code} {refused.read()!r}") from refused
         except urllib.error.URLError:
             time.sleep(0.05)  # not listening yet
-    raise RuntimeError(f"arco serve did not answer within {FIRST_ANSWER_S} s:\n{log.read_text()}")
+    raise RuntimeError(f"arco serve did not answer within {FIRST_ANSWER_S} s:\n{_end_of(log)}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> int:
@@ -95,3 +95,7 @@ def _stop(process: subprocess.Popen[bytes]) -> int:
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text()[-4000:]

@@ -6,14 +6,14 @@ import itertools
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from stat import S_ISREG
 from typing import TypeVar
 
-from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range
+from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range, is_key
 from storage_backends.base import (
     ANY,
     Absent,
@@ -22,6 +22,7 @@ from storage_backends.base import (
     Cursor,
     Found,
     InvalidKey,
+    Listed,
     Matches,
     Missing,
     Outcome,
@@ -192,17 +193,14 @@ class LocalStore:
 
     def _list(self, prefix: str, after: str) -> Page:
         *folders, _ = prefix.split("/")
-        if any(segment in ("", ".", "..") for segment in folders) or folders[:1] == [PRIVATE_FOLDER]:
+        path = "".join(f"{segment}/" for segment in folders)
+        if folders and (not is_key("/".join(folders)) or folders[0] == PRIVATE_FOLDER):
             return Page((), None, self._now_ms())
-        with folder_beneath(self._root, folders) as folder:
-            if folder is None:
-                return Page((), None, self._now_ms())
-            path = "".join(f"{segment}/" for segment in folders)
-            with closing(Listing(prefix, after, PRIVATE_FOLDER).walk(folder, path)) as found:
-                entries = tuple(itertools.islice(found, PAGE_SIZE + 1))
-        if len(entries) <= PAGE_SIZE:
-            return Page(entries, None, self._now_ms())
-        return Page(entries[:PAGE_SIZE], Cursor(entries[PAGE_SIZE - 1].key), self._now_ms())
+        with suppress(InvalidKey), folder_beneath(self._root, folders) as folder:  # below a link there are no objects
+            if folder is not None:
+                with closing(Listing(prefix, after, PRIVATE_FOLDER).walk(folder, path)) as found:
+                    return _page(tuple(itertools.islice(found, PAGE_SIZE + 1)), self._now_ms())
+        return Page((), None, self._now_ms())
 
     @contextmanager
     def _open(self, key: str) -> Iterator[int | None]:
@@ -250,6 +248,12 @@ class LocalStore:
 
     def _refused(self, current: os.stat_result | None) -> Refused:
         return Refused(version_of(current) if current else None, self._now_ms())
+
+
+def _page(entries: Sequence[Listed], now_ms: int) -> Page:
+    if len(entries) <= PAGE_SIZE:
+        return Page(entries, None, now_ms)
+    return Page(entries[:PAGE_SIZE], Cursor(entries[PAGE_SIZE - 1].key), now_ms)
 
 
 def _check_path(key: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import cache
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from aiobotocore.httpsession import AIOHTTPSession  # type: ignore[import-untype
 from aiobotocore.session import get_session  # type: ignore[import-untyped]
 from botocore import exceptions as botocore  # type: ignore[import-untyped]
 from botocore.handlers import add_expect_header  # type: ignore[import-untyped]
+from botocore.loaders import create_loader  # type: ignore[import-untyped]
 from botocore.parsers import ResponseParserError  # type: ignore[import-untyped]
 
 from storage_backends.backoff import full_jitter
@@ -227,6 +229,12 @@ class S3Client:
             raise
 
 
+@cache
+def _service_models() -> Any:
+    """The SDK's description of S3, a megabyte of JSON, which every session would read again."""
+    return create_loader()
+
+
 async def _connect() -> Any:
     """A client after the usual `AWS_*` variables, with everything off that resends or costs a round trip."""
     custom_endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
@@ -240,8 +248,10 @@ async def _connect() -> Any:
         s3={"addressing_style": "path" if custom_endpoint else "auto"},
         http_session_cls=_TracedSession,
     )
+    session = get_session()
+    session.register_component("data_loader", _service_models())
     try:
-        client = await get_session().create_client("s3", config=config).__aenter__()
+        client = await session.create_client("s3", config=config).__aenter__()
     except (botocore.BotoCoreError, ValueError) as error:
         raise StoreError(f"no S3 client can be made: {error}") from error
     client.meta.events.unregister("before-call.s3", add_expect_header)  # saves a round trip a PUT

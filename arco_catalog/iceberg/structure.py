@@ -35,12 +35,12 @@ def assign_uuid(draft: TableDraft, uuid: str) -> None:
 def upgrade_format_version(draft: TableDraft, version: int) -> None:
     """Versions only go up. Row lineage starts with v3; snapshots from before have none."""
     current = draft.metadata["format-version"]
-    if version > SUPPORTED_FORMAT_VERSION:
+    if version < current:
+        raise BadRequest(f"Cannot downgrade v{current} table to v{version}")
+    if not 1 <= version <= SUPPORTED_FORMAT_VERSION:
         raise BadRequest(
             f"Cannot upgrade table to unsupported format version: v{version} (supported: v{SUPPORTED_FORMAT_VERSION})"
         )
-    if version < current:
-        raise BadRequest(f"Cannot downgrade v{current} table to v{version}")
     draft.metadata["format-version"] = version
     if version >= 3:
         draft.metadata.setdefault("next-row-id", 0)

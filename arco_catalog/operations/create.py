@@ -5,6 +5,7 @@ the commit point. A create that loses it keeps entity, files and pointer; a refu
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg import table
@@ -125,17 +126,23 @@ class _Creation(RegistryMutation):
         """The draft of an attempt. Raises `Refusal`."""
         raise NotImplementedError
 
-    def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
-        draft = self._drafts.get(attempt.id)
-        creates = None if draft is None else (attempt.entity, draft.new.file.location)
-        return Binding(registry=view.head.sequence, creates=creates)
-
-    def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
-        index = view.head.index
+    def drafted(self, index: Index, attempt: Attempt) -> _Draft:
+        """The attempt's draft, made when it is first asked for. Raises `Refusal`."""
         self.check_name(index)
         draft = self._drafts.get(attempt.id)
         if draft is None:
             draft = self._drafts[attempt.id] = self.build(index, attempt)
+        return draft
+
+    def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
+        creates: tuple[str, str] | None = None
+        with suppress(Refusal):  # what can't be planned creates nothing, and names nothing
+            creates = attempt.entity, self.drafted(view.head.index, attempt).new.file.location
+        return Binding(registry=view.head.sequence, creates=creates)
+
+    def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
+        index = view.head.index
+        draft = self.drafted(index, attempt)
         taken = refuse_overlap(self.session, index, draft.locations)
         if taken is not None:
             raise self.taken_location(taken)
@@ -190,6 +197,9 @@ class _CreateTable(_Creation):
 
 class _StageCreate(_CreateTable):
     """Staging makes nothing. Its entity id serves the default location alone; the create that follows mints its own."""
+
+    def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
+        return Binding(registry=view.head.sequence)
 
     def change(self, view: RegistryView, attempt: Attempt) -> Settled:
         index = view.head.index

@@ -1,16 +1,131 @@
 """What a client is told first, and that it is true."""
 
 import re
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
-import yaml
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.exchange import Effect
+from arco_catalog.http.exchange import Effect, Route
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import ROUTES
-from arco_catalog.iceberg.json import JsonObject
-from tests.http.client import Client
+from arco_catalog.iceberg.json import JsonValue
+from tests.http.client import Answer, Client
 from tests.http.conftest import Site
+from tests.http.specification import Endpoint, sources
 
+ADVERTISED = [route for route in ROUTES if route.advertised]
+
+
+def prefix(answer: Answer) -> JsonValue:
+    """The path prefix that a configuration names."""
+    overrides = answer.json["overrides"]
+    assert isinstance(overrides, dict)
+    return overrides["prefix"]
+
+
+async def test_the_whole_configuration_is_pinned(client: Client) -> None:
+    answer = await client.get("/v1/config?warehouse=wh")
+
+    assert answer.status == 200
+    assert answer.json == {
+        "defaults": {},
+        "overrides": {"prefix": "wh", "namespace-separator": "%1F"},
+        "endpoints": [
+            "GET /v1/config",
+            "GET /v1/{prefix}/namespaces",
+            "POST /v1/{prefix}/namespaces",
+            "GET /v1/{prefix}/namespaces/{namespace}",
+            "HEAD /v1/{prefix}/namespaces/{namespace}",
+            "DELETE /v1/{prefix}/namespaces/{namespace}",
+            "POST /v1/{prefix}/namespaces/{namespace}/properties",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables",
+            "POST /v1/{prefix}/namespaces/{namespace}/tables",
+            "POST /v1/{prefix}/namespaces/{namespace}/register",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+            "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+            "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+            "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+            "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+            "POST /v1/{prefix}/tables/rename",
+        ],
+        "idempotency-key-lifetime": "PT30M",
+    }
+
+
+async def test_the_endpoints_listed_are_the_routes_served(client: Client) -> None:
+    listed = (await client.get("/v1/config")).json["endpoints"]
+
+    assert listed == [f"{route.method} {route.template}" for route in ADVERTISED]
+
+
+@pytest.mark.parametrize("specified", sources().values(), ids=sources().keys())
+class TestAgainstTheSpecification:
+    def test_every_advertised_route_is_in_it(self, specified: Mapping[str, Endpoint]) -> None:
+        assert {route.endpoint for route in ADVERTISED} <= set(specified)
+
+    def test_the_kept_extract_is_what_it_says(self, specified: Mapping[str, Endpoint]) -> None:
+        assert specified == sources()["extract"]
+
+    @pytest.mark.parametrize("route", ADVERTISED, ids=lambda route: route.endpoint)
+    def test_a_route_takes_a_key_where_it_says_so(self, route: Route, specified: Mapping[str, Endpoint]) -> None:
+        assert (route.effect is not Effect.READS) == specified[route.endpoint].takes_key
+
+    @pytest.mark.parametrize("route", ADVERTISED, ids=lambda route: route.endpoint)
+    def test_an_outcome_may_be_unknown_where_it_says_so(self, route: Route, specified: Mapping[str, Endpoint]) -> None:
+        assert route.commits == specified[route.endpoint].may_be_unknown
+
+    async def test_what_is_not_advertised_is_not_served(
+        self, specified: Mapping[str, Endpoint], client: Client
+    ) -> None:
+        absent = set(specified) - {route.endpoint for route in ADVERTISED}
+        assert absent
+        for endpoint in sorted(absent):
+            method, template = endpoint.split(" ")
+            path = re.sub(
+                r"{(.*?)}", lambda parameter: {"prefix": "wh", "namespace": "db"}.get(parameter[1], "t"), template
+            )
+            assert (await client.send(method, path, b"{}")).status in (404, 405), endpoint
+
+
+@pytest.mark.parametrize("query", ["", "?warehouse=", "?warehouse=wh"])
+async def test_the_only_warehouse_is_the_default(client: Client, query: str) -> None:
+    assert prefix(await client.get(f"/v1/config{query}")) == "wh"
+
+
+async def test_an_unknown_warehouse_is_not_found(client: Client) -> None:
+    answer = await client.get("/v1/config?warehouse=s3%3A%2F%2Fbucket%2Fother")
+
+    assert (answer.status, answer.error_type) == (404, "NoSuchWarehouseException")
+    assert answer.message == "Warehouse does not exist: s3://bucket/other"
+
+
+async def test_several_warehouses_are_told_apart_by_prefix(bare_site: Site) -> None:
+    client = Client(create_app({"one": Site().catalog(), "two/%": Site().catalog()}))
+
+    answer = await client.get("/v1/config?warehouse=two%2F%25")
+    assert prefix(answer) == "two%2F%25"
+    await client.post("/v1/two%2F%25/namespaces", {"namespace": ["db"]})
+
+    assert (await client.get("/v1/two%2F%25/namespaces")).json["namespaces"] == [["db"]]
+    assert (await client.get("/v1/one/namespaces")).json["namespaces"] == []
+    assert (await client.get("/v1/config")).error_type == "BadRequestException"
+
+
+async def test_the_default_among_several_is_the_operators_choice() -> None:
+    warehouses = {"one": Site().catalog(), "two": Site().catalog()}
+    client = Client(create_app(warehouses, HttpOptions(default_warehouse="two")))
+
+    assert prefix(await client.get("/v1/config")) == "two"
+
+
+async def test_an_unknown_prefix_is_an_unknown_warehouse(client: Client) -> None:
+    answer = await client.get("/v1/other/namespaces")
+
+    assert (answer.status, answer.error_type) == (404, "NoSuchWarehouseException")
+
+
+async def test_health_is_told_without_asking_the_store(client: Client) -> None:
+    answer = await client.get("/health")
+
+    assert (answer.status, answer.json) == (200, {"status": "ok"})

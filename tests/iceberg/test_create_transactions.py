@@ -157,10 +157,8 @@ def test_within_a_create_the_last_uuid_wins() -> None:
     assert commit(None, *staged(new_table()), again, requirements=CREATE)["table-uuid"] == OTHER_UUID
 
 
-@pytest.mark.parametrize(
-    ("version", "message"), [(4, "unsupported format version: v4"), (0, "format version"), (-3, "format version")]
-)
-def test_a_create_at_an_unsupported_version_is_refused(version: int, message: str) -> None:
+@pytest.mark.parametrize("version", [4, 0, -3])
+def test_a_create_at_an_unsupported_version_is_refused(version: int) -> None:
     updates = staged(new_table() | {"format-version": version})
-    with pytest.raises(BadRequest, match=message):
+    with pytest.raises(BadRequest, match=f"unsupported format version: v{version} "):
         try_commit(None, *updates, requirements=CREATE)

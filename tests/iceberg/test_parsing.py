@@ -7,7 +7,6 @@ from arco_catalog.iceberg.requirements import TABLE_REQUIREMENTS
 from arco_catalog.iceberg.table import added_snapshot_ids, explicit_locations, parse_commit, parse_create_table
 from arco_catalog.iceberg.updates import TABLE_UPDATES, RemoveProperties, SetProperties
 from tests.iceberg.values import (
-    TWO_COLUMNS,
     UUID,
     Json,
     Object,
@@ -268,4 +267,4 @@ def test_the_locations_that_a_create_names_are_found() -> None:
 )
 def test_a_malformed_create_is_refused_with_its_place(fields: Object, message: str) -> None:
     with pytest.raises(BadRequest, match=message):
-        parse_create_table({"name": "t", "schema": TWO_COLUMNS} | fields)
+        parse_create_table(create_request() | fields)

@@ -120,5 +120,5 @@ def test_a_table_without_uuid_matches_no_uuid() -> None:
 
 
 def test_a_commit_to_a_table_that_is_not_there_is_told_so() -> None:
-    with pytest.raises(NoSuchTable, match="Table does not exist: ns.t"):
+    with pytest.raises(NoSuchTable, match=r"Table does not exist: ns\.t"):
         try_commit(None, requirements=[{"type": "assert-table-uuid", "uuid": UUID}])

@@ -24,7 +24,7 @@ def struct(*fields: Object) -> Object:
     return {"type": "struct", "fields": list(fields)}
 
 
-def schema(*fields: Object, identifiers: list[int] | None = None) -> Object:
+def schema(*fields: Object, identifiers: list[Json] | None = None) -> Object:
     found = struct(*fields)
     return found if identifiers is None else {**found, "identifier-field-ids": identifiers}
 
@@ -146,11 +146,11 @@ def table_with_snapshots(*snapshot_ids: int, version: int = 2) -> Object:
     return table
 
 
-def ids(table: Object, list_name: str, id_name: str) -> list[int]:
+def ids(table: Object, list_name: str, id_name: str) -> list[Json]:
     return [entry[id_name] for entry in table[list_name]]
 
 
-def history(table: Object) -> list[int]:
+def history(table: Object) -> list[Json]:
     """The snapshots of the snapshot log, in order."""
     return ids(table, "snapshot-log", "snapshot-id")
 

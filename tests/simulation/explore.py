@@ -143,6 +143,8 @@ def _in_short(error: BaseException) -> str:
 
 
 def _replay(name: str, text: str, scenario: Scenario, make_world: MakeWorld) -> NoReturn:
+    if text.count("|") != 2:
+        raise ValueError(f"{REPLAY} reads scenario|seed|plan, not {text!r}")
     wanted, seed, plan = text.split("|")
     if wanted != name:
         raise unittest.SkipTest(f"{REPLAY} names {wanted}, not {name}")

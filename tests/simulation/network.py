@@ -1,7 +1,7 @@
 """The way from a process to the store and back: latencies, faults, and what becomes of calls nobody waits for any more.
 
-A call is a chain of three instants: it is *sent*, it *takes effect* (one atomic step of the bucket), it is *answered*.
-Random latencies lie between them, so that seeds reach every order of the effects of calls that overlap in time.
+A call is a chain of three instants: it is *sent*, it *lands* (one atomic step of the bucket), it is *answered*. Random
+latencies lie between them, so that seeds reach every order in which calls that overlap in time can land.
 """
 
 import asyncio

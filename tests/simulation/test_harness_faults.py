@@ -351,6 +351,20 @@ class TestDeath:
         left = Counter(frozenset(under("p1@1:crash-before", work, seed)[0].snapshot()) for seed in range(200))
         assert set(left) == {frozenset(), frozenset("a"), frozenset("b"), frozenset("ab")}
 
+    def test_a_client_that_goes_away_cancels_what_the_process_does_for_it(self) -> None:
+        async def work(process: Process) -> None:
+            await process.runtime.sleep(2 * DEADLINE)
+            await create(process)
+
+        async def scenario(world: World) -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(DEADLINE):
+                    await world.process("p1").run(work(world.process("p1")))
+            await asyncio.sleep(2 * DEADLINE)
+            assert world.process("p1").alive
+
+        assert trace(scenario).history == []
+
     def test_a_dead_process_does_no_more_work(self) -> None:
         async def scenario(world: World) -> None:
             process = world.process("p1")

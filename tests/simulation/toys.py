@@ -40,7 +40,7 @@ def shared_list(habits: Habits, writers: tuple[str, ...] = ("p1", "p2", "p3")) -
         def audit(_: Event | None = None) -> None:
             words = json.loads(world.snapshot()[LIST])
             assert len(words) == len(set(words)), f"applied twice: {words}"
-            assert acknowledged <= set(words), f"acknowledged {acknowledged} and lost: {words}"
+            assert acknowledged <= set(words), f"acknowledged {sorted(acknowledged)} and lost: {words}"
 
         async def client(word: str) -> None:
             process = world.process(word)

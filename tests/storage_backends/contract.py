@@ -26,6 +26,7 @@ from storage_backends import (
     Unchanged,
     Version,
 )
+from tests.storage_backends.counter import increment
 
 ODD_KEYS = [
     "a key with spaces",
@@ -90,17 +91,6 @@ async def pages(store: ObjectStore, prefix: str) -> AsyncIterator[list[Listed]]:
 async def listed(store: ObjectStore, prefix: str = "") -> list[Listed]:
     """The whole listing."""
     return [entry async for page in pages(store, prefix) for entry in page]
-
-
-async def increment(store: ObjectStore, key: str) -> None:
-    """Adds one to a number by compare-and-swap."""
-    for _ in range(10_000):
-        current = await found(store, key)
-        outcome = await store.put(key, b"%d" % (int(current.body) + 1), Matches(current.version))
-        if isinstance(outcome, Applied):
-            return
-        assert isinstance(outcome, Refused)
-    raise AssertionError("other writers were always faster")
 
 
 class ConditionalContract:

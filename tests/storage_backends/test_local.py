@@ -1,15 +1,307 @@
-from collections.abc import AsyncIterator
+import asyncio
+import fcntl
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from storage_backends.local import LocalStore
-from tests.storage_backends.contract import EveryVersionIsNew, StoreContract
+from storage_backends import (
+    ABSENT,
+    ANY,
+    Applied,
+    Found,
+    InvalidKey,
+    Matches,
+    Missing,
+    Refused,
+    StoreError,
+    StoreUnavailable,
+    Version,
+    local_files,
+)
+from storage_backends.local import PRIVATE_FOLDER, STALE_AFTER_MS, LocalStore
+from tests.storage_backends.contract import EveryVersionIsNew, StoreContract, applied, found, listed
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "root"
+
+
+@pytest.fixture
+def made_root(root: Path) -> Path:
+    root.mkdir(parents=True)
+    return root
+
+
+@pytest.fixture
+async def store(root: Path) -> AsyncIterator[LocalStore]:
+    store = LocalStore(root)
+    yield store
+    await store.close()
 
 
 class TestLocalStore(StoreContract, EveryVersionIsNew):
     @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[LocalStore]:
-        store = LocalStore(tmp_path / "root")
-        yield store
+    def store(self, store: LocalStore) -> LocalStore:
+        return store
+
+
+def visible(root: Path) -> set[str]:
+    """What a program other than ours sees, our own folder aside."""
+    files = {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
+    return {file for file in files if not file.startswith(PRIVATE_FOLDER)}
+
+
+def temporaries(root: Path) -> list[Path]:
+    return list((root / PRIVATE_FOLDER / "tmp").iterdir())
+
+
+class TestFiles:
+    async def test_an_object_is_the_plain_file_that_its_key_names(self, store: LocalStore, root: Path) -> None:
+        await store.put("warehouse/a table/metadata.json", b"{}", ABSENT)
+
+        assert (root / "warehouse/a table/metadata.json").read_bytes() == b"{}"
+        assert visible(root) == {"warehouse/a table/metadata.json"}
+
+    async def test_other_users_may_read_what_the_umask_lets_them(self, store: LocalStore, root: Path) -> None:
+        before = os.umask(0o022)
+        try:
+            await store.put("key", b"", ABSENT)
+        finally:
+            os.umask(before)
+
+        assert stat.S_IMODE((root / "key").stat().st_mode) == 0o644
+
+    async def test_what_engines_write_is_read_and_listed(self, store: LocalStore, root: Path) -> None:
+        (root / "data").mkdir(parents=True)
+        (root / "data/file.parquet").write_bytes(b"PAR1")
+
+        answer = await found(store, "data/file.parquet")
+
+        assert answer.body == b"PAR1"
+        assert [(entry.key, entry.version) for entry in await listed(store)] == [("data/file.parquet", answer.version)]
+        assert isinstance(await store.put("data/file.parquet", b"", Matches(answer.version)), Applied)
+
+    async def test_nothing_of_the_stores_own_is_an_object(self, store: LocalStore) -> None:
+        await store.put("key", b"", ABSENT)
+
+        assert [entry.key for entry in await listed(store)] == ["key"]
+        assert await listed(store, PRIVATE_FOLDER) == []
+        assert await listed(store, f"{PRIVATE_FOLDER}/") == []
+        with pytest.raises(InvalidKey, match="own"):
+            await store.get(f"{PRIVATE_FOLDER}/locks/00")
+        with pytest.raises(InvalidKey, match="own"):
+            await store.put(f"{PRIVATE_FOLDER}/key", b"", ANY)
+        assert isinstance(await store.put(f"folder/{PRIVATE_FOLDER}/key", b"", ABSENT), Applied)
+
+    async def test_no_temporary_file_is_left(self, store: LocalStore, root: Path) -> None:
+        version = applied(await store.put("key", b"one", ABSENT))
+        await store.put("key", b"two", Matches(version))
+        await store.put("key", b"three", Matches(version))
+        await store.put("key", b"four", ABSENT)
+
+        assert temporaries(root) == []
+
+    async def test_stale_temporary_files_are_removed_at_the_first_call(self, root: Path) -> None:
+        folder = root / PRIVATE_FOLDER / "tmp"
+        folder.mkdir(parents=True)
+        now_ms = 2 * STALE_AFTER_MS
+        for name, age_ms in (("fresh", STALE_AFTER_MS - 1_000), ("stale", STALE_AFTER_MS + 1_000)):
+            (folder / name).write_bytes(b"")
+            os.utime(folder / name, ns=(0, (now_ms - age_ms) * 1_000_000))
+        store = LocalStore(root, lambda: now_ms)
+
+        await store.get("key")
         await store.close()
+
+        assert [path.name for path in temporaries(root)] == ["fresh"]
+
+    def test_a_root_is_absolute(self) -> None:
+        with pytest.raises(ValueError, match="absolute"):
+            LocalStore("relative/path")
+
+
+class TestPaths:
+    async def test_an_object_cannot_be_below_another(self, store: LocalStore) -> None:
+        await store.put("a", b"", ABSENT)
+
+        for when in (ABSENT, ANY):
+            with pytest.raises(InvalidKey, match="'a' is an object already"):
+                await store.put("a/b/c", b"", when)
+        assert isinstance(await store.put("a/b/c", b"", Matches(Version("1-1"))), Refused)
+        assert isinstance(await store.get("a/b"), Missing)
+        assert isinstance(await store.delete("a/b"), Applied)
+        assert await listed(store, "a/b") == []
+
+    async def test_an_object_cannot_be_where_others_are_below(self, store: LocalStore) -> None:
+        await store.put("a/b", b"", ABSENT)
+
+        for when in (ABSENT, ANY):
+            with pytest.raises(InvalidKey, match="folder"):
+                await store.put("a", b"", when)
+        assert isinstance(await store.put("a", b"", Matches(Version("1-1"))), Refused)
+        assert isinstance(await store.get("a"), Missing)
+        assert isinstance(await store.delete("a"), Applied)
+        assert isinstance(await store.get("a/b"), Found)
+
+    async def test_a_segment_has_at_most_255_bytes(self, store: LocalStore) -> None:
+        assert isinstance(await store.put("é" * 127 + "e/key", b"", ABSENT), Applied)
+        with pytest.raises(InvalidKey, match="255"):
+            await store.put("é" * 128 + "/key", b"", ABSENT)
+
+    async def test_no_link_leads_out_of_the_root(self, store: LocalStore, made_root: Path, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "secret").write_bytes(b"secret")
+        (made_root / "folder").symlink_to(outside)
+        (made_root / "file").symlink_to(outside / "secret")
+
+        for key in ("folder/secret", "folder/new", "folder/new/key", "file"):
+            with pytest.raises(InvalidKey, match="link"):
+                await store.put(key, b"ours", ABSENT)
+        for key in ("folder/secret", "file"):
+            with pytest.raises(InvalidKey):
+                await store.get(key)
+        with pytest.raises(InvalidKey, match="link"):
+            await store.delete("folder/secret")
+        assert await listed(store) == []
+        assert await listed(store, "folder/") == []
+        assert [path.name for path in outside.iterdir()] == ["secret"]
+        assert (outside / "secret").read_bytes() == b"secret"
+
+    async def test_replacing_a_link_replaces_the_link(self, store: LocalStore, made_root: Path, tmp_path: Path) -> None:
+        (tmp_path / "outside").write_bytes(b"theirs")
+        (made_root / "key").symlink_to(tmp_path / "outside")
+
+        await store.put("key", b"ours", ANY)
+
+        assert (tmp_path / "outside").read_bytes() == b"theirs"
+        assert (await found(store, "key")).body == b"ours"
+
+    async def test_the_root_itself_may_be_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "link").symlink_to(tmp_path / "real")
+        store = LocalStore(tmp_path / "link")
+
+        await store.put("folder/key", b"body", ABSENT)
+        await store.close()
+
+        assert (tmp_path / "real/folder/key").read_bytes() == b"body"
+
+    async def test_a_pipe_is_no_object(self, store: LocalStore, made_root: Path) -> None:
+        os.mkfifo(made_root / "pipe")
+
+        assert isinstance(await store.get("pipe"), Missing)
+        assert await listed(store) == []
+
+    async def test_files_whose_names_are_no_keys_are_not_listed(self, store: LocalStore, made_root: Path) -> None:
+        (made_root / "control\x01").write_bytes(b"")
+        (made_root / os.fsdecode(b"not-utf8-\xff")).write_bytes(b"")
+
+        assert await listed(store) == []
+
+
+class TestVersions:
+    async def test_a_clock_that_stands_still_or_goes_back_makes_new_versions_all_the_same(self, root: Path) -> None:
+        now_ms = 1_000_000
+        store = LocalStore(root, lambda: now_ms)
+        versions = []
+        for step in (0, 0, -500, -500, 0):
+            now_ms += step
+            versions.append(applied(await store.put("key", b"same", ABSENT)))
+            versions.append(applied(await store.put("key", b"same", Matches(versions[-1]))))
+            versions.append(applied(await store.put("key", b"same", ANY)))
+            assert applied(await store.delete("key", Matches(versions[-1]))) == versions[-1]
+        await store.close()
+
+        times = [int(version.split("-")[0], 16) for version in versions]
+        assert times == sorted(set(times))
+
+    async def test_the_time_of_a_write_is_the_callers_clock(self, root: Path) -> None:
+        store = LocalStore(root, lambda: 1_234_567)
+
+        await store.put("key", b"", ABSENT)
+        answer = await found(store, "key")
+        await store.close()
+
+        assert (answer.written_ms, answer.now_ms) == (1_234_567, 1_234_567)
+        assert (root / "key").stat().st_mtime == 1_234.567
+
+    async def test_a_file_system_without_fine_times_is_told(
+        self, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        set_times = os.utime
+
+        def coarse(path: str, ns: tuple[int, int]) -> None:
+            set_times(path, (ns[0] // 10**12 * 1_000, ns[1] // 10**12 * 1_000))
+
+        version = applied(await store.put("key", b"one", ABSENT))
+        monkeypatch.setattr(os, "utime", coarse)
+
+        with pytest.raises(StoreError, match="too coarsely"):
+            await store.put("key", b"two", Matches(version))
+        assert (await found(store, "key")).body == b"one"
+
+
+@contextmanager
+def all_held(locks: Path) -> Iterator[None]:
+    """Another process holds every lock file."""
+    holder = (
+        "import fcntl, os, sys\n"
+        "for name in os.listdir(sys.argv[1]): fcntl.flock(os.open(os.path.join(sys.argv[1], name), os.O_RDWR), 2)\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", holder, str(locks)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield
+        finally:
+            process.kill()
+
+
+class TestLocks:
+    async def test_a_lock_that_is_never_released_makes_writes_unavailable(
+        self, store: LocalStore, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(local_files, "LOCK_PATIENCE_S", 0.05)
+        version = applied(await store.put("key", b"one", ABSENT))
+        with all_held(root / PRIVATE_FOLDER / "locks"):
+            with pytest.raises(StoreUnavailable, match="held"):
+                await store.put("key", b"two", Matches(version))
+            assert isinstance(await store.get("key"), Found)
+
+        assert isinstance(await store.put("key", b"two", Matches(version)), Applied)
+        assert temporaries(root) == []
+
+    async def test_a_write_waits_for_the_lock(self, store: LocalStore, root: Path) -> None:
+        version = applied(await store.put("key", b"one", ABSENT))
+        [lock] = (root / PRIVATE_FOLDER / "locks").iterdir()
+        with lock.open("r+") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            writes = [asyncio.create_task(store.put("key", b"%d" % n, Matches(version))) for n in range(40)]
+            await store.get("key")
+            assert not any(write.done() for write in writes)
+
+        outcomes = await asyncio.gather(*writes)
+
+        assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1
+
+    async def test_two_stores_of_one_process_exclude_each_other(self, store: LocalStore, root: Path) -> None:
+        other = LocalStore(root)
+        version = applied(await store.put("key", b"0", ABSENT))
+
+        outcomes = await asyncio.gather(
+            *(writer.put("key", b"1", Matches(version)) for _ in range(20) for writer in (store, other))
+        )
+        await other.close()
+
+        assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1

@@ -14,17 +14,17 @@ from collections.abc import Callable
 
 from storage_backends import ABSENT, ANY, Applied, ObjectStore
 from storage_backends.open import open_store
-from tests.storage_backends.contract import increment
+from tests.storage_backends.counter import increment
 
 
-def sealed(sequence: int, size: int) -> bytes:
+def sealed(number: int, size: int) -> bytes:
     """A body that shows whether it is whole."""
-    payload = b"%d:" % sequence + b"x" * size
+    payload = b"%d:" % number + b"x" * size
     return hashlib.sha256(payload).hexdigest().encode() + payload
 
 
 def unsealed(body: bytes) -> int:
-    """The sequence number in a whole body; raises ValueError for any other."""
+    """The number in a whole body; raises ValueError for any other."""
     seal, payload = body[:64], body[64:]
     if hashlib.sha256(payload).hexdigest().encode() != seal:
         raise ValueError(f"{len(body)} bytes that are not whole")
@@ -47,15 +47,16 @@ async def creations(store: ObjectStore, prefix: str, keys: str) -> None:
 
 
 async def endless_writes(store: ObjectStore, key: str) -> None:
-    """Writes until killed, and says each write that was acknowledged."""
-    for sequence in range(1, 1_000_000):
-        outcome = await store.put(key, sealed(sequence, random.randrange(200_000)), ANY)
+    """Writes numbers of its own until killed, and says each whose write was acknowledged."""
+    first = os.getpid() * 1_000_000
+    for number in range(first, first + 1_000_000):
+        outcome = await store.put(key, sealed(number, random.randrange(50_000)), ANY)
         if isinstance(outcome, Applied):
-            say(sequence)
+            say(number)
 
 
 async def fatal_write(store: ObjectStore, key: str, point: str, count: str) -> None:
-    """Creates an object, replaces it, and dies before or after the given call to the operating system."""
+    """Replaces an object, creates one and deletes it, and dies before the given call to the operating system."""
     await store.put(key, sealed(1, 10_000), ABSENT)
     say(1)
     die_at(point, int(count))
@@ -66,22 +67,18 @@ async def fatal_write(store: ObjectStore, key: str, point: str, count: str) -> N
 
 
 def die_at(point: str, count: int) -> None:
-    """Plants a SIGKILL: point is `before:NAME` or `after:NAME`, NAME a function of `os`, `count` which call of it."""
-    when, name = point.split(":")
-    call: Callable[..., object] = getattr(os, name)
+    """Plants a SIGKILL before the given call of a function of `os`."""
+    call: Callable[..., object] = getattr(os, point)
     calls = 0
 
     def fatal(*arguments: object, **options: object) -> object:
         nonlocal calls
         calls += 1
-        if calls == count and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = call(*arguments, **options)
         if calls == count:
             os.kill(os.getpid(), signal.SIGKILL)
-        return result
+        return call(*arguments, **options)
 
-    setattr(os, name, fatal)
+    setattr(os, point, fatal)
 
 
 def say(result: int) -> None:

@@ -1,0 +1,69 @@
+"""What the Iceberg REST specification says of each endpoint, as far as tests ask.
+
+`endpoints.json` is an extract of the specification that this code was written against, kept so that tests need nothing
+else. `python -m tests.http.specification SPEC.yaml` writes it anew.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+EXTRACT = Path(__file__).with_name("endpoints.json")
+SPECIFICATION = Path(__file__).parents[3] / "shared/specs/iceberg-rest-catalog-open-api.yaml"
+"""Where the project keeps it, beside the repository; a checkout elsewhere has only the extract."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """`takes_key`: whether it declares the `Idempotency-Key` header. `may_be_unknown`: whether it describes a 502, as
+    only routes do on which any 5xx leaves the outcome open. `success`: its 2xx and 304 statuses."""
+
+    takes_key: bool
+    may_be_unknown: bool
+    success: list[int]
+
+
+def extract(specification: Path) -> dict[str, Endpoint]:
+    """Reads the OpenAPI document."""
+    document = yaml.load(specification.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return {
+        f"{method.upper()} {path}": _endpoint(operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method in ("get", "head", "post", "put", "delete")
+    }
+
+
+def _endpoint(operation: Mapping[str, Any]) -> Endpoint:
+    parameters = [parameter.get("$ref", "") for parameter in operation.get("parameters", [])]
+    statuses = [status for status in operation["responses"] if isinstance(status, int)]
+    return Endpoint(
+        takes_key=any(reference.endswith("/idempotency-key") for reference in parameters),
+        may_be_unknown=502 in statuses,
+        success=[status for status in statuses if status < 400],
+    )
+
+
+def known() -> dict[str, Endpoint]:
+    """The extract as it is kept."""
+    return {name: Endpoint(**fields) for name, fields in json.loads(EXTRACT.read_text()).items()}
+
+
+def sources() -> dict[str, dict[str, Endpoint]]:
+    """The extract, and the specification itself where it is at hand."""
+    found = {"extract": known()}
+    if SPECIFICATION.exists():
+        found["specification"] = extract(SPECIFICATION)
+    return found
+
+
+if __name__ == "__main__":
+    rows = [
+        f"  {json.dumps(name)}: {json.dumps(asdict(endpoint))}" for name, endpoint in extract(Path(sys.argv[1])).items()
+    ]
+    EXTRACT.write_text("{\n" + ",\n".join(rows) + "\n}\n")

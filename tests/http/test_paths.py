@@ -1,0 +1,215 @@
+"""Names of any shape reach the catalog as they are meant, on every route."""
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+
+from arco_catalog.http.names import MAX_LEVELS, MAX_NAME_BYTES
+from tests.http.client import Client, scope_of
+from tests.http.conftest import Site
+from tests.operations.desk import schema, set_property
+
+ODD_NAMES = [
+    "a/b",
+    "a.b",
+    "100%",
+    "%2F",
+    "%252F",
+    "two words",
+    " ",
+    "a+b",
+    "+",
+    "ünïcödé",
+    "表",
+    "🧊",
+    "e\u0301",
+    "?",
+    "#",
+    "a?b#c",
+    "q\"u'o`te",
+    "back\\slash",
+    "...",
+    "a:b",
+    "a;b=c",
+    "a&b",
+    "tables",
+    "namespaces",
+    "register",
+    "*",
+    "~",
+    "x" * MAX_NAME_BYTES,
+    "ü" * (MAX_NAME_BYTES // 2),
+    "\u2028",
+    "\u202e",
+    "\ufeff",
+]
+
+
+def encoded(name: str) -> str:
+    return quote(name, safe="")
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+async def test_an_odd_name_works_on_every_route(bare_site: Site, name: str) -> None:
+    client, segment = bare_site.client, encoded(name)
+    nested = f"{segment}%1F{segment}"
+    for levels, path in (([name], segment), ([name, name], nested)):
+        made = await client.post("/v1/wh/namespaces", {"namespace": [*levels]})
+        assert made.json["namespace"] == levels
+        assert (await client.head(f"/v1/wh/namespaces/{path}")).status == 204
+        assert (await client.get(f"/v1/wh/namespaces/{path}")).json["namespace"] == levels
+    assert (await client.get("/v1/wh/namespaces")).json["namespaces"] == [[name]]
+    assert (await client.get(f"/v1/wh/namespaces?parent={segment}")).json["namespaces"] == [[name, name]]
+    updated = await client.post(f"/v1/wh/namespaces/{nested}/properties", {"updates": {name: name}})
+    assert updated.json["updated"] == [name]
+
+    tables = f"/v1/wh/namespaces/{nested}/tables"
+    identifier = {"namespace": [name, name], "name": name}
+    made = await client.post(tables, {"name": name, "schema": schema("x")})
+    assert made.status == 200, made.body
+    assert (await client.get(tables)).json["identifiers"] == [identifier]
+    assert (await client.head(f"{tables}/{segment}")).status == 204
+    assert (await client.get(f"{tables}/{segment}")).json["metadata-location"] == made.json["metadata-location"]
+    committed = await client.post(f"{tables}/{segment}", {**set_property("k", "v"), "identifier": identifier})
+    assert committed.status == 200, committed.body
+    assert (await client.post(f"{tables}/{segment}/metrics", {"report-type": "scan-report"})).status == 204
+    elsewhere = {"namespace": [name], "name": name}
+    renamed = await client.post("/v1/wh/tables/rename", {"source": identifier, "destination": elsewhere})
+    assert renamed.status == 204, renamed.body
+    assert (await client.delete(f"/v1/wh/namespaces/{segment}/tables/{segment}")).status == 204
+    again = {"name": name, "metadata-location": committed.json["metadata-location"]}
+    registered = await client.post(f"/v1/wh/namespaces/{nested}/register", again)
+    assert registered.status == 200, registered.body
+    assert (await client.delete(f"{tables}/{segment}")).status == 204
+    for path in (nested, segment):
+        assert (await client.delete(f"/v1/wh/namespaces/{path}")).status == 204
+    assert (await client.get("/v1/wh/namespaces")).json["namespaces"] == []
+
+
+async def test_a_plus_in_a_path_is_a_plus_and_in_a_query_a_space(bare_site: Site) -> None:
+    client = bare_site.client
+    for name in ("a+b", "a b"):
+        await client.post("/v1/wh/namespaces", {"namespace": [name]})
+        await client.post("/v1/wh/namespaces", {"namespace": [name, "inner"]})
+
+    assert (await client.get("/v1/wh/namespaces/a+b")).json["namespace"] == ["a+b"]
+    assert (await client.get("/v1/wh/namespaces?parent=a+b")).json["namespaces"] == [["a b", "inner"]]
+    assert (await client.get("/v1/wh/namespaces?parent=a%2Bb")).json["namespaces"] == [["a+b", "inner"]]
+
+
+async def test_a_slash_is_data_only_when_it_is_encoded(site: Site) -> None:
+    await site.table("a/b")
+
+    assert (await site.client.get("/v1/wh/namespaces/db/tables/a%2Fb")).status == 200
+    assert (await site.client.get("/v1/wh/namespaces/db/tables/a%2fb")).status == 200
+    assert (await site.client.get("/v1/wh/namespaces/db/tables/a/b")).error_type == "NotFoundException"
+
+
+async def test_a_path_is_decoded_once(site: Site) -> None:
+    await site.table("%41")
+
+    assert (await site.client.head("/v1/wh/namespaces/db/tables/%2541")).status == 204
+    assert (await site.client.head("/v1/wh/namespaces/db/tables/A")).status == 404
+
+
+@pytest.mark.parametrize("segment", ["%", "%2", "%zz", "a%", "%ff", "%c3", "%c3%28", "%ed%a0%80", "%u0041"])
+@pytest.mark.parametrize("where", ["namespaces/{}", "namespaces/db/tables/{}", "namespaces?parent={}", "{}"])
+async def test_what_does_not_decode_is_refused(client: Client, where: str, segment: str) -> None:
+    answer = await client.get(f"/v1/wh/{where.format(segment)}")
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")
+
+
+REFUSED = [
+    ("", "empty"),
+    (".", "must not be '.'"),
+    ("..", "must not be '..'"),
+    ("a\nb", "control"),
+    ("\x00", "control"),
+    ("\x7f", "control"),
+    ("\x85", "control"),
+    ("x" * (MAX_NAME_BYTES + 1), "256 bytes"),
+    ("ü" * 128, "256 bytes"),
+]
+
+
+@pytest.mark.parametrize(("name", "why"), REFUSED)
+async def test_names_that_are_never_allowed_are_refused_in_paths_and_bodies(
+    client: Client, name: str, why: str
+) -> None:
+    segment = encoded(name)
+    identifier = {"namespace": ["db"], "name": name}
+    body = {"name": name, "schema": schema("x")}
+    answers = [
+        await client.post("/v1/wh/namespaces", {"namespace": [name]}),
+        await client.post("/v1/wh/namespaces", {"namespace": ["db", name]}),
+        await client.get(f"/v1/wh/namespaces/{segment}"),
+        await client.delete(f"/v1/wh/namespaces/db%1F{segment}"),
+        await client.get(f"/v1/wh/namespaces/{segment}/tables"),
+        await client.get(f"/v1/wh/namespaces?parent=db%1F{segment}"),
+        await client.post(f"/v1/wh/namespaces/{segment}/tables", body),
+        await client.post("/v1/wh/namespaces/db/tables", body),
+        await client.get(f"/v1/wh/namespaces/db/tables/{segment}"),
+        await client.delete(f"/v1/wh/namespaces/db/tables/{segment}"),
+        await client.post(f"/v1/wh/namespaces/db/tables/{segment}", set_property("k", "v")),
+        await client.post(f"/v1/wh/namespaces/db/tables/{segment}/metrics", {"report-type": "scan-report"}),
+        await client.post("/v1/wh/namespaces/db/register", {"name": name, "metadata-location": "s3://b/m.json"}),
+        await client.post("/v1/wh/tables/rename", {"source": identifier, "destination": identifier}),
+    ]
+    for answer in answers:
+        assert (answer.status, answer.error_type) == (400, "BadRequestException")
+        assert why in answer.message
+
+
+async def test_a_namespace_has_at_most_sixteen_levels(bare_site: Site) -> None:
+    client = bare_site.client
+    for depth in range(1, MAX_LEVELS + 1):
+        assert (await client.post("/v1/wh/namespaces", {"namespace": ["n"] * depth})).status == 200
+
+    too_deep = await client.post("/v1/wh/namespaces", {"namespace": ["n"] * (MAX_LEVELS + 1)})
+    assert (too_deep.status, too_deep.error_type) == (400, "BadRequestException")
+    assert "1 to 16 levels, not 17" in too_deep.message
+    assert (await client.get("/v1/wh/namespaces/" + "%1F".join(["n"] * MAX_LEVELS))).status == 200
+    assert (await client.get("/v1/wh/namespaces/" + "%1F".join(["n"] * (MAX_LEVELS + 1)))).status == 400
+    assert (await client.post("/v1/wh/namespaces", {"namespace": []})).status == 400
+
+
+async def test_the_advertised_separator_and_the_unit_separator_both_work(site_with: Callable[..., Site]) -> None:
+    site = site_with(namespace_separator=".")
+    await site.namespace("a", "a")
+    await site.namespace("a.b", "a", "b")
+    client = site.client
+
+    config = (await client.get("/v1/config")).json
+    assert config["overrides"] == {"prefix": "wh", "namespace-separator": "."}
+    for path in ("a.b", "a%1Fb", "a%2Eb"):
+        assert (await client.get(f"/v1/wh/namespaces/{path}")).json["namespace"] == ["a", "b"]
+        assert (await client.get(f"/v1/wh/namespaces?parent={path}")).status == 200
+    refused = await client.post("/v1/wh/namespaces", {"namespace": ["x.y"]})
+    assert "namespace separator '.'" in refused.message
+
+
+async def test_a_separator_with_a_meaning_in_paths_is_advertised_encoded(site_with: Callable[..., Site]) -> None:
+    site = site_with(namespace_separator="/")
+    await site.namespace("a", "a")
+    await site.namespace("a%2Fb", "a", "b")
+
+    overrides = (await site.client.get("/v1/config")).json["overrides"]
+    assert overrides == {"prefix": "wh", "namespace-separator": "%2F"}
+
+
+async def test_a_server_without_raw_paths_is_served_as_well_as_can_be(site: Site) -> None:
+    await site.table("two words%")
+    scope = {**scope_of("GET", "/v1/wh/namespaces/db/tables/two%20words%25", {}), "raw_path": None}
+
+    answer = await site.client.exchange(scope, [])
+
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("path", ["", "*", "/", "//", "/v1", "/v1/", "/v1/wh", "/v1/config/", "/v1/wh/namespaces/db/"])
+async def test_only_the_paths_of_the_table_exist(client: Client, path: str) -> None:
+    answer = await client.get(path)
+
+    assert (answer.status, answer.error_type) == (404, "NotFoundException")

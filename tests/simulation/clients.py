@@ -1,0 +1,148 @@
+"""Clients of a simulated catalog: they send, send again, and tell the auditor what they were told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, KeyInProgress, Refusal, Unavailable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.answers import Answer
+from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
+from arco_catalog.operations.catalog import Session, Settings
+from arco_catalog.operations.commit import commit_table
+from arco_catalog.operations.create import create_table
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.rename import rename_table
+from storage_backends import StoreUnavailable
+from tests.operations.desk import NS, Desk, schema, uuid7
+from tests.simulation.auditor import Ask, Auditor
+from tests.simulation.world import DIED, Process, World
+
+EAGER = Settings("wh", request_ms=90_000, in_progress_ms=500, patience_ms=400)
+"""Takeovers come long before deadlines, so what they overtake is still alive: they are to be safe at any age."""
+AS_DEPLOYED = Settings("wh")
+
+Perform = Callable[[Session], Awaitable[Answer]]
+
+
+class Office:
+    """The catalog's processes in one world, and the requests that clients make of them."""
+
+    def __init__(self, world: World, settings: Settings = EAGER) -> None:
+        self.world = world
+        self.auditor = Auditor(world)
+        self._settings = settings
+        self._desks: dict[str, Desk] = {}
+
+    def desk(self, process: Process) -> Desk:
+        """The catalog as this process serves it, with all that it remembers."""
+        if process.name not in self._desks:
+            self._desks[process.name] = Desk(process.store, process.runtime, self._settings)
+        return self._desks[process.name]
+
+    async def set_up(self, *tables: str) -> None:
+        """The namespace and these tables, before anything can go wrong."""
+        desk = self.desk(self.world.process("setup", skew_ms=0))
+        await desk.namespace("db")
+        for name in tables:
+            await desk.table(name)
+
+    async def warm(self, name: str, table: str = "t") -> None:
+        """Lets a process see a table, and remember it; nothing depends on whether it does."""
+        process = self.world.process(name)
+        try:
+            await process.run(load_table(self.desk(process).session(), NS, table))
+        except StoreUnavailable:
+            return
+
+    def key(self) -> str:
+        """A fresh idempotency key."""
+        return uuid7(self.world.runtime.now_ms(), self.world.runtime)
+
+    async def send(self, ask: Ask, perform: Perform, body: JsonObject, process: str, key: str | None) -> Answer | None:
+        """One client's way to an answer: under a key it sends again, to another process where one has died, until it
+        gets a definite one; without a key it takes what it gets. Returns the answer if it was yes."""
+        name = process
+        for tries in range(40):
+            worker = self.world.process(name)
+            try:
+                answer = await worker.run(self._once(worker, ask, perform, body, key))
+            except Refusal as refusal:
+                self.auditor.refused(ask, refusal)
+                return None
+            except (CommitStateUnknown, KeyInProgress, Unavailable):
+                answer = None
+            if answer is DIED:
+                name += "+"
+            elif answer is not None:
+                self.auditor.answered(ask)
+                return answer
+            if key is None:
+                self.auditor.asks.pop(ask.principal)  # nobody asks again: any outcome is right, and stays unknown
+                return None
+            await self.world.runtime.sleep(min(30.0, 2.0**tries) * self.world.runtime.random())
+        raise AssertionError(f"{ask.principal} never got a definite answer")
+
+    async def _once(self, process: Process, ask: Ask, perform: Perform, body: JsonObject, key: str | None) -> Answer:
+        desk = self.desk(process)
+        parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
+        deadline = process.runtime.now_ms() + self._settings.request_ms
+        call = Call("POST", f"/{ask.kind}", "", body, ask.principal, {"kind": "AdminApi"}, deadline, parsed, True)
+        return await perform(desk.catalog.session(call))
+
+    # Requests.
+
+    async def commit(
+        self, principal: str, *processes: str, to: str = "t", needs: int | None = 0, key: bool = True
+    ) -> None:
+        """A commit that requires a current schema and leaves a property of its own, sent by each process at once."""
+        requirements: JsonObject = {"type": "assert-current-schema-id", "current-schema-id": needs}
+        body: JsonObject = {
+            "requirements": [] if needs is None else [requirements],
+            "updates": [{"action": "set-properties", "updates": {"by": principal}}],
+        }
+        ask = self.auditor.ask(Ask(principal, "commit", to, needs_schema=needs))
+        await self._all(ask, lambda session: commit_table(session, NS, to, body), body, processes, key)
+
+    async def change_schema(self, principal: str, process: str, *, to: int, table: str = "t") -> None:
+        """A foreign commit that breaks requirements (schema 1), or restores them (schema 0)."""
+        columns = ("x",) if to == 0 else ("x", "y")
+        body: JsonObject = {
+            "requirements": [],
+            "updates": [
+                {"action": "add-schema", "schema": schema(*columns)},
+                {"action": "set-current-schema", "schema-id": to},
+                {"action": "set-properties", "updates": {"by": principal}},
+            ],
+        }
+        ask = self.auditor.ask(Ask(principal, "schema", table))
+        await self._all(ask, lambda session: commit_table(session, NS, table, body), body, (process,), keyed=True)
+
+    async def create(self, principal: str, *processes: str, name: str = "t", key: bool = True) -> None:
+        """A create, sent by each process at once."""
+        body: JsonObject = {"name": name, "schema": schema("x"), "properties": {"by": principal}}
+        ask = self.auditor.ask(Ask(principal, "create", name))
+        await self._all(ask, lambda session: create_table(session, NS, body), body, processes, key)
+
+    async def drop(self, principal: str, *processes: str, name: str = "t", key: bool = True) -> None:
+        """A drop, sent by each process at once."""
+        ask = self.auditor.ask(Ask(principal, "drop", name))
+        await self._all(ask, lambda session: drop_table(session, NS, name, purge=False), {}, processes, key)
+        if ask.succeeded:
+            self.auditor.drop_was_answered(ask)
+
+    async def rename(self, principal: str, *processes: str, name: str = "t", to: str = "u", key: bool = True) -> None:
+        """A rename, sent by each process at once."""
+        ask = self.auditor.ask(Ask(principal, "rename", name, other_name=to))
+        await self._all(ask, lambda session: rename_table(session, (NS, name), (NS, to)), {}, processes, key)
+
+    async def _all(self, ask: Ask, perform: Perform, body: JsonObject, processes: tuple[str, ...], keyed: bool) -> None:
+        key = self.key() if keyed else None
+        async with asyncio.TaskGroup() as senders:
+            for process in processes:
+                senders.create_task(self.send(ask, perform, body, process, key))
+
+    async def close(self) -> None:
+        """Lets everything land that is under way, and audits the end."""
+        await self.world.settle()
+        self.auditor.close()

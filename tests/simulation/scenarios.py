@@ -1,0 +1,200 @@
+"""What two, three and more writers do to one catalog at the same time (issue: every crash point of every protocol).
+
+Each scenario sets up a table before anything can go wrong, lets its writers go, and closes the auditor's books.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tests.simulation.clients import AS_DEPLOYED, EAGER, Office
+from tests.simulation.explore import Scenario
+from tests.simulation.world import World
+
+
+def scenario(*tables: str, settings: str = "eager") -> Callable[[Callable[[Office], list[Awaitable[None]]]], Scenario]:
+    """Runs what the decorated function lists, all at once."""
+
+    def decorate(requests: Callable[[Office], list[Awaitable[None]]]) -> Scenario:
+        async def run(world: World) -> None:
+            office = Office(world, EAGER if settings == "eager" else AS_DEPLOYED)
+            await office.set_up(*tables)
+            async with asyncio.TaskGroup() as clients:
+                for request in requests(office):
+                    clients.create_task(_as_task(request))
+            await office.close()
+
+        run.__qualname__ = requests.__name__
+        return run
+
+    return decorate
+
+
+async def _as_task(request: Awaitable[None]) -> None:
+    await request
+
+
+async def later(office: Office, seconds: float, *requests: Callable[[], Awaitable[None]]) -> None:
+    """Requests one after the other, the first after a while."""
+    for request in requests:
+        await office.world.runtime.sleep(seconds * office.world.runtime.random())
+        await request()
+
+
+@scenario("t")
+def one_keyed_commit(office: Office) -> list[Awaitable[None]]:
+    return [office.commit("k", "p1")]
+
+
+@scenario("t")
+def two_commits_of_one_key(office: Office) -> list[Awaitable[None]]:
+    return [office.commit("k", "p1", "p2")]
+
+
+@scenario("t")
+def three_commits_of_one_key_and_foreign_ones(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.commit("k", "p1", "p2", "p3"),
+        later(
+            office,
+            2.0,
+            lambda: office.change_schema("break", "f1", to=1),
+            lambda: office.change_schema("restore", "f1", to=0),
+        ),
+    ]
+
+
+@scenario("t")
+def a_warm_commit_beside_foreign_ones(office: Office) -> list[Awaitable[None]]:
+    async def warm() -> None:
+        await office.warm("p1")
+        await office.commit("k", "p1", "p2")
+
+    return [
+        warm(),
+        later(
+            office,
+            0.5,
+            lambda: office.change_schema("break", "f1", to=1),
+            lambda: office.change_schema("restore", "f1", to=0),
+            lambda: office.change_schema("break again", "f1", to=1),
+            lambda: office.change_schema("restore again", "f1", to=0),
+        ),
+    ]
+
+
+@scenario("t")
+def a_verdict_on_what_a_process_remembers(office: Office) -> list[Awaitable[None]]:
+    async def one_after_the_other() -> None:
+        await office.change_schema("break", "f1", to=1)
+        await office.warm("p1")
+        await office.change_schema("restore", "f2", to=0)
+        await office.commit("k", "p1")
+
+    return [one_after_the_other()]
+
+
+@scenario("t")
+def commits_of_different_keys(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.commit("a", "p1", needs=None),
+        office.commit("b", "p2", needs=None),
+        office.commit("c", "p3", needs=None, key=False),
+    ]
+
+
+@scenario("t")
+def commits_and_a_rename(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.commit("k", "p1", "p2"),
+        later(office, 1.0, lambda: office.rename("r", "p3"), lambda: office.commit("on u", "p3", to="u", needs=None)),
+    ]
+
+
+@scenario("t")
+def commits_a_rename_and_a_new_table_of_the_name(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.commit("k", "p1", "p2"),
+        later(
+            office,
+            1.0,
+            lambda: office.rename("r", "p3"),
+            lambda: office.create("again", "p3"),
+            lambda: office.commit("on u", "p3", to="u", needs=None),
+        ),
+    ]
+
+
+@scenario("t")
+def commits_a_drop_and_a_new_table_of_the_name(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.commit("k", "p1", "p2"),
+        later(office, 1.0, lambda: office.drop("d", "p3"), lambda: office.create("again", "p3")),
+    ]
+
+
+@scenario("t")
+def commits_and_two_drops_of_one_key(office: Office) -> list[Awaitable[None]]:
+    return [office.commit("k", "p1"), office.drop("d", "p2", "p3")]
+
+
+@scenario()
+def two_creates_of_one_key_and_another(office: Office) -> list[Awaitable[None]]:
+    return [office.create("k", "p1", "p2"), office.create("other", "p3")]
+
+
+@scenario()
+def creates_of_one_key_and_a_drop(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.create("k", "p1", "p2"),
+        later(office, 1.0, lambda: office.drop("d", "p3"), lambda: office.create("again", "p3")),
+    ]
+
+
+@scenario("t")
+def two_renames_of_one_key_and_one_back(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.rename("k", "p1", "p2"),
+        later(office, 1.5, lambda: office.rename("back", "p3", name="u", to="t")),
+    ]
+
+
+@scenario("t", "v")
+def renames_that_cross(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.rename("a", "p1", "p2", name="t", to="x"),
+        office.rename("b", "p3", name="v", to="x"),
+        office.commit("k", "p4", to="x", needs=None),
+    ]
+
+
+@scenario("t", settings="deployed")
+def commits_as_deployed(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.commit("k", "p1", "p2"),
+        later(
+            office,
+            10.0,
+            lambda: office.change_schema("break", "f1", to=1),
+            lambda: office.rename("r", "f1"),
+            lambda: office.create("again", "f1"),
+        ),
+    ]
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    one_keyed_commit,
+    two_commits_of_one_key,
+    three_commits_of_one_key_and_foreign_ones,
+    a_warm_commit_beside_foreign_ones,
+    a_verdict_on_what_a_process_remembers,
+    commits_of_different_keys,
+    commits_and_a_rename,
+    commits_a_rename_and_a_new_table_of_the_name,
+    commits_a_drop_and_a_new_table_of_the_name,
+    commits_and_two_drops_of_one_key,
+    two_creates_of_one_key_and_another,
+    creates_of_one_key_and_a_drop,
+    two_renames_of_one_key_and_one_back,
+    renames_that_cross,
+    commits_as_deployed,
+)

@@ -1,0 +1,130 @@
+"""What takes conditions and ignores them must fail: every test of the conditional contract, and the start-up probe."""
+
+import inspect
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from storage_backends import ABSENT, ANY, ObjectStore, Outcome, Refused, StoreUnavailable, Unknown, When
+from storage_backends.memory import MemoryStore
+from storage_backends.open import open_store
+from storage_backends.probe import honours_conditions
+from storage_backends.wrappers.nonconditional import NonconditionalStore
+from tests.servers import S3Server, moto_server
+from tests.storage_backends.contract import ConditionalContract, listed
+
+RULES = [name for name, _ in inspect.getmembers(ConditionalContract, inspect.isfunction) if name.startswith("test_")]
+
+
+@pytest.fixture(scope="module")
+def careless_s3() -> Iterator[S3Server]:
+    """A real server that drops `If-Match` and `If-None-Match`."""
+    with moto_server(ignore_conditions=True) as server:
+        server.make_bucket("careless")
+        yield server
+
+
+@pytest.fixture(params=["wrapper", "server"])
+async def careless(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ObjectStore]:
+    if request.param == "wrapper":
+        yield NonconditionalStore(MemoryStore())
+        return
+    for name, value in request.getfixturevalue("careless_s3").environment.items():
+        monkeypatch.setenv(name, value)
+    store = open_store(f"s3://careless/{request.node.nodeid.encode().hex()[-200:]}")
+    yield store
+    await store.close()
+
+
+def test_there_are_rules_to_break() -> None:
+    assert len(RULES) >= 10
+
+
+@pytest.mark.parametrize("rule", RULES)
+async def test_a_store_that_ignores_conditions_breaks(careless: ObjectStore, rule: str) -> None:
+    with pytest.raises(AssertionError):
+        await getattr(ConditionalContract(), rule)(careless)
+
+
+async def test_the_probe_finds_a_store_that_ignores_conditions(careless: ObjectStore) -> None:
+    verdict = await honours_conditions(careless, "nonce")
+
+    assert not verdict
+    assert verdict.reason == "it creates what exists"
+    assert await listed(careless, "_probe/") == []
+
+
+@pytest.mark.parametrize("kind", ["memory", "local", "s3"])
+async def test_the_probe_finds_a_store_that_honours_conditions(kind: str, request: pytest.FixtureRequest) -> None:
+    match kind:
+        case "memory":
+            store = open_store("memory:")
+        case "local":
+            store = open_store(f"file:{request.getfixturevalue('tmp_path')}")
+        case _:
+            store = open_store(f"s3://{request.getfixturevalue('s3_bucket')}/prefix")
+
+    verdict = await honours_conditions(store, "nonce")
+
+    assert verdict
+    assert verdict.reason == "it honours conditions"
+    assert await listed(store) == []
+    await store.close()
+
+
+class Ignores(MemoryStore):
+    """Ignores conditions of one kind."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self._what = what
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        kind = "create" if when == ABSENT else "stale" if self.keys(key) else "missing"
+        return await super().put(key, body, ANY if kind == self._what else when)
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        return await super().delete(key, ANY if self._what == "delete" else when)
+
+
+class Lies(MemoryStore):
+    """Refuses, and writes all the same."""
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        outcome = await super().put(key, body, when)
+        await super().put(key, body, ANY)
+        return outcome
+
+
+class Answers(MemoryStore):
+    """Answers every write alike, and writes nothing."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self._outcome = outcome
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        return self._outcome
+
+
+@pytest.mark.parametrize(
+    ("store", "reason"),
+    [
+        (Ignores("create"), "it creates what exists"),
+        (Ignores("stale"), "it replaces an object whose version is another"),
+        (Ignores("missing"), "it replaces an object that is missing"),
+        (Ignores("delete"), "it deletes an object whose version is another"),
+        (Lies(), "it makes changes that it says it refused"),
+        (Answers(Refused(None, 0)), "a first write was refused"),
+    ],
+)
+async def test_the_probe_says_what_is_wrong(store: MemoryStore, reason: str) -> None:
+    verdict = await honours_conditions(store, "nonce")
+
+    assert (verdict.honoured, verdict.reason) == (False, reason)
+    assert store.keys() == []
+
+
+async def test_the_probe_judges_nothing_that_is_not_known() -> None:
+    with pytest.raises(StoreUnavailable, match="lost"):
+        await honours_conditions(Answers(Unknown("lost")), "nonce")

@@ -1,0 +1,99 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage_backends import ABSENT, Found, Missing
+from storage_backends.local import LocalStore
+from storage_backends.memory import MemoryStore
+from storage_backends.open import open_store
+from storage_backends.s3 import S3Store
+from tests.servers import PROJECT
+
+
+@pytest.mark.parametrize("form", ["file:{}", "file://{}", "file://localhost{}", "FILE:{}/"])
+async def test_a_file_url_opens_a_folder(tmp_path: Path, form: str) -> None:
+    store = open_store(form.format(f"{tmp_path}/with%20a%20space"))
+
+    assert isinstance(store, LocalStore)
+    await store.put("key", b"body", ABSENT)
+    await store.close()
+    assert (tmp_path / "with a space/key").read_bytes() == b"body"
+
+
+async def test_each_memory_url_opens_another_store() -> None:
+    first, second = open_store("memory:"), open_store("memory:")
+
+    assert isinstance(first, MemoryStore)
+    await first.put("key", b"", ABSENT)
+    assert isinstance(await second.get("key"), Missing)
+
+
+@pytest.mark.parametrize(("path", "prefix"), [("", ""), ("/", ""), ("/some/prefix", "some/prefix/"), ("/p/", "p/")])
+async def test_an_s3_url_opens_a_prefix_of_a_bucket(s3_bucket: str, path: str, prefix: str) -> None:
+    store, whole = open_store(f"s3://{s3_bucket}{path}"), open_store(f"s3://{s3_bucket}")
+
+    assert isinstance(store, S3Store)
+    await store.put("key", b"", ABSENT)
+    assert isinstance(await whole.get(f"{prefix}key"), Found)
+    assert [entry.key for entry in (await store.list("")).entries] == ["key"]
+    await store.close()
+    await whole.close()
+
+
+async def test_prefixes_do_not_see_each_other(s3_bucket: str) -> None:
+    one, longer = open_store(f"s3://{s3_bucket}/one"), open_store(f"s3://{s3_bucket}/one-more")
+    await longer.put("key", b"", ABSENT)
+
+    assert (await one.list("")).entries == ()
+    assert isinstance(await one.get("key"), Missing)
+    await one.close()
+    await longer.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("", "memory:"),
+        ("/absolute/path", "memory:"),
+        ("relative/path", "memory:"),
+        ("gs://bucket", "memory:"),
+        ("http://bucket/prefix", "memory:"),
+        ("file:", "absolute"),
+        ("file:relative/path", "absolute"),
+        ("file://host/path", "host"),
+        ("memory:name", "memory"),
+        ("memory://name", "memory"),
+        ("s3:", "bucket"),
+        ("s3:///prefix", "bucket"),
+        ("s3:prefix", "bucket"),
+        ("s3://bucket/a//b", "prefix"),
+        ("s3://bucket/../b", "prefix"),
+        ("s3://bucket/a?region=x", "query"),
+        ("file:/a#b", "fragment"),
+    ],
+)
+def test_any_other_url_is_refused_in_words(url: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        open_store(url)
+
+
+def test_only_the_store_that_is_asked_for_is_imported() -> None:
+    code = (
+        "import sys; from storage_backends.open import open_store; open_store('file:/nowhere'); open_store('memory:')\n"
+        "assert not {'aiobotocore', 'botocore', 'aiohttp'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=True, timeout=30)
+
+
+def test_a_store_whose_sdk_is_not_installed_says_which_extra_has_it() -> None:
+    code = (
+        "import sys; sys.modules['aiobotocore.config'] = None\n"
+        "from storage_backends.open import open_store\n"
+        "try: open_store('s3://bucket')\n"
+        "except ValueError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, cwd=PROJECT, check=True, timeout=30, capture_output=True, text=True)
+    assert "extra 's3'" in said.stdout
