@@ -111,6 +111,12 @@ def commits_and_a_rename(office: Office) -> list[Awaitable[None]]:
 
 
 @scenario("t")
+def commits_and_a_rename_away(office: Office) -> list[Awaitable[None]]:
+    """Nobody commits under the new name: only a fence stands between a late compare-and-swap and the table."""
+    return [office.commit("k", "p1", "p2"), later(office, 1.0, lambda: office.rename("r", "p3"))]
+
+
+@scenario("t")
 def commits_a_rename_and_a_new_table_of_the_name(office: Office) -> list[Awaitable[None]]:
     return [
         office.commit("k", "p1", "p2"),
@@ -189,6 +195,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_verdict_on_what_a_process_remembers,
     commits_of_different_keys,
     commits_and_a_rename,
+    commits_and_a_rename_away,
     commits_a_rename_and_a_new_table_of_the_name,
     commits_a_drop_and_a_new_table_of_the_name,
     commits_and_two_drops_of_one_key,

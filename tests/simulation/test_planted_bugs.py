@@ -1,0 +1,54 @@
+"""Each rule of the protocols, left out, makes the simulation fail."""
+
+import logging
+from collections.abc import Sequence
+
+import pytest
+
+from tests.simulation import planted, scenarios
+from tests.simulation.explore import REPLAY, Scenario, explore, trace
+from tests.simulation.faults import CRASH_LATE, DELAY, FREEZE, LATE, NO_FAULTS, Fault, FaultPlan, every_single_fault
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(REPLAY, raising=False)
+    logging.getLogger("arco_catalog").setLevel(logging.ERROR)
+
+
+def plans(scenario: Scenario, faults: Sequence[Fault]) -> list[FaultPlan]:
+    """Every single one of these faults; nothing but the order of things where there are none."""
+    if not faults:
+        return [NO_FAULTS]
+    return list(every_single_fault({p: k for p, k in trace(scenario).calls.items() if p != "setup"}, faults))
+
+
+@pytest.mark.parametrize(
+    ("bug", "scenario", "faults"),
+    [
+        (planted.no_fence_at_a_takeover, scenarios.commits_and_a_rename_away, (CRASH_LATE, LATE, DELAY)),
+        (planted.the_next_slot_not_looked_at, scenarios.three_commits_of_one_key_and_foreign_ones, (DELAY, FREEZE)),
+        (planted.only_ones_own_id_looked_for, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
+        (planted.a_failure_answered_without_a_final_slot, scenarios.commits_and_a_rename, ()),
+        (planted.a_verdict_from_a_cached_base, scenarios.a_verdict_on_what_a_process_remembers, ()),
+        (planted.a_base_read_after_the_look_at_the_next_slot, scenarios.a_warm_commit_beside_foreign_ones, (FREEZE,)),
+        (
+            planted.a_name_validated_before_the_pointer_was_read,
+            scenarios.commits_a_drop_and_a_new_table_of_the_name,
+            (),
+        ),
+        (planted.evidence_from_the_current_location_only, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
+        (planted.a_slot_that_names_no_entity, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
+        (planted.the_pointer_deleted_at_drop, scenarios.creates_of_one_key_and_a_drop, ()),
+        (planted.a_drop_answered_before_its_mark, scenarios.commits_and_two_drops_of_one_key, (DELAY, LATE)),
+    ],
+    ids=[bug.__name__ for bug in planted.BUGS],
+)
+def test_the_simulation_finds(
+    bug: planted.Plant, scenario: Scenario, faults: Sequence[Fault], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = plans(scenario, faults)
+    with monkeypatch.context() as patch:
+        bug(patch)
+        with pytest.raises(AssertionError, match=REPLAY):
+            explore(scenario, range(60), wanted, seconds=90.0)

@@ -1,0 +1,54 @@
+"""The protocols of design.md, section 6, by simulation: every crash point, and much else, with an auditor throughout.
+
+`make test-slow` runs the same with `ARCO_SIM_RUNS` times as many seeds and random plans.
+"""
+
+import logging
+import os
+
+import pytest
+
+from tests.simulation.explore import Scenario, explore, name_of, trace
+from tests.simulation.faults import CRASHES, FAULTS, Kind, every_single_fault, random_plans
+from tests.simulation.scenarios import SCENARIOS
+
+THOROUGHNESS = int(os.environ.get("ARCO_SIM_RUNS", "1"))
+SECONDS = 60.0 * THOROUGHNESS
+
+
+@pytest.fixture(autouse=True)
+def no_warnings_about_dropped_writes() -> None:
+    logging.getLogger("arco_catalog").setLevel(logging.ERROR)
+
+
+def calls_of(scenario: Scenario, seed: int = 0) -> dict[str, list[Kind]]:
+    """The calls of the processes that things may happen to."""
+    return {process: kinds for process, kinds in trace(scenario, seed).calls.items() if process != "setup"}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
+def test_writers_that_meet_in_any_order_are_told_the_truth(scenario: Scenario) -> None:
+    explored = explore(scenario, range(20 * THOROUGHNESS), seconds=SECONDS)
+    assert explored.runs > 0
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
+def test_a_crash_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
+    plans = list(every_single_fault(calls_of(scenario), CRASHES))
+    explored = explore(scenario, range(THOROUGHNESS), plans, seconds=SECONDS)
+    assert explored.complete
+    assert explored.deaths > 0
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
+def test_any_other_fault_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
+    others = [fault for fault in FAULTS if fault not in CRASHES]
+    plans = list(every_single_fault(calls_of(scenario), others))
+    sample = plans if THOROUGHNESS > 1 else plans[:: max(1, len(plans) // 60)]
+    assert explore(scenario, range(THOROUGHNESS), sample, seconds=SECONDS).complete
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
+def test_several_faults_at_once_leave_no_lie_and_no_loss(scenario: Scenario) -> None:
+    plans = list(random_plans(2026, 25 * THOROUGHNESS, calls_of(scenario)))
+    assert explore(scenario, range(1), plans, seconds=SECONDS).runs > 0
