@@ -132,7 +132,7 @@ class ObjectStore(Protocol):
 
     Reads raise `StoreUnavailable` where a store did not answer. Writes return what is known, `Unknown` included: the
     caller resolves it and never guesses. Throttling and "look again" answers (S3 409 ConditionalRequestConflict, 503
-    SlowDown) are retried inside, with full-jitter backoff, until the caller cancels.
+    SlowDown) are retried inside, with full-jitter backoff, a bounded number of times, or until the caller cancels.
     """
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:

@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TypeVar
 
-from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range, is_key
+from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range
 from storage_backends.base import (
     ANY,
     Absent,
@@ -192,15 +192,19 @@ class LocalStore:
             return _made_to_last(folder) or Applied(version_of(current), self._now_ms())
 
     def _list(self, prefix: str, after: str) -> Page:
-        *folders, _ = prefix.split("/")
+        folders = prefix.split("/")[:-1]
         path = "".join(f"{segment}/" for segment in folders)
-        if folders and (not is_key("/".join(folders)) or folders[0] == PRIVATE_FOLDER):
-            return Page((), None, self._now_ms())
-        with suppress(InvalidKey), folder_beneath(self._root, folders) as folder:  # below a link there are no objects
-            if folder is not None:
-                with closing(Listing(prefix, after, PRIVATE_FOLDER).walk(folder, path)) as found:
-                    return _page(tuple(itertools.islice(found, PAGE_SIZE + 1)), self._now_ms())
-        return Page((), None, self._now_ms())
+        entries: Sequence[Listed] = ()
+        with suppress(InvalidKey):  # below what cannot be in a key, or is a link, there are no objects
+            if folders:
+                _check_path("/".join(folders))
+            with folder_beneath(self._root, folders) as folder:
+                if folder is not None:
+                    with closing(Listing(prefix, after, PRIVATE_FOLDER).walk(folder, path)) as found:
+                        entries = tuple(itertools.islice(found, PAGE_SIZE + 1))
+        if len(entries) <= PAGE_SIZE:
+            return Page(entries, None, self._now_ms())
+        return Page(entries[:PAGE_SIZE], Cursor(entries[PAGE_SIZE - 1].key), self._now_ms())
 
     @contextmanager
     def _open(self, key: str) -> Iterator[int | None]:
@@ -231,7 +235,7 @@ class LocalStore:
                 os.fsync(file.fileno())
             yield path
         finally:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # what is left is harmless, and the write's outcome is known already
                 os.unlink(path)
 
     def _stamp(self, temporary: str, latest_ns: int) -> Version:
@@ -248,12 +252,6 @@ class LocalStore:
 
     def _refused(self, current: os.stat_result | None) -> Refused:
         return Refused(version_of(current) if current else None, self._now_ms())
-
-
-def _page(entries: Sequence[Listed], now_ms: int) -> Page:
-    if len(entries) <= PAGE_SIZE:
-        return Page(entries, None, now_ms)
-    return Page(entries[:PAGE_SIZE], Cursor(entries[PAGE_SIZE - 1].key), now_ms)
 
 
 def _check_path(key: str) -> None:

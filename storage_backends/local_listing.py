@@ -24,6 +24,8 @@ class Listing:
     def walk(self, folder: int, path: str) -> Generator[Listed, None, None]:
         """Yields what is in and under an open folder; `path` is its key prefix, empty or ending in `/`."""
         for name in self._names(folder, path):
+            if not is_key(path + name.rstrip("/")):
+                continue
             if name.endswith("/"):
                 yield from self._walk_below(folder, path, name)
             elif status := status_of(folder, name):
@@ -44,17 +46,18 @@ class Listing:
         names = []
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.is_file(follow_symlinks=False) and self._wants_file(path + entry.name):
+                key = path + entry.name
+                if key < self.after and not self.after.startswith(key):
+                    continue  # neither this nor anything below it: the quick way past what is listed already
+                if entry.is_dir(follow_symlinks=False):
+                    if self._wants_folder(key):
+                        names.append(entry.name + "/")
+                elif key > self.after and key.startswith(self.prefix) and entry.is_file(follow_symlinks=False):
                     names.append(entry.name)
-                elif entry.is_dir(follow_symlinks=False) and self._wants_folder(path + entry.name):
-                    names.append(entry.name + "/")
         return sorted(names)
-
-    def _wants_file(self, key: str) -> bool:
-        return key > self.after and key.startswith(self.prefix) and is_key(key)
 
     def _wants_folder(self, key: str) -> bool:
         path = key + "/"
         holds_prefixed = path.startswith(self.prefix) or self.prefix.startswith(path)
         holds_later = path > self.after or self.after.startswith(path)
-        return holds_prefixed and holds_later and key != self.hidden and is_key(key)
+        return holds_prefixed and holds_later and key != self.hidden

@@ -32,6 +32,7 @@ class Settings:
     request_ms: int = 20_000
     in_progress_ms: int = 25_000
     patience_ms: int = 3_000
+    max_transaction_tables: int = 100
 
 
 @dataclass(frozen=True, slots=True)

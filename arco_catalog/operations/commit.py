@@ -1,23 +1,19 @@
-"""Commits to a table: one compare-and-swap of its pointer (design.md 6.2)."""
+"""Commits to a table or view: one compare-and-swap of its pointer (design.md 6.2)."""
 
-from collections.abc import Sequence
-
-from arco_catalog.iceberg import table
+from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.errors import Broken, Refusal
-from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.create import create_from_commit
+from arco_catalog.operations.decisions import as_read
 from arco_catalog.operations.driver import run
-from arco_catalog.operations.metadata_file import NewMetadata, receipts
-from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, Write
-from arco_catalog.operations.names import dotted, no_such
-from arco_catalog.operations.reserve import reserve, unheld
-from arco_catalog.operations.table_view import TableView, locate, relation
+from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
+from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled
+from arco_catalog.operations.relation_change import RelationChange, Unchanged
+from arco_catalog.operations.table_view import TableView, Wanted, locate, relation
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.locations import Location
 from arco_catalog.state.marker import Binding
-from arco_catalog.state.pointer import Pointer
 from storage_backends import Applied, Refused
 
 
@@ -26,28 +22,27 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
     commit = table.parse_commit(request)
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
-    return await run(session, CommitTable(session, namespace, name, commit))
+    return await run(session, CommitRelation(session, TABLES, namespace, name, commit))
 
 
-class CommitTable(Mutation[TableView]):
-    """One request's changes to one table."""
+async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
+    """Applies a CommitViewRequest."""
+    return await run(session, CommitRelation(session, VIEWS, namespace, name, view.parse_view_commit(request)))
 
-    def __init__(self, session: Session, namespace: Namespace, name: str, commit: table.Commit) -> None:
+
+class CommitRelation(Mutation[TableView]):
+    """One request's changes to one table or view."""
+
+    def __init__(self, session: Session, kind: Semantics, namespace: Namespace, name: str, commit: AnyCommit) -> None:
         self.session = session
-        self.namespace = namespace
-        self.name = name
-        self.commit = commit
-        self._tries = 0
+        self.change = RelationChange(session, kind, namespace, name, commit)
+        self.wanted = Wanted(namespace, name, kind.kind, writing=True)
 
     async def locate(self, freshness: Freshness) -> TableView:
-        return await locate(self.session, self.namespace, self.name, "table", freshness)
+        return await locate(self.session, self.wanted, freshness)
 
     def incomplete(self, view: TableView) -> bool:
-        if view.pointer is None or view.refusal is not None:
-            return False
-        if view.base is None:
-            view.base = self.session.files.cached(view.pointer.metadata.location)
-        return view.base is None
+        return self.change.incomplete(view)
 
     async def complete(self, view: TableView) -> None:
         if view.pointer is not None:
@@ -62,69 +57,31 @@ class CommitTable(Mutation[TableView]):
         return Binding(pointers={view.entry.entity: view.pointer.sequence})
 
     def plan(self, view: TableView, attempt: Attempt) -> Move[TableView] | Settled | Prelude:
-        if view.entry is None:
-            raise no_such("table", self.namespace, self.name)
-        if view.refusal is not None:
-            raise view.refusal
-        pointer, body = view.pointer, view.base
-        if pointer is None or body is None:
-            raise Broken(f"{dotted(self.namespace, self.name)} was planned without its base")
-        base = loads(body)
-        if not isinstance(base, dict):
-            raise Broken(f"{pointer.metadata.location} is not a JSON object")
-        document = table.apply_commit(
-            base,
-            self.commit,
-            now_ms=self.session.runtime.now_ms(),
-            base_location=pointer.metadata.location,
-            name=dotted(self.namespace, self.name),
-        )
-        if document is None:
-            return Settled(TableState(pointer.entity, pointer.metadata.location, body, created=False))
-        missing = unheld(self.session, view.entry, table.explicit_locations(self.commit))
-        if missing:
-            return Prelude(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
-        self._tries += 1
-        new = NewMetadata.of(document, base=pointer.metadata, attempt=attempt.id, tries=self._tries)
-        return self._move(view, pointer, base, new, attempt)
-
-    def _move(
-        self, view: TableView, pointer: Pointer, base: JsonObject, new: NewMetadata, attempt: Attempt
-    ) -> Move[TableView]:
-        said = receipts(
-            self.session,
-            entity=pointer.entity,
-            attempt=attempt.id,
-            namespace=self.namespace,
-            name=self.name,
-            new=new,
-            base=pointer.metadata,
-            requirements=self.commit.requirement_types,
-            updates=self.commit.actions,
-            snapshots=table.added_snapshot_ids(self.commit),
-        )
-        successor = pointer.successor(
-            attempt=attempt.id, metadata=new.file, facts=new.facts(self.session, pointer.metadata)
-        )
+        change = self.change.compute(view, attempt)
+        if isinstance(change, Prelude):
+            return change
+        if isinstance(change, Unchanged):
+            pointer = change.pointer
+            return Settled(TableState(pointer.entity, pointer.metadata.location, change.body, created=False))
 
         async def check() -> TableView | None:
             return await self.still_named(view)
 
         async def swap() -> Applied | Refused:
-            return await self.session.state.move_pointer(successor, pointer.version)
+            return await self.session.state.move_pointer(change.successor, change.pointer.version)
 
         return Move(
-            first=[new.write(self.session), said.pending],
+            first=[change.new.write(self.session), change.said.pending],
             check=check,
             swap=swap,
-            after=[said.committed, *self._clean_up(base, new.document)],
-            answer=TableState(pointer.entity, new.file.location, new.body, created=False),
+            after=[change.said.committed, *change.cleaning],
+            answer=TableState(change.pointer.entity, change.new.file.location, change.new.body, created=False),
         )
 
     async def still_named(self, view: TableView) -> TableView | None:
         """Validates the name by a manifest read that begins after the pointer's version was read (rule 4)."""
         head = await self.session.state.head()
-        entry = relation(head, self.namespace, self.name, "table")
+        entry = relation(head, self.wanted.namespace, self.wanted.name, self.wanted.kind)
         if entry is None:
             return TableView(head, None, None, head_fresh=True, pointer_fresh=False)
         if view.entry is not None and entry.entity == view.entry.entity:
@@ -134,26 +91,12 @@ class CommitTable(Mutation[TableView]):
             await self.complete(fresher)
         return fresher
 
-    def _clean_up(self, base: JsonObject, document: JsonObject) -> Sequence[Write]:
-        """Files that left the metadata log, where the table asks for their deletion; only its own."""
-        home = Location.parse(table.metadata_directory(document, table.location(document)))
-
-        def to_delete(location: str) -> Write:
-            async def delete() -> None:
-                await self.session.files.remove(location)
-
-            return Write(location, delete)
-
-        gone = table.files_that_left_the_log(base, document)
-        return [to_delete(location) for location in gone if Location.parse(location).inside(home)]
-
     async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
         """The entity's current state: what this attempt committed, or what was built on it."""
         for entity in binding.pointers:
             pointer = await self.session.state.pointer(entity)
             if pointer is not None:
-                current = pointer.metadata
-                return TableState(
-                    entity, current.location, await self.session.files.read(current.location), created=False
-                )
+                current = (await as_read(self.session.state, pointer)).metadata
+                body = await self.session.files.read(current.location)
+                return TableState(entity, current.location, body, created=False)
         raise Broken(f"attempt {attempt} committed to no entity")

@@ -12,7 +12,7 @@ from arco_catalog.operations import evidence
 from arco_catalog.operations.answers import Answer, Reference, TableState, keep, recall
 from arco_catalog.operations.beside import Overtaken, beside
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View, Write
+from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, TryOver, View, Write
 from arco_catalog.state.marker import Binding, Slot, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import Applied, StoreError, StoreUnavailable
@@ -48,6 +48,7 @@ class Driver(Generic[V]):
         self.session = session
         self.mutation = mutation
         self.marker: MarkerLog | None = session.marker()
+        self.rank: str | None = None
         self.attempt = self.new_attempt()
         self.claimed: Binding | None = None
         """What our own last slot binds us to."""
@@ -65,8 +66,15 @@ class Driver(Generic[V]):
         return self.marker is not None or bool(self.tried)
 
     def new_attempt(self) -> Attempt:
-        """A fresh id, and a fresh entity for what it may create."""
-        return Attempt(self.session.runtime.ulid(), self.session.runtime.ulid())
+        """A fresh id, and a fresh entity for what it may create; the rank stays that of the request's first."""
+        attempt = self.session.runtime.ulid()
+        self.rank = self.marker.slots[0].attempt if self.marker and self.marker.slots else self.rank or attempt
+        return Attempt(attempt, self.session.runtime.ulid(), self.rank)
+
+    def begin_again(self) -> None:
+        """A new attempt in place of one that is over."""
+        self.attempt = self.new_attempt()
+        self.written.clear()
 
     async def run(self) -> Answer:
         """The whole of it."""
@@ -76,6 +84,7 @@ class Driver(Generic[V]):
             if not await self.marker.read_on():
                 raise key.refuse(self.session.runtime.now_ms(), commit=self.session.call.commit)
             return await self.follow()
+        self.mutation.rank = self.attempt.rank
         try:
             return await self.drive(Freshness.REMEMBERED)
         except Overtaken:
@@ -116,14 +125,19 @@ class Driver(Generic[V]):
                     if self.claimed is not None and not self.claimed.covers(binding):
                         await self.rebind(view)
                         continue
-                    fresher = await self.prepare(plan, binding)
-                    if fresher is not None:
-                        view = fresher
-                        continue
-                    self.check_deadline()
-                    if await self.move(plan, binding):
-                        await self.follow_up(plan, binding)
-                        return plan.answer
+                    try:
+                        fresher = await self.prepare(plan, binding)
+                        if fresher is not None:
+                            view = fresher
+                            continue
+                        if plan.ready is not None:
+                            await plan.ready()
+                        self.check_deadline()
+                        if await self.move(plan, binding):
+                            await self.follow_up(plan, binding)
+                            return plan.answer
+                    except TryOver:
+                        self.begin_again()
                     view, freshness = None, Freshness.MOVED
                     await self.back_off()
 
@@ -165,6 +179,8 @@ class Driver(Generic[V]):
         """The attempt, ours or anybody's under this key, that is seen to have committed (design.md 6.3). What the view
         does not show, an entity that the name meant before, is read."""
         for attempt, binding in self.attempts().items():
+            if attempt == self.attempt.id and attempt not in self.tried:
+                continue  # nothing of it was sent yet
             if view.shows(binding):
                 found = await view.landed(attempt, binding)
             else:
@@ -213,8 +229,7 @@ class Driver(Generic[V]):
 
     async def rebind(self, view: V) -> None:
         """We found that we would move anything else than our slot names: the next slot first (design.md 6.1)."""
-        self.attempt = self.new_attempt()
-        self.written.clear()
+        self.begin_again()
         await self.claim(self.mutation.binding(view, self.attempt))
 
     async def finalize(self, answer: JsonObject, view: V) -> None:
@@ -240,7 +255,7 @@ class Driver(Generic[V]):
     async def leave_marks(self, attempt: str, binding: Binding) -> None:
         """A drop is answered only when its mark is on the pointer (design.md 6.6)."""
         for entity in binding.marks:
-            await evidence.mark_dropped(self.session.state, self.session.runtime, entity, attempt)
+            await evidence.mark_dropped(self.session, entity, attempt)
 
     async def best_effort(self, what: str, step: Awaitable[object]) -> None:
         """A step whose loss costs nothing but a repair; what is dropped is counted."""
@@ -294,9 +309,9 @@ class Driver(Generic[V]):
         """Takes the next slot, makes sure that no earlier attempt can commit any more, and goes on in their place."""
         assert self.marker is not None
         earlier = self.attempts()
+        self.mutation.rank = self.marker.slots[0].attempt
         view = await self.mutation.locate(Freshness.FRESH)
-        self.attempt = self.new_attempt()
-        self.written.clear()
+        self.begin_again()
         await self.claim(self.mutation.binding(view, self.attempt))
         landed = await self.fence(earlier)
         if landed is not None:
@@ -305,7 +320,7 @@ class Driver(Generic[V]):
 
     async def fence(self, earlier: dict[str, Binding]) -> str | None:
         """Fences, once, everything that earlier slots name (rule 2)."""
-        return await evidence.fence(self.session.state, self.session.runtime, earlier)
+        return await evidence.fence(self.session, earlier)
 
     async def replay(self, kept: JsonObject) -> Answer:
         """The answer in a final slot."""

@@ -1,13 +1,16 @@
 """Dropping tables: the registry decides, then the pointer is marked, then the answer (design.md 6.6)."""
 
-from arco_catalog.operations.answers import Answer, Document
+from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
+from arco_catalog.operations.answers import Answer, Document, TableState
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import as_read
 from arco_catalog.operations.driver import run
+from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.mutation import Attempt
-from arco_catalog.operations.names import no_such
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.table_view import relation
 from arco_catalog.state.entries import RelationEntry, holds
+from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import Binding
 
@@ -15,7 +18,26 @@ from arco_catalog.state.marker import Binding
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
     """Takes the name away and leaves a tombstone, which keeps entity, pointer and locations; with `purge` the tombstone
     says that files may be deleted."""
-    return await run(session, _DropTable(session, namespace, name, purge))
+    return await run(session, Drop(session, TABLES, namespace, name, purge))
+
+
+async def drop_view(session: Session, namespace: Namespace, name: str) -> Answer:
+    """Takes a view's name away and leaves a tombstone."""
+    return await run(session, Drop(session, VIEWS, namespace, name, purge=False))
+
+
+async def unregister_table(session: Session, namespace: Namespace, name: str) -> TableState:
+    """Drops a table without purge and answers with its last state. The mark of the drop lets nothing in behind it, so
+    what is read after it includes every commit."""
+    answer = await run(session, _Unregister(session, TABLES, namespace, name, purge=False))
+    if not isinstance(answer, Document) or answer.body is None:
+        raise Broken("an unregistration was answered without its entity")
+    entity = text(answer.body, "entity")
+    pointer = await session.state.pointer(entity)
+    if pointer is None:
+        raise CommitStateUnknown(f"The pointer of entity {entity} is gone")
+    location = (await as_read(session.state, pointer)).metadata.location
+    return TableState(entity, location, await session.files.read(location), created=False)
 
 
 def burial(entry: RelationEntry, namespace: Namespace, name: str, operation: str, at_ms: int, purging: bool) -> Edits:
@@ -25,27 +47,39 @@ def burial(entry: RelationEntry, namespace: Namespace, name: str, operation: str
     return {tombstone_key(namespace, name, entry.entity): stone, **held}
 
 
-class _DropTable(RegistryMutation):
-    kind = "drop-table"
+class Drop(RegistryMutation):
+    """The drop of a table or view."""
 
-    def __init__(self, session: Session, namespace: Namespace, name: str, purge: bool) -> None:
+    def __init__(self, session: Session, semantics: Semantics, namespace: Namespace, name: str, purge: bool) -> None:
         super().__init__(session)
+        self.semantics = semantics
         self.namespace = namespace
         self.name = name
         self.purge = purge
+        self.kind = f"drop-{semantics.kind}"
+
+    def entry(self, view: RegistryView) -> RelationEntry | None:
+        """What would be dropped."""
+        return relation(view.head, self.namespace, self.name, self.semantics.kind)
 
     def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
-        entry = relation(view.head, self.namespace, self.name, "table")
+        entry = self.entry(view)
         return Binding(registry=view.head.sequence, marks=() if entry is None else (entry.entity,))
 
+    def answer(self, entry: RelationEntry) -> Answer:
+        """What is said when it is done."""
+        return Document(204)
+
     def change(self, view: RegistryView, attempt: Attempt) -> Change:
-        entry = relation(view.head, self.namespace, self.name, "table")
+        entry = self.entry(view)
         if entry is None:
-            raise no_such("table", self.namespace, self.name)
-        stone = burial(entry, self.namespace, self.name, attempt.id, self.session.runtime.now_ms(), purging=self.purge)
+            raise self.semantics.no_such(self.namespace, self.name)
+        stone = burial(
+            entry.standing(), self.namespace, self.name, attempt.id, self.session.runtime.now_ms(), purging=self.purge
+        )
         return Change(
             edits={relation_key(self.namespace, self.name): None, **stone},
-            answer=Document(204),
+            answer=self.answer(entry),
             detail={
                 "namespace": [*self.namespace],
                 "name": self.name,
@@ -53,3 +87,10 @@ class _DropTable(RegistryMutation):
                 "purge": self.purge,
             },
         )
+
+
+class _Unregister(Drop):
+    """A drop that remembers which entity it dropped."""
+
+    def answer(self, entry: RelationEntry) -> Answer:
+        return Document(200, {"entity": entry.entity})

@@ -3,7 +3,9 @@
 
 from collections.abc import Mapping
 
-from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.iceberg.errors import CommitFailed, CommitStateUnknown
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import as_written, close, committed
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
@@ -31,7 +33,10 @@ async def moved_registry(state: State, head: Head, attempt: str, binding: Bindin
 
 
 async def landed(state: State, attempt: str, binding: Binding) -> bool:
-    """Whether an attempt has committed by now, wherever its slot says that it may have."""
+    """Whether an attempt has committed by now, wherever its slot says that it may have. A transaction's evidence is its
+    decision."""
+    if binding.transaction is not None:
+        return await committed(state, binding.transaction)
     for entity in binding.pointers:
         pointer = await state.pointer(entity)
         if pointer is not None and moved_pointer(pointer, attempt, binding):
@@ -39,14 +44,19 @@ async def landed(state: State, attempt: str, binding: Binding) -> bool:
     return binding.registry is not None and await moved_registry(state, await state.head(), attempt, binding)
 
 
-async def fence(state: State, runtime: Runtime, attempts: Mapping[str, Binding]) -> str | None:
-    """Moves everything that these attempts name to a fresh version, so that whatever they sent can no longer apply, and
-    returns the one that is seen to have committed before, if any.
+async def fence(session: Session, attempts: Mapping[str, Binding]) -> str | None:
+    """Makes sure that none of these attempts can commit any more, and returns the one that has, if any: closes their
+    transactions, and moves everything else that they name to a fresh version.
 
-    Raises `CommitStateUnknown` if a pointer is gone: it counts as fenced, and tells nothing.
+    Raises `CommitStateUnknown` if a pointer is gone, which counts as fenced and tells nothing, or if an undecided
+    intent stands in the way for too long.
     """
+    state, runtime = session.state, session.runtime
+    for attempt, binding in attempts.items():
+        if binding.transaction is not None and await close(state, runtime, binding.transaction):
+            return attempt
     for entity in sorted({entity for binding in attempts.values() for entity in binding.pointers}):
-        pointer = await fence_pointer(state, runtime, entity)
+        pointer = await fence_pointer(session, entity)
         for attempt, binding in attempts.items():
             if moved_pointer(pointer, attempt, binding):
                 return attempt
@@ -58,16 +68,26 @@ async def fence(state: State, runtime: Runtime, attempts: Mapping[str, Binding])
     return None
 
 
-async def fence_pointer(state: State, runtime: Runtime, entity: str) -> Pointer:
-    """Moves a pointer to the same state at another version. Returns it as it is then."""
+async def fence_pointer(session: Session, entity: str) -> Pointer:
+    """Moves a pointer to the same state at another version; an intent found there is decided first. Returns it as it
+    is then."""
     while True:
-        pointer = await state.pointer(entity)
+        pointer = await settled_base(session, entity, await session.state.pointer(entity))
         if pointer is None:
             raise CommitStateUnknown(f"The pointer of entity {entity} is gone, and with it the evidence")
-        fenced = pointer.fenced(runtime.ulid())
-        if isinstance(await state.move_pointer(fenced, pointer.version), Applied):
+        fenced = pointer.fenced(session.runtime.ulid())
+        if isinstance(await session.state.move_pointer(fenced, pointer.version), Applied):
             return fenced
-        await state.pause()
+        await session.state.pause()
+
+
+async def settled_base(session: Session, entity: str, pointer: Pointer | None) -> Pointer | None:
+    """The pointer with its intent decided, for a move that must be made: one that can't be decided in time leaves
+    everything open."""
+    try:
+        return await as_written(session, entity, pointer)
+    except CommitFailed as undecided:
+        raise CommitStateUnknown(undecided.message) from undecided
 
 
 async def fence_registry(state: State, runtime: Runtime) -> Head:
@@ -83,12 +103,18 @@ async def fence_registry(state: State, runtime: Runtime) -> Head:
         await state.pause()
 
 
-async def mark_dropped(state: State, runtime: Runtime, entity: str, operation: str) -> None:
+async def mark_dropped(session: Session, entity: str, operation: str) -> None:
     """Leaves a drop's mark on a pointer, or sees that it is there: a fence, after which no commit that was under way
     can land (design.md 6.6)."""
-    pointer = state.cached_pointer(entity) or await state.pointer(entity)
+    state = session.state
+    pointer = state.cached_pointer(entity)
+    if pointer is None or pointer.intent is not None:
+        pointer = await state.pointer(entity)
     while pointer is not None and pointer.dropped_by != operation:
-        marked = pointer.marked_dropped(runtime.ulid(), operation)
+        pointer = await settled_base(session, entity, pointer)
+        if pointer is None:
+            return
+        marked = pointer.marked_dropped(session.runtime.ulid(), operation)
         if isinstance(await state.move_pointer(marked, pointer.version), Applied):
             return
         await state.pause()

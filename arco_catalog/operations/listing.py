@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import committed
 from arco_catalog.operations.names import existing_namespace
 from arco_catalog.state.index import Namespace, namespaces_in, relations_in
 from arco_catalog.state.registry import Head
@@ -77,13 +78,19 @@ async def _page(
     last = ""
     for key, entry in head.index.scan(prefix, after):
         shown = item(key, entry)
-        if shown is None:
+        if shown is None or not await _stands(session, entry):
             continue
         if limit is not None and len(items) == limit:
             return Listed(items, _encode(head, last))
         items.append(shown)
         last = key
     return Listed(items, None)
+
+
+async def _stands(session: Session, entry: JsonObject) -> bool:
+    """Whether what is listed is there: an intent on a name counts once its transaction committed."""
+    transaction = entry.get("transaction")
+    return not isinstance(transaction, str) or await committed(session.state, transaction)
 
 
 async def _head_as_of(session: Session, commit: str) -> Head:

@@ -8,7 +8,7 @@ from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.mutation import Freshness
 from arco_catalog.operations.names import no_such
-from arco_catalog.operations.table_view import TableView, locate, relation
+from arco_catalog.operations.table_view import TableView, Wanted, locate, named, relation
 from arco_catalog.state.index import Namespace
 
 
@@ -19,8 +19,24 @@ async def load_table(session: Session, namespace: Namespace, name: str) -> Table
 
 async def table_exists(session: Session, namespace: Namespace, name: str) -> None:
     """Raises `NoSuchTable` if it does not. The registry alone knows."""
-    if relation(await session.state.head(), namespace, name, "table") is None:
-        raise no_such("table", namespace, name)
+    await exists(session, namespace, name, "table")
+
+
+async def load_view(session: Session, namespace: Namespace, name: str) -> TableState:
+    """The view's current state. Raises `NoSuchView`, and `NotFound` if its metadata file is gone."""
+    return await load(session, namespace, name, "view")
+
+
+async def view_exists(session: Session, namespace: Namespace, name: str) -> None:
+    """Raises `NoSuchView` if it does not."""
+    await exists(session, namespace, name, "view")
+
+
+async def exists(session: Session, namespace: Namespace, name: str, kind: str) -> None:
+    """Asks the registry alone."""
+    wanted = Wanted(namespace, name, kind, writing=False)
+    if await named(session, await session.state.head(), wanted) is None:
+        raise no_such(kind, namespace, name)
 
 
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
@@ -30,7 +46,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
     views: list[TableView] = []
 
     async def read_view() -> None:
-        views.append(await locate(session, namespace, name, kind, Freshness.FRESH))
+        views.append(await locate(session, Wanted(namespace, name, kind, writing=False), Freshness.FRESH))
 
     async def read_guess(location: str) -> None:
         with suppress(NotFound):  # the table may have moved on; if not, the read below says so

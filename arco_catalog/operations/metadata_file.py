@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.kinds import Semantics
 from arco_catalog.operations.mutation import Write
 from arco_catalog.state import receipt
 from arco_catalog.state.index import Namespace
@@ -15,20 +16,30 @@ from arco_catalog.state.pointer import MetadataFile
 
 @dataclass(frozen=True, slots=True)
 class NewMetadata:
-    """A document and the file that will hold it."""
+    """A document, and the file that will hold it, made from the one before it if there is one."""
 
+    kind: Semantics
     document: JsonObject
     body: bytes
     file: MetadataFile
+    base: MetadataFile | None
 
     @classmethod
-    def of(cls, document: JsonObject, *, base: MetadataFile | None, attempt: str, tries: int) -> "NewMetadata":
+    def of(
+        cls,
+        session: Session,
+        kind: Semantics,
+        document: JsonObject,
+        base: MetadataFile | None,
+        attempt: str,
+        tries: int,
+    ) -> "NewMetadata":
         """Names the file `{NNNNN}-{attempt}-{try}`, NNNNN one more than its base's."""
         version = table.next_metadata_version(None if base is None else base.location)
-        codec = "gzip" if table.uses_gzip(document) else "none"
         folder = Location.parse(table.metadata_directory(document, table.location(document)))
-        name = table.metadata_file_name(version, attempt, tries, codec)
-        return cls(document, dumps(document), MetadataFile(folder.below(name).uri, table.last_updated_ms(document)))
+        name = table.metadata_file_name(version, attempt, tries, table.metadata_codec(document))
+        ms = kind.ms(document, None if base is None else base.ms, session.runtime.now_ms())
+        return cls(kind, document, dumps(document), MetadataFile(folder.below(name).uri, ms), base)
 
     def write(self, session: Session) -> Write:
         """The file itself."""
@@ -38,18 +49,15 @@ class NewMetadata:
 
         return Write(self.file.location, put)
 
-    def facts(self, session: Session, previous: MetadataFile | None) -> JsonObject:
-        """What a pointer repeats of its metadata (seed 004, section 2.1)."""
-        return pointer_facts(session, self.document, previous)
+    def facts(self, session: Session) -> JsonObject:
+        """What the pointer repeats of it."""
+        return pointer_facts(session, self.kind, self.document, self.base)
 
 
-def pointer_facts(session: Session, document: JsonObject, previous: MetadataFile | None) -> JsonObject:
-    """What a pointer repeats of the metadata that it names (seed 004, section 2.1)."""
+def pointer_facts(session: Session, kind: Semantics, document: JsonObject, previous: MetadataFile | None) -> JsonObject:
+    """What a pointer repeats of the metadata that it names, and of who made it so (seed 004, section 2.1)."""
     return {
-        "table_uuid": table.table_uuid(document),
-        "current_snapshot_id": table.current_snapshot_id(document),
-        "refs": table.refs(document),
-        "last_sequence_number": table.last_sequence_number(document),
+        **kind.facts(document),
         "previous_metadata_location": None if previous is None else previous.location,
         "updated_ms": session.runtime.now_ms(),
         "updated_by": session.call.source,
@@ -72,19 +80,20 @@ def receipts(
     namespace: Namespace,
     name: str,
     new: NewMetadata,
-    base: MetadataFile | None,
-    requirements: Sequence[str],
-    updates: Sequence[str],
-    snapshots: Iterable[int],
+    requirements: Sequence[str] = (),
+    updates: Sequence[str] = (),
+    snapshots: Iterable[int] = (),
 ) -> Receipts:
     """Everything that a receipt says (design.md 6.8): metadata alone could not restore who asked and what for."""
+    facts = new.kind.facts(new.document)
     snapshot_ids: list[JsonValue] = [*snapshots]
     said: JsonObject = {
         "attempt": attempt,
-        "table_uuid": table.table_uuid(new.document),
+        "entity_type": new.kind.kind,
+        "uuid": new.kind.uuid(new.document),
         "namespace": [*namespace],
         "name": name,
-        "snapshot_id": table.current_snapshot_id(new.document),
+        "snapshot_id": facts.get("current_snapshot_id"),
         "added_snapshot_ids": snapshot_ids,
         "requirements": [*requirements],
         "updates": [*updates],
@@ -92,7 +101,7 @@ def receipts(
         "source": session.call.source,
         "request": {"method": session.call.method, "path": session.call.path},
     }
-    announced = receipt.pending(entity=entity, metadata=new.file, base=base, said=said)
+    announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, said=said)
 
     def to_write(stage: str, body: JsonObject) -> Write:
         key = session.state.paths.receipt(stage, str(announced["commit_key"]), new.file.ms)

@@ -29,11 +29,13 @@ class Freshness(IntEnum):
 class Attempt:
     """One try at a mutation, from its claim to its end. `id` is what the object that it moves will remember.
 
-    `entity` is minted with it, for the create or register that it may turn out to be.
+    `entity` is minted with it, for the create or register that it may turn out to be. `rank` is the first id of the
+    request: of two transactions that meet, the smaller goes on.
     """
 
     id: str
     entity: str
+    rank: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ V = TypeVar("V", bound="View")
 class Move(Generic[V]):
     """A planned change: what to write first, how to look once more, the compare-and-swap, and what follows it.
 
-    `check` runs beside the first writes. It returns None if the plan stands, or a fresher view to plan on.
+    `check` runs beside the first writes. It returns None if the plan stands, or a fresher view to plan on. `ready`,
+    where there is one, comes between those and the swap, and raises `TryOver` if this attempt can't succeed any more.
     `swap` is the commit point. `after` is written beside the final slot, at best effort: the reconciler mends it.
     """
 
@@ -74,6 +77,11 @@ class Move(Generic[V]):
     swap: Callable[[], Awaitable[Applied | Refused]]
     after: Sequence[Write]
     answer: Answer
+    ready: Callable[[], Awaitable[None]] | None = None
+
+
+class TryOver(Exception):
+    """This attempt is over, and nothing of it will ever count: plan again under another."""
 
 
 class View(ABC):
@@ -95,7 +103,9 @@ class View(ABC):
 
 
 class Mutation(ABC, Generic[V]):
-    """One request that changes something."""
+    """One request that changes something. `rank` is set by the driver before anything is read."""
+
+    rank: str
 
     @abstractmethod
     async def locate(self, freshness: Freshness) -> V:

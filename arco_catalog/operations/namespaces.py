@@ -11,7 +11,7 @@ from arco_catalog.operations.mutation import Attempt, Settled, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.state.access import encode_value
-from arco_catalog.state.entries import NamespaceEntry, find_namespace
+from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.locations import Location, slug
 
@@ -162,7 +162,10 @@ class _Drop(_NamespaceChange):
     def change(self, view: RegistryView, attempt: Attempt) -> Change:
         index = view.head.index
         entry = existing_namespace(index, self.namespace)
-        if index.any_in(relations_in(self.namespace)) or index.any_in(namespaces_in(self.namespace)):
+        for _, held in index.scan(relations_in(self.namespace)):
+            RelationEntry(held).standing()
+            raise NamespaceNotEmpty(f"Namespace {dotted(self.namespace)} is not empty")
+        if index.any_in(namespaces_in(self.namespace)):
             raise NamespaceNotEmpty(f"Namespace {dotted(self.namespace)} is not empty")
         return Change(
             edits={namespace_key(self.namespace): None},

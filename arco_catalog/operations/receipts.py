@@ -2,6 +2,7 @@
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import as_read
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.table_view import relation
 from arco_catalog.state import receipt
@@ -23,7 +24,7 @@ async def receipts(session: Session, namespace: Namespace, name: str) -> list[Js
     if pointer is None:
         raise no_such("table", namespace, name)
     found: list[JsonObject] = []
-    file: MetadataFile | None = pointer.metadata
+    file: MetadataFile | None = (await as_read(session.state, pointer)).metadata
     while file is not None:
         said = await _receipt(session, pointer.entity, file)
         if said is None:

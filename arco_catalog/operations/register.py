@@ -1,15 +1,20 @@
-"""Registering a table that has its metadata already. Nothing is written but the pointer and the registry's commit."""
+"""Registering a table or view that has its metadata already, and letting go of one.
+
+Nothing is written but the pointer and the registry's commit.
+"""
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.creation import first_pointer
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.drop import burial
+from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.metadata_file import pointer_facts
 from arco_catalog.operations.mutation import Attempt, Write
-from arco_catalog.operations.names import dotted, existing_namespace
+from arco_catalog.operations.names import existing_namespace
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.reserve import refuse_overlap
 from arco_catalog.operations.table_view import relation
@@ -24,24 +29,29 @@ async def register_table(
 ) -> Answer:
     """Gives a metadata file a name, as a new entity. With `overwrite` the table that has the name becomes a tombstone,
     and the new one is judged without it."""
-    return await run(session, _Register(session, namespace, name, metadata_location, overwrite))
+    return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
+
+
+async def register_view(session: Session, namespace: Namespace, name: str, metadata_location: str) -> Answer:
+    """Gives a view's metadata file a name, as a new entity."""
+    return await run(session, _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False))
 
 
 class _Register(RegistryMutation):
-    kind = "register-table"
-
     def __init__(
-        self, session: Session, namespace: Namespace, name: str, metadata_location: str, overwrite: bool
+        self, session: Session, semantics: Semantics, namespace: Namespace, name: str, file: str, overwrite: bool
     ) -> None:
         super().__init__(session)
+        self.semantics = semantics
+        self.kind = f"register-{semantics.kind}"
         self.namespace = namespace
         self.name = name
-        self.file = metadata_location
+        self.file = file
         self.overwrite = overwrite
         self._body: bytes | None = None
 
     def incomplete(self, view: RegistryView) -> bool:
-        return self._body is None and view.refusal is None and self._conflict(view.head.index) is None
+        return self._body is None and view.refusal is None
 
     async def complete(self, view: RegistryView) -> None:
         try:
@@ -50,16 +60,14 @@ class _Register(RegistryMutation):
         except Refusal as refusal:
             view.refusal = refusal
 
-    def _conflict(self, index: Index) -> Refusal | None:
+    def _check_name(self, index: Index) -> None:
+        existing_namespace(index, self.namespace)
         existing = find_relation(index, self.namespace, self.name)
-        if existing is None or (self.overwrite and existing.kind == "table"):
-            return None
-        if existing.kind == "view":
-            return AlreadyExists(f"View with same name already exists: {dotted(self.namespace, self.name)}")
-        return AlreadyExists(f"Table already exists: {dotted(self.namespace, self.name)}")
+        if existing is not None and not (self.overwrite and existing.standing().kind == self.semantics.kind):
+            raise self.semantics.name_taken(existing.standing().kind, self.namespace, self.name)
 
     def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
-        replaced = relation(view.head, self.namespace, self.name, "table")
+        replaced = relation(view.head, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
         return Binding(
             registry=view.head.sequence,
             marks=() if replaced is None else (replaced.entity,),
@@ -68,22 +76,15 @@ class _Register(RegistryMutation):
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change:
         index = view.head.index
-        existing_namespace(index, self.namespace)
-        conflict = self._conflict(index) or view.refusal
-        if conflict is not None:
-            raise conflict
+        self._check_name(index)
+        if view.refusal is not None:
+            raise view.refusal
         body = self._body or b""
         document = self._document(body)
-        replaced = relation(view.head, self.namespace, self.name, "table")
-        allowed = self.session.catalog.locations
-        named = [table.location(document), *table.written_locations(document)]
-        locations = list({(place := allowed.check(location)).normal: place for location in named}.values())
-        taken = refuse_overlap(self.session, index, locations, but=[] if replaced is None else [replaced.entity])
-        if taken is not None:
-            raise AlreadyExists(taken)
-        normal = [location.normal for location in locations]
+        replaced = relation(view.head, self.namespace, self.name, self.semantics.kind)
+        normal = self._free_locations(index, document, replaced)
         entry = RelationEntry.new(
-            kind="table", entity=attempt.entity, uuid=table.table_uuid(document), locations=normal
+            kind=self.semantics.kind, entity=attempt.entity, uuid=self.semantics.uuid(document), locations=normal
         )
         buried: Edits = {}
         if replaced is not None:
@@ -106,24 +107,31 @@ class _Register(RegistryMutation):
             first=[self._pointer(document, attempt)],
         )
 
+    def _free_locations(self, index: Index, document: JsonObject, replaced: RelationEntry | None) -> list[str]:
+        allowed = self.session.catalog.locations
+        named = [table.location(document), *table.written_locations(document)]
+        locations = {(place := allowed.check(location)).normal: place for location in named}
+        but = [] if replaced is None else [replaced.entity]
+        taken = refuse_overlap(self.session, index, locations.values(), but=but)
+        if taken is not None:
+            raise AlreadyExists(taken)
+        return list(locations)
+
     def _document(self, body: bytes) -> JsonObject:
         try:
-            return table.check_registered(loads(body))
+            return self.semantics.check_registered(loads(body))
         except MalformedJson as error:
             raise BadRequest(f"{self.file} is not a metadata file: {error}") from error
 
     def _pointer(self, document: JsonObject, attempt: Attempt) -> Write:
         """`origin` is where our own history of the entity begins: what lies before is another catalog's to receipt."""
+        facts = pointer_facts(self.session, self.semantics, document, None)
+        ms = self.semantics.ms(document, None, self.session.runtime.now_ms())
         pointer = Pointer.first(
             entity=attempt.entity,
-            kind="table",
+            kind=self.semantics.kind,
             move=attempt.id,
-            metadata=MetadataFile(self.file, table.last_updated_ms(document)),
-            facts={**pointer_facts(self.session, document, None), "origin": {"registered": self.file}},
+            metadata=MetadataFile(self.file, ms),
+            facts={**facts, "origin": {"registered": self.file}},
         )
-        key, stored = self.state.paths.pointer(attempt.entity), pointer.body
-
-        async def put() -> None:
-            await self.state.create(key, stored)
-
-        return Write(key, put)
+        return first_pointer(self.session, pointer)

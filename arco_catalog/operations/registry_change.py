@@ -13,8 +13,10 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Document, Reference, TableState, keep, recall
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.evidence import FORGOTTEN, moved_registry
-from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Settled, View, Write
+from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View, Write
+from arco_catalog.operations.name_intents import settle_names
 from arco_catalog.state.access import State
+from arco_catalog.state.entries import Undecided
 from arco_catalog.state.index import Edits
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.registry import Head, Operation
@@ -63,7 +65,7 @@ class RegistryMutation(Mutation[RegistryView]):
 
     @abstractmethod
     def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
-        """The change to make on this HEAD. Raises `Refusal`."""
+        """The change to make on this HEAD. Raises `Refusal`, and `Undecided` where it depends on a transaction."""
 
     async def locate(self, freshness: Freshness) -> RegistryView:
         head = self.state.cached_head() if freshness is Freshness.REMEMBERED else None
@@ -80,8 +82,12 @@ class RegistryMutation(Mutation[RegistryView]):
     def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
         return Binding(registry=view.head.sequence)
 
-    def plan(self, view: RegistryView, attempt: Attempt) -> Move[RegistryView] | Settled:
-        change = self.change(view, attempt)
+    def plan(self, view: RegistryView, attempt: Attempt) -> Move[RegistryView] | Settled | Prelude:
+        try:
+            change = self.change(view, attempt)
+        except Undecided as met:
+            transaction = met.transaction
+            return Prelude(lambda: settle_names(self.session, transaction))
         if isinstance(change, Settled):
             return change
         detail: JsonObject = {

@@ -19,6 +19,11 @@ async def rename_table(session: Session, source: Identifier, destination: Identi
     return await run(session, _Rename(session, source, destination, "table"))
 
 
+async def rename_view(session: Session, source: Identifier, destination: Identifier) -> Answer:
+    """Gives a view another name, in any namespace of the catalog."""
+    return await run(session, _Rename(session, source, destination, "view"))
+
+
 class _Rename(RegistryMutation):
     def __init__(self, session: Session, source: Identifier, destination: Identifier, what: str) -> None:
         super().__init__(session)
@@ -31,8 +36,11 @@ class _Rename(RegistryMutation):
         entry = relation(view.head, *self.source, self.what)
         if entry is None:
             raise no_such(self.what, *self.source)
+        entry.standing()
         existing_namespace(view.head.index, self.destination[0])
         there = find_relation(view.head.index, *self.destination)
+        if there is not None:
+            there.standing()
         if there is not None and there.kind == self.what == "table":
             raise AlreadyExists(f"Table already exists: {dotted(*self.destination)}")
         if there is not None:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from arco_catalog.iceberg.errors import CommitFailed
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
-from arco_catalog.state.entries import RelationEntry, find_relation, holds, overlapping
-from arco_catalog.state.index import Index, Namespace, relation_key
+from arco_catalog.operations.name_intents import change_registry, settle_names
+from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds, overlapping
+from arco_catalog.state.index import Edits, Index, Namespace, relation_key
 from arco_catalog.state.locations import Location
-from arco_catalog.state.registry import Operation
-from storage_backends import Applied
+from arco_catalog.state.registry import Head
 
 
 def unheld(session: Session, entry: RelationEntry, named: Iterable[str]) -> list[Location]:
@@ -39,23 +39,21 @@ async def reserve(
 
     Does nothing if the name no longer means the entity: whoever planned on that plans again.
     """
-    state = session.state
-    while True:
-        head = await state.head()
+    normal = [location.normal for location in locations]
+
+    def edit(head: Head) -> Edits | None:
         entry = find_relation(head.index, namespace, name)
-        if entry is None or entry.entity != entity:
-            return
+        if entry is None or entry.standing().entity != entity:
+            return None
         taken = refuse_overlap(session, head.index, locations, but=[entity])
         if taken is not None:
             raise CommitFailed(taken)
-        normal = [location.normal for location in locations]
-        edits = {relation_key(namespace, name): entry.with_locations(normal).json, **holds(entity, normal, "live")}
-        detail: JsonObject = {"namespace": [*namespace], "name": name, "entity": entity, "locations": [*normal]}
-        detail["principal"] = session.call.principal
-        operation = Operation(session.runtime.ulid(), "add-locations", detail, None)
-        commit = session.runtime.ulid()
-        successor = head.successor(commit=commit, at_ms=session.runtime.now_ms(), edits=edits, operations=[operation])
-        await state.create(state.paths.registry_commit(commit), successor.body)
-        if isinstance(await state.move_head(successor, head.version), Applied):
+        return {relation_key(namespace, name): entry.with_locations(normal).json, **holds(entity, normal, "live")}
+
+    detail: JsonObject = {"namespace": [*namespace], "name": name, "entity": entity, "locations": [*normal]}
+    while True:
+        try:
+            await change_registry(session, "add-locations", detail, edit)
             return
-        await state.pause()
+        except Undecided as met:
+            await settle_names(session, met.transaction)

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.errors import Broken, Refusal
+from arco_catalog.iceberg.errors import Broken, CommitFailed, Refusal
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import as_read, as_written, committed
 from arco_catalog.operations.evidence import moved_pointer
 from arco_catalog.operations.mutation import Freshness, View
 from arco_catalog.state.entries import RelationEntry, find_relation
@@ -12,6 +13,20 @@ from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is looked for, and how: a writer has intents decided, a reader takes the state that they leave.
+
+    `rank` is that of a transaction which may abort another it meets.
+    """
+
+    namespace: Namespace
+    name: str
+    kind: str
+    writing: bool
+    rank: str | None = None
 
 
 @dataclass
@@ -34,58 +49,85 @@ class TableView(View):
         return self.head_fresh and (self.pointer_fresh or self.entry is None)
 
     def shows(self, binding: Binding) -> bool:
-        return binding.registry is None and all(
-            self.pointer is not None and entity == self.pointer.entity for entity in binding.pointers
+        return (
+            binding.registry is None
+            and binding.transaction is None
+            and all(self.pointer is not None and entity == self.pointer.entity for entity in binding.pointers)
         )
 
     async def landed(self, attempt: str, binding: Binding) -> bool:
         return self.pointer is not None and moved_pointer(self.pointer, attempt, binding)
 
 
-async def locate(session: Session, namespace: Namespace, name: str, kind: str, freshness: Freshness) -> TableView:
+async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> TableView:
     """Reads the manifest, then the pointer, as far as what is remembered will not do.
 
-    A fresh look at a table that this process knows reads both beside each other.
+    A fresh look at something that this process knows reads both beside each other.
     """
     state = session.state
     known = state.cached_head()
-    remembered = None if known is None else relation(known, namespace, name, kind)
     if known is not None and freshness is not Freshness.FRESH:
-        head, head_fresh = known, False
-        entry = remembered
-    elif remembered is not None:
-        view = await _both(session, remembered.entity)
-        entry = relation(view.head, namespace, name, kind)
-        view.entry = entry
-        if entry is not None and entry.entity == remembered.entity:
-            return view
-        head, head_fresh = view.head, True
-    else:
-        head, head_fresh = await state.head(), True
-        entry = relation(head, namespace, name, kind)
-    if entry is None:
-        return TableView(head, None, None, head_fresh, pointer_fresh=False)
-    pointer = state.cached_pointer(entry.entity) if freshness is Freshness.REMEMBERED else None
-    pointer_fresh = pointer is None
-    if pointer is None:
-        pointer = await state.pointer(entry.entity)
-        if pointer is None:
-            raise Broken(f"entity {entry.entity} has a name and no pointer")
-    return TableView(head, entry, pointer, head_fresh, pointer_fresh)
-
-
-async def _both(session: Session, entity: str) -> TableView:
+        return await locate_under(session, wanted, known, freshness, head_fresh=False)
+    remembered = None if known is None else relation(known, wanted.namespace, wanted.name, wanted.kind)
+    if remembered is None:
+        return await locate_under(session, wanted, await state.head(), freshness, head_fresh=True)
     heads: list[Head] = []
     pointers: list[Pointer | None] = []
 
     async def read_head() -> None:
-        heads.append(await session.state.head())
+        heads.append(await state.head())
 
     async def read_pointer() -> None:
-        pointers.append(await session.state.pointer(entity))
+        pointers.append(await state.pointer(remembered.entity))
 
     await beside(read_head(), read_pointer())
-    return TableView(heads[0], None, pointers[0], head_fresh=True, pointer_fresh=True)
+    read = {remembered.entity: pointers[0]}
+    return await locate_under(session, wanted, heads[0], freshness, head_fresh=True, read=read)
+
+
+async def locate_under(
+    session: Session,
+    wanted: Wanted,
+    head: Head,
+    freshness: Freshness,
+    *,
+    head_fresh: bool,
+    read: dict[str, Pointer | None] | None = None,
+) -> TableView:
+    """What the name means under a HEAD, and its pointer: one of those `read` already, the remembered one where that
+    will do, else read now."""
+    entry = await named(session, head, wanted)
+    if entry is None:
+        return TableView(head, None, None, head_fresh, pointer_fresh=False)
+    pointer = session.state.cached_pointer(entry.entity) if freshness is Freshness.REMEMBERED else None
+    fresh = pointer is None or pointer.intent is not None  # an intent is never taken from memory
+    if fresh:
+        already = read is not None and entry.entity in read
+        pointer = read[entry.entity] if read is not None and already else await session.state.pointer(entry.entity)
+    view = TableView(head, entry, None, head_fresh, fresh)
+    if pointer is None:
+        raise Broken(f"entity {entry.entity} has a name and no pointer")
+    try:
+        view.pointer = await _decided(session, wanted, pointer)
+    except CommitFailed as refusal:
+        view.refusal = refusal
+    return view
+
+
+async def _decided(session: Session, wanted: Wanted, pointer: Pointer) -> Pointer | None:
+    if pointer.intent is None:
+        return pointer
+    if wanted.writing:
+        return await as_written(session, pointer.entity, pointer, wanted.rank)
+    return await as_read(session.state, pointer)
+
+
+async def named(session: Session, head: Head, wanted: Wanted) -> RelationEntry | None:
+    """What the name means; an intent on the name counts once its transaction committed."""
+    entry = relation(head, wanted.namespace, wanted.name, wanted.kind)
+    if entry is not None and entry.transaction is not None and not await committed(session.state, entry.transaction):
+        return None
+    return entry
 
 
 def relation(head: Head, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:

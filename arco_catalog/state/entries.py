@@ -16,6 +16,14 @@ Kind = Literal["table", "view"]
 Hold = Literal["live", "dropped", "purging"]
 
 
+class Undecided(Exception):
+    """What was looked at depends on a transaction: its intent must be decided and settled first (design.md 6.7)."""
+
+    def __init__(self, transaction: str) -> None:
+        super().__init__(transaction)
+        self.transaction = transaction
+
+
 @dataclass(frozen=True, slots=True)
 class NamespaceEntry:
     """A namespace. Its properties are an immutable value of their own, `value`; its location is repeated here because
@@ -52,9 +60,20 @@ class RelationEntry:
     json: JsonObject
 
     @classmethod
-    def new(cls, *, kind: Kind, entity: str, uuid: str | None, locations: Iterable[str]) -> Self:
-        """An entry to store."""
-        return cls({"type": kind, "format": "iceberg", "entity": entity, "uuid": uuid, "locations": [*locations]})
+    def new(
+        cls, *, kind: Kind, entity: str, uuid: str | None, locations: Iterable[str], transaction: str | None = None
+    ) -> Self:
+        """An entry to store; with a transaction, an intent on the name."""
+        json: JsonObject = {
+            "type": kind,
+            "format": "iceberg",
+            "entity": entity,
+            "uuid": uuid,
+            "locations": [*locations],
+        }
+        if transaction is not None:
+            json["transaction"] = transaction
+        return cls(json)
 
     @property
     def kind(self) -> str:
@@ -71,6 +90,17 @@ class RelationEntry:
     @property
     def locations(self) -> tuple[str, ...]:
         return texts(self.json, "locations")
+
+    @property
+    def transaction(self) -> str | None:
+        """The transaction on which this name's meaning anything depends; None for one that is there."""
+        return optional_text(self.json, "transaction")
+
+    def standing(self) -> "RelationEntry":
+        """This entry, as one that is there. Raises `Undecided` for an intent: a registry commit never acts on those."""
+        if self.transaction is not None:
+            raise Undecided(self.transaction)
+        return self
 
     def with_locations(self, added: Iterable[str]) -> "RelationEntry":
         """The entry holding further locations."""
@@ -100,14 +130,19 @@ def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntr
     return None if entry is None else RelationEntry(entry)
 
 
-def holds(entity: str, locations: Iterable[str], state: Hold) -> dict[str, JsonObject | None]:
-    """Edits by which an entity holds locations, in a state."""
-    return {location_key(location, entity): {"entity": entity, "state": state} for location in locations}
+def holds(
+    entity: str, locations: Iterable[str], state: Hold, transaction: str | None = None
+) -> dict[str, JsonObject | None]:
+    """Edits by which an entity holds locations, in a state; with a transaction, if that commits."""
+    hold: JsonObject = {"entity": entity, "state": state}
+    if transaction is not None:
+        hold["transaction"] = transaction
+    return {location_key(location, entity): hold for location in locations}
 
 
 def overlapping(index: Index, location: Location, *, but: Iterable[str] = ()) -> str | None:
     """An entity that holds a location which equals, contains or lies inside this one and may not be shared: a live
-    table's or a purging one's. Those in `but` are not looked at."""
+    table's or a purging one's. Those in `but` are not looked at. Raises `Undecided` for a hold that is an intent."""
     ignored = set(but)
     prefixes = [
         locations_at(location.normal),
@@ -116,6 +151,10 @@ def overlapping(index: Index, location: Location, *, but: Iterable[str] = ()) ->
     for prefix in prefixes:
         for _, hold in index.scan(prefix):
             entity = text(hold, "entity")
-            if entity not in ignored and hold.get("state") != "dropped":
-                return entity
+            if entity in ignored or hold.get("state") == "dropped":
+                continue
+            transaction = optional_text(hold, "transaction")
+            if transaction is not None:
+                raise Undecided(transaction)
+            return entity
     return None

@@ -12,7 +12,7 @@ from typing import Self
 import rfc8785
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.state.fields import integer, mapping, parse_record, text, texts
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text, texts
 from storage_backends import Found
 
 MAX_SAFE_INTEGER = 2**53 - 1
@@ -66,13 +66,14 @@ class Binding:
 
     `pointers`: entity ids with the sequence numbers relied on. `registry`: the registry's sequence number relied on.
     `marks`: entities whose pointers it marks dropped once it committed. `creates`: the entity id and metadata
-    location that a create or register minted.
+    location that a create or register minted. `transaction`: the transaction whose decision is the commit.
     """
 
     pointers: Mapping[str, int] = field(default_factory=dict)
     registry: int | None = None
     marks: tuple[str, ...] = ()
     creates: tuple[str, str] | None = None
+    transaction: str | None = None
 
     def covers(self, other: "Binding") -> bool:
         """Whether an attempt bound to this may move what `other` names. Sequence numbers do not matter: those of a
@@ -82,6 +83,7 @@ class Binding:
             and (other.registry is None or self.registry is not None)
             and set(other.marks) <= set(self.marks)
             and other.creates in (None, self.creates)
+            and other.transaction == self.transaction
         )
 
     def to_json(self) -> JsonObject:
@@ -92,6 +94,7 @@ class Binding:
             "registry": self.registry,
             "marks": [*self.marks],
             "creates": None if entity is None else {"entity": entity, "metadata_location": location},
+            "transaction": self.transaction,
         }
 
     @classmethod
@@ -105,6 +108,7 @@ class Binding:
             registry=registry if isinstance(registry, int) else None,
             marks=texts(document, "marks"),
             creates=(text(creates, "entity"), text(creates, "metadata_location")) if creates else None,
+            transaction=optional_text(document, "transaction"),
         )
 
 

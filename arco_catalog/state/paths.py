@@ -46,6 +46,10 @@ class Paths:
         """The one mutable object of a table or view."""
         return f"{self.pointers}{entity}.json"
 
+    def transaction(self, transaction: str) -> str:
+        """The one object that decides a transaction."""
+        return f"{self.state}/transactions/{transaction}.json"
+
     def marker(self, key_hash: str) -> str:
         """Prefix of the slots of one idempotency key's marker."""
         return f"{self.state}/iceberg_idempotency/{key_hash[:2]}/{key_hash}/"

@@ -91,6 +91,11 @@ class Pointer:
         """The drop that marked this pointer. Means nothing under a live name (design.md 6.6)."""
         return optional_text(mapping(self.document, "dropped"), "operation")
 
+    @property
+    def intent(self) -> str | None:
+        """The transaction that has laid an intent here. What it holds is to be believed only by its decision."""
+        return optional_text(mapping(self.document, "intent"), "transaction")
+
     def landed(self, attempt: str, since: int) -> bool | None:
         """Whether `attempt`, made when the pointer's sequence number was `since`, moved this pointer before it was
         read; None if more moves have been made since than are remembered (design.md 6.3)."""
@@ -126,3 +131,22 @@ class Pointer:
     def marked_dropped(self, move: str, operation: str) -> "Pointer":
         """The same state, dead to commits unless its name is live again."""
         return self._moved(move, {"dropped": {"operation": operation}})
+
+    def with_intent(self, move: str, transaction: str, planned: "Pointer") -> "Pointer":
+        """The same state, and what it is to become if the transaction commits: `planned`, a successor of this."""
+        state: JsonObject = {
+            key: value for key, value in planned.document.items() if key not in ("sequence", "id", "recent", "intent")
+        }
+        return self._moved(move, {"intent": {"transaction": transaction, "state": state}})
+
+    def resolved(self, committed: bool) -> "Pointer":
+        """This pointer, at its version, as the decision of its intent makes it: a base to move on from."""
+        document = {key: value for key, value in self.document.items() if key != "intent"}
+        if committed:
+            document = {**document, **mapping(mapping(self.document, "intent"), "state")}
+            document.pop("dropped", None)
+        return Pointer(document, self.version)
+
+    def settled(self, move: str, committed: bool) -> "Pointer":
+        """The pointer without its intent: a move that changes nothing but how the state is written."""
+        return self.resolved(committed)._moved(move, {})

@@ -221,7 +221,7 @@ class Auditor:
             assert PATHS.receipt("pending", commit_key(entity, location), ms) in objects
         for entity, when in self.drops_answered.items():
             if not any(entity == spans.spans[-1][0] for spans in self.names.values()):
-                assert self.last_commit.get(entity, 0.0) <= when, f"{entity} was committed to after its drop was answered"
+                assert self.last_commit.get(entity, 0.0) <= when, f"{entity} moved after its drop was answered"
 
 
 def _json(body: bytes) -> JsonObject:

@@ -8,14 +8,14 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import evidence
-from arco_catalog.operations.commit import CommitTable
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.commit import CommitRelation
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.mutation import Freshness, View
 from arco_catalog.operations.table_view import TableView
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.runtime import Runtime
 
 AnyDriver = Driver[Any]
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -81,10 +81,10 @@ def a_base_read_after_the_look_at_the_next_slot(patch: pytest.MonkeyPatch) -> No
 
 
 def a_name_validated_before_the_pointer_was_read(patch: pytest.MonkeyPatch) -> None:
-    async def still_named(self: CommitTable, view: TableView) -> TableView | None:
+    async def still_named(self: CommitRelation, view: TableView) -> TableView | None:
         return None  # `locate` read the name, and the pointer after it
 
-    patch.setattr(CommitTable, "still_named", still_named)
+    patch.setattr(CommitRelation, "still_named", still_named)
 
 
 def evidence_from_the_current_location_only(patch: pytest.MonkeyPatch) -> None:
@@ -105,8 +105,8 @@ def a_slot_that_names_no_entity(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_pointer_deleted_at_drop(patch: pytest.MonkeyPatch) -> None:
-    async def delete(state: State, runtime: Runtime, entity: str, operation: str) -> None:
-        await state.store.delete(state.paths.pointer(entity))
+    async def delete(session: Session, entity: str, operation: str) -> None:
+        await session.state.store.delete(session.state.paths.pointer(entity))
 
     patch.setattr(evidence, "mark_dropped", delete)
 

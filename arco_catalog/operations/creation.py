@@ -1,0 +1,188 @@
+"""What every way to create a table or view shares: a free name, a place of its own, and one draft an attempt.
+
+Metadata, pointer, receipt and registry commit are written first, beside each other; the manifest's compare-and-swap is
+the commit point. A create that loses it keeps entity, files and pointer; a refused name leaves an orphan pointer
+(design.md 6.6).
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import AlreadyExists, Refusal
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.answers import Answer, TableState
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.kinds import Semantics
+from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
+from arco_catalog.operations.mutation import Attempt, Settled, Write
+from arco_catalog.operations.names import existing_namespace
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+from arco_catalog.operations.reserve import refuse_overlap
+from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
+from arco_catalog.state.index import Edits, Index, Namespace, relation_key
+from arco_catalog.state.locations import Location, slug
+from arco_catalog.state.marker import Binding
+from arco_catalog.state.pointer import Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What one attempt would create. It stays the same however often the attempt's registry commit is rebuilt."""
+
+    entity: str
+    new: NewMetadata
+    pointer: Pointer
+    said: Receipts
+    locations: Sequence[Location]
+
+
+class Creator:
+    """Drafts a table or view under a name. Subclasses say what its metadata is."""
+
+    def __init__(self, session: Session, kind: Semantics, namespace: Namespace, name: str) -> None:
+        self.session = session
+        self.kind = kind
+        self.namespace = namespace
+        self.name = name
+        self.requirements: Sequence[str] = ()
+        self.updates: Sequence[str] = ()
+        self._drafts: dict[str, Draft] = {}
+
+    @abstractmethod
+    def document(self, index: Index, entity: str) -> JsonObject:
+        """The first metadata. Raises `Refusal`."""
+
+    @abstractmethod
+    def named_locations(self) -> Iterable[str]:
+        """Locations that the request names."""
+
+    def already_there(self) -> Refusal:
+        """What something of the same kind and name means for this request."""
+        return self.kind.name_taken(self.kind.kind, self.namespace, self.name)
+
+    def taken_location(self, message: str) -> Refusal:
+        """What an overlapping location means for this request."""
+        return AlreadyExists(message)
+
+    def check_name(self, index: Index) -> None:
+        """Raises unless the namespace exists and the name is free, for tables and views alike."""
+        existing_namespace(index, self.namespace)
+        existing = find_relation(index, self.namespace, self.name)
+        if existing is None:
+            return
+        if existing.standing().kind == self.kind.kind:
+            raise self.already_there()
+        raise self.kind.name_taken(existing.kind, self.namespace, self.name)
+
+    def check_locations(self, index: Index, locations: Sequence[Location]) -> None:
+        """Raises if one is taken."""
+        taken = refuse_overlap(self.session, index, locations)
+        if taken is not None:
+            raise self.taken_location(taken)
+
+    def default_location(self, index: Index, entity: str) -> str:
+        """Never shared, and never used again."""
+        namespace = existing_namespace(index, self.namespace)
+        return Location.parse(namespace.location).below(f"{slug(self.name)}-{entity}").uri
+
+    def locations(self, document: JsonObject) -> list[Location]:
+        """The locations that it holds, none inside another. Raises `BadRequest` for one that is not allowed."""
+        allowed = self.session.catalog.locations
+        outermost: list[Location] = []
+        for location in [allowed.check(text) for text in (table.location(document), *self.named_locations())]:
+            if not any(location.inside(other) for other in outermost):
+                outermost = [other for other in outermost if not other.inside(location)] + [location]
+        return outermost
+
+    def draft(self, index: Index, attempt: Attempt) -> Draft:
+        """The attempt's draft, made when it is first asked for. Raises `Refusal`, and `Undecided`."""
+        self.check_name(index)
+        draft = self._drafts.get(attempt.id)
+        if draft is None:
+            draft = self._drafts[attempt.id] = self._made(index, attempt)
+        self.check_locations(index, draft.locations)
+        return draft
+
+    def _made(self, index: Index, attempt: Attempt) -> Draft:
+        document = self.document(index, attempt.entity)
+        locations = self.locations(document)
+        new = NewMetadata.of(self.session, self.kind, document, None, attempt.id, 1)
+        snapshot = self.kind.facts(document).get("current_snapshot_id")
+        said = receipts(
+            self.session,
+            entity=attempt.entity,
+            attempt=attempt.id,
+            namespace=self.namespace,
+            name=self.name,
+            new=new,
+            requirements=self.requirements,
+            updates=self.updates,
+            snapshots=[snapshot] if isinstance(snapshot, int) else [],
+        )
+        pointer = Pointer.first(
+            entity=attempt.entity,
+            kind=self.kind.kind,
+            move=attempt.id,
+            metadata=new.file,
+            facts=new.facts(self.session),
+        )
+        return Draft(attempt.entity, new, pointer, said, locations)
+
+    def first_writes(self, draft: Draft) -> list[Write]:
+        """What must be there before the name is."""
+        return [draft.new.write(self.session), first_pointer(self.session, draft.pointer), draft.said.pending]
+
+    def edits(self, draft: Draft, transaction: str | None = None) -> Edits:
+        """The index entries that give it its name and its places; with a transaction, if that commits."""
+        normal = [location.normal for location in draft.locations]
+        entry = RelationEntry.new(
+            kind=self.kind.kind,
+            entity=draft.entity,
+            uuid=self.kind.uuid(draft.new.document),
+            locations=normal,
+            transaction=transaction,
+        )
+        held = holds(draft.entity, normal, "live", transaction)
+        return {relation_key(self.namespace, self.name): entry.json, **held}
+
+
+class Creation(RegistryMutation):
+    """The creation of one table or view."""
+
+    def __init__(self, creator: Creator, *, created: bool = True) -> None:
+        super().__init__(creator.session)
+        self.creator = creator
+        self.created = created
+        self.kind = f"create-{creator.kind.kind}"
+
+    def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
+        creates: tuple[str, str] | None = None
+        with suppress(Refusal, Undecided):  # what can't be planned creates nothing, and names nothing
+            creates = attempt.entity, self.creator.draft(view.head.index, attempt).new.file.location
+        return Binding(registry=view.head.sequence, creates=creates)
+
+    def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
+        creator, draft = self.creator, self.creator.draft(view.head.index, attempt)
+        answer: Answer = TableState(draft.entity, draft.new.file.location, draft.new.body, created=self.created)
+        return Change(
+            edits=creator.edits(draft),
+            answer=answer,
+            detail={"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity},
+            first=creator.first_writes(draft),
+            after=[draft.said.committed],
+        )
+
+
+def first_pointer(session: Session, pointer: Pointer) -> Write:
+    """Writes a new entity's pointer, and remembers it."""
+    key, body = session.state.paths.pointer(pointer.entity), pointer.body
+
+    async def put() -> None:
+        version = await session.state.create(key, body)
+        if version is not None:
+            session.state.remember_pointer(Pointer(pointer.document, version), len(body))
+
+    return Write(key, put)

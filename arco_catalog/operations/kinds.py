@@ -1,0 +1,136 @@
+"""Tables and views: the same protocols over two kinds of metadata (design.md 5, "Entities")."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from arco_catalog.iceberg import table, view
+from arco_catalog.iceberg.errors import AlreadyExists, Refusal
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.names import dotted, no_such
+from arco_catalog.state.entries import Kind
+from arco_catalog.state.index import Namespace
+
+AnyCommit = table.Commit | view.ViewCommit
+
+
+class Semantics(ABC):
+    """What differs between the metadata of tables and that of views."""
+
+    kind: Kind
+
+    @abstractmethod
+    def apply(
+        self, base: JsonObject, commit: AnyCommit, *, now_ms: int, base_file: str, name: str
+    ) -> JsonObject | None:
+        """The next metadata, None where nothing changes. Raises `Refusal`."""
+
+    @abstractmethod
+    def check_registered(self, document: JsonValue) -> JsonObject:
+        """The metadata in a file that somebody registers. Raises `BadRequest`."""
+
+    @abstractmethod
+    def uuid(self, document: JsonObject) -> str | None:
+        """The uuid that clients know."""
+
+    @abstractmethod
+    def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
+        """The file's own time, always later than its base's."""
+
+    @abstractmethod
+    def facts(self, document: JsonObject) -> JsonObject:
+        """What a pointer repeats of its metadata (seed 004, section 2.1)."""
+
+    @abstractmethod
+    def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
+        """Locations that a commit names."""
+
+    def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
+        """Ids of the snapshots that a commit adds."""
+        return ()
+
+    def files_that_left_the_log(self, base: JsonObject, document: JsonObject) -> Sequence[str]:
+        """Metadata files that may be deleted once `document` is committed."""
+        return ()
+
+    def no_such(self, namespace: Namespace, name: str) -> Refusal:
+        """The refusal for a name that means nothing of this kind."""
+        return no_such(self.kind, namespace, name)
+
+    def name_taken(self, by: str, namespace: Namespace, name: str) -> Refusal:
+        """The refusal for a name that is taken, for tables and views alike."""
+        what = by.capitalize()
+        if by == self.kind:
+            return AlreadyExists(f"{what} already exists: {dotted(namespace, name)}")
+        return AlreadyExists(f"{what} with same name already exists: {dotted(namespace, name)}")
+
+
+class TableSemantics(Semantics):
+    """Tables."""
+
+    kind: Kind = "table"
+
+    def apply(
+        self, base: JsonObject, commit: AnyCommit, *, now_ms: int, base_file: str, name: str
+    ) -> JsonObject | None:
+        assert isinstance(commit, table.Commit)
+        return table.apply_commit(base, commit, now_ms=now_ms, base_location=base_file, name=name)
+
+    def check_registered(self, document: JsonValue) -> JsonObject:
+        return table.check_registered(document)
+
+    def uuid(self, document: JsonObject) -> str | None:
+        return table.table_uuid(document)
+
+    def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
+        return table.last_updated_ms(document)
+
+    def facts(self, document: JsonObject) -> JsonObject:
+        return {
+            "table_uuid": table.table_uuid(document),
+            "current_snapshot_id": table.current_snapshot_id(document),
+            "refs": table.refs(document),
+            "last_sequence_number": table.last_sequence_number(document),
+        }
+
+    def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
+        assert isinstance(commit, table.Commit)
+        return table.explicit_locations(commit)
+
+    def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
+        assert isinstance(commit, table.Commit)
+        return table.added_snapshot_ids(commit)
+
+    def files_that_left_the_log(self, base: JsonObject, document: JsonObject) -> Sequence[str]:
+        return table.files_that_left_the_log(base, document)
+
+
+class ViewSemantics(Semantics):
+    """Views. Their metadata has no time of its own: it is kept in the pointer."""
+
+    kind: Kind = "view"
+
+    def apply(
+        self, base: JsonObject, commit: AnyCommit, *, now_ms: int, base_file: str, name: str
+    ) -> JsonObject | None:
+        assert isinstance(commit, view.ViewCommit)
+        return view.apply_view_commit(base, commit, now_ms=now_ms, name=name)
+
+    def check_registered(self, document: JsonValue) -> JsonObject:
+        return view.check_registered_view(document)
+
+    def uuid(self, document: JsonObject) -> str | None:
+        return view.view_uuid(document)
+
+    def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
+        return now_ms if base_ms is None else max(now_ms, base_ms + 1)
+
+    def facts(self, document: JsonObject) -> JsonObject:
+        return {"view_uuid": view.view_uuid(document), "current_version_id": view.current_version_id(document)}
+
+    def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:
+        assert isinstance(commit, view.ViewCommit)
+        return view.explicit_locations(commit)
+
+
+TABLES = TableSemantics()
+VIEWS = ViewSemantics()

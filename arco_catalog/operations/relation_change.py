@@ -1,0 +1,113 @@
+"""What one request changes of one table or view: computed from its base, alone or as part of a transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.kinds import AnyCommit, Semantics
+from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
+from arco_catalog.operations.mutation import Attempt, Prelude, Write
+from arco_catalog.operations.names import dotted
+from arco_catalog.operations.reserve import reserve, unheld
+from arco_catalog.operations.table_view import TableView
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.locations import Location
+from arco_catalog.state.pointer import Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The request asks for nothing that is not so already."""
+
+    pointer: Pointer
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """New metadata, the pointer that names it, its receipts, and files that nothing needs any more then."""
+
+    pointer: Pointer
+    successor: Pointer
+    new: NewMetadata
+    said: Receipts
+    cleaning: Sequence[Write]
+
+
+class RelationChange:
+    """One request's commit to one name."""
+
+    def __init__(self, session: Session, kind: Semantics, namespace: Namespace, name: str, commit: AnyCommit) -> None:
+        self.session = session
+        self.kind = kind
+        self.namespace = namespace
+        self.name = name
+        self.commit = commit
+        self._tries = 0
+
+    def incomplete(self, view: TableView) -> bool:
+        """Whether the base is still to be read. What was read once by anybody in this process will do."""
+        if view.pointer is None or view.refusal is not None:
+            return False
+        if view.base is None:
+            view.base = self.session.files.cached(view.pointer.metadata.location)
+        return view.base is None
+
+    def compute(self, view: TableView, attempt: Attempt) -> Changed | Unchanged | Prelude:
+        """Checks the requirements and applies the updates. Raises `Refusal`."""
+        if view.refusal is not None:
+            raise view.refusal
+        if view.entry is None:
+            raise self.kind.no_such(self.namespace, self.name)
+        pointer, body = view.pointer, view.base
+        if pointer is None or body is None:
+            raise Broken(f"{dotted(self.namespace, self.name)} was planned without its base")
+        base = loads(body)
+        if not isinstance(base, dict):
+            raise Broken(f"{pointer.metadata.location} is not a JSON object")
+        document = self.kind.apply(
+            base,
+            self.commit,
+            now_ms=self.session.runtime.now_ms(),
+            base_file=pointer.metadata.location,
+            name=dotted(self.namespace, self.name),
+        )
+        if document is None:
+            return Unchanged(pointer, body)
+        missing = unheld(self.session, view.entry, self.kind.explicit_locations(self.commit))
+        if missing:
+            return Prelude(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
+        return self._changed(pointer, base, document, attempt)
+
+    def _changed(self, pointer: Pointer, base: JsonObject, document: JsonObject, attempt: Attempt) -> Changed:
+        self._tries += 1
+        new = NewMetadata.of(self.session, self.kind, document, pointer.metadata, attempt.id, self._tries)
+        said = receipts(
+            self.session,
+            entity=pointer.entity,
+            attempt=attempt.id,
+            namespace=self.namespace,
+            name=self.name,
+            new=new,
+            requirements=self.commit.requirement_types,
+            updates=self.commit.actions,
+            snapshots=self.kind.added_snapshots(self.commit),
+        )
+        successor = pointer.successor(attempt=attempt.id, metadata=new.file, facts=new.facts(self.session))
+        return Changed(pointer, successor, new, said, self._cleaning(base, document))
+
+    def _cleaning(self, base: JsonObject, document: JsonObject) -> Sequence[Write]:
+        """Deletes what left the metadata log, where the table asks for it; only in the table's own folder."""
+        home = Location.parse(table.metadata_directory(document, table.location(document)))
+
+        def to_delete(location: str) -> Write:
+            async def delete() -> None:
+                await self.session.files.remove(location)
+
+            return Write(location, delete)
+
+        gone = self.kind.files_that_left_the_log(base, document)
+        return [to_delete(location) for location in gone if Location.parse(location).inside(home)]

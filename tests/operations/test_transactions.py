@@ -1,0 +1,311 @@
+"""Several tables change together, or not at all (design.md 6.7)."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from arco_catalog.iceberg.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitFailed,
+    CommitStateUnknown,
+    NamespaceNotEmpty,
+    NoSuchTable,
+)
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.answers import Document
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.listing import Paging, list_relations
+from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.namespaces import drop_namespace
+from arco_catalog.operations.receipts import receipts
+from arco_catalog.operations.transaction import TableChange, commit_transaction
+from arco_catalog.state.transaction import LEASE_MS, Decision, encode
+from storage_backends import ABSENT, StoreUnavailable, When
+from storage_backends.base import Outcome
+from storage_backends.memory import MemoryStore
+from storage_backends.wrappers.counting import CountingStore
+from storage_backends.wrappers.delaying import DelayingStore
+from tests.operations.clockwork import Clockwork
+from tests.operations.desk import NS, Desk, schema, set_property
+
+
+@pytest.fixture
+def clock() -> Clockwork:
+    return Clockwork()
+
+
+class Breakable(MemoryStore):
+    """Goes away for keys that hold `broken`."""
+
+    broken: str | None = None
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if self.broken is not None and self.broken in key:
+            raise StoreUnavailable("down")
+        return await super().put(key, body, when)
+
+
+@pytest.fixture
+async def desk(clock: Clockwork) -> Desk:
+    made = Desk(Breakable(now_ms=clock.now_ms), clock)
+    await made.namespace("db")
+    await made.table("a")
+    await made.table("b")
+    return made
+
+
+def change(name: str, body: JsonObject) -> TableChange:
+    return NS, name, body
+
+
+def both(value: str) -> list[TableChange]:
+    return [change("a", set_property("p", value)), change("b", set_property("p", value))]
+
+
+def creation(name: str, location: str | None = None) -> TableChange:
+    updates: list[JsonObject] = [
+        {"action": "add-schema", "schema": schema("x")},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+    ]
+    if location is not None:
+        updates.append({"action": "set-location", "location": location})
+    return change(name, {"requirements": [{"type": "assert-create"}], "updates": [*updates]})
+
+
+async def transact(desk: Desk, changes: list[TableChange], key: str | None = None) -> object:
+    return await commit_transaction(desk.session([body for _, _, body in changes], key=key, path="/tx"), changes)
+
+
+async def value(desk: Desk, name: str) -> object:
+    document = loads((await load_table(desk.another().session(), NS, name)).metadata)
+    assert isinstance(document, dict)
+    found = document["properties"]
+    assert isinstance(found, dict)
+    return found.get("p")
+
+
+def fails(name: str) -> TableChange:
+    unmet: JsonObject = {"type": "assert-current-schema-id", "current-schema-id": 7}
+    return change(name, {"requirements": [unmet], "updates": [{"action": "set-properties", "updates": {"p": "x"}}]})
+
+
+async def test_all_tables_change_and_each_has_its_receipt(desk: Desk) -> None:
+    assert await transact(desk, both("1")) == Document(204)
+    assert [await value(desk, name) for name in "ab"] == ["1", "1"]
+    for name in "ab":
+        assert [said["state"] for said in await receipts(desk.session(), NS, name)] == ["committed", "committed"]
+
+
+async def test_if_one_requirement_fails_nothing_changes(desk: Desk) -> None:
+    key = desk.key()
+    for process in (desk, desk.another()):
+        with pytest.raises(CommitFailed, match="current schema changed"):
+            await transact(process, [*both("1")[:1], fails("b")], key)
+    assert [await value(desk, name) for name in "ab"] == [None, None]
+
+
+async def test_a_missing_table_fails_all_of_it(desk: Desk) -> None:
+    with pytest.raises(NoSuchTable, match=r"Table does not exist: db\.nothing"):
+        await transact(desk, [*both("1"), change("nothing", set_property("p", "1"))])
+    assert await value(desk, "a") is None
+
+
+async def test_a_transaction_is_replayed_under_its_key(desk: Desk) -> None:
+    key = desk.key()
+    await transact(desk, both("1"), key)
+    await desk.commit(set_property("p", "2"), name="a")
+    assert await transact(desk.another(), both("1"), key) == Document(204)
+    assert [await value(desk, name) for name in "ab"] == ["2", "1"]
+
+
+async def test_a_table_is_named_once_and_not_too_many_are(desk: Desk) -> None:
+    with pytest.raises(BadRequest, match=r"only once: db\.a"):
+        await transact(desk, [*both("1"), change("a", set_property("q", "1"))])
+    small = Desk(desk.store, desk.runtime, replace(desk.settings, max_transaction_tables=1))
+    with pytest.raises(BadRequest, match="at most 1"):
+        await transact(small, both("1"))
+
+
+async def test_one_table_is_a_plain_commit_and_none_is_nothing(desk: Desk) -> None:
+    assert await transact(desk, both("1")[:1]) == Document(204)
+    assert await value(desk, "a") == "1"
+    assert await transact(desk, []) == Document(204)
+
+
+async def test_a_table_whose_part_changes_nothing_gets_no_file(desk: Desk) -> None:
+    before = (await load_table(desk.session(), NS, "b")).metadata_location
+    holds: JsonObject = {"type": "assert-current-schema-id", "current-schema-id": 0}
+    await transact(desk, [*both("1")[:1], change("b", {"requirements": [holds], "updates": []})])
+    assert (await load_table(desk.session(), NS, "b")).metadata_location == before
+    assert len(await receipts(desk.session(), NS, "b")) == 1
+    await desk.commit(set_property("p", "3"), name="b")
+
+
+async def test_created_tables_come_with_the_rest_or_not_at_all(desk: Desk) -> None:
+    with pytest.raises(CommitFailed):
+        await transact(desk, [creation("c"), creation("d"), fails("a")])
+    for name in "cd":
+        with pytest.raises(NoSuchTable):
+            await table_exists(desk.session(), NS, name)
+    await transact(desk, [creation("c"), creation("d"), *both("1")])
+    assert [await value(desk, name) for name in "abcd"] == ["1", "1", None, None]
+    listed = await list_relations(desk.another().session(), NS, "table", Paging(None, None))
+    assert len(listed.items) == 4
+    await desk.commit(set_property("p", "2"), name="c")
+    assert await value(desk, "c") == "2"
+
+
+async def test_a_created_table_needs_a_free_name_and_a_free_place(desk: Desk) -> None:
+    with pytest.raises(CommitFailed, match="table already exists"):
+        await transact(desk, [creation("a"), *both("1")[1:]])
+    shared = "memory:///wh/warehouse/shared"
+    with pytest.raises(CommitFailed, match="overlaps"):
+        await transact(desk, [creation("c", shared), creation("d", f"{shared}/inside")])
+
+
+async def test_two_transactions_over_the_same_tables_in_opposite_order_both_commit(desk: Desk) -> None:
+    other = desk.another()
+    await asyncio.gather(transact(desk, both("1")), transact(other, both("2")[::-1]))
+    assert await value(desk, "a") == await value(desk, "b")
+    for name in "ab":
+        assert len(await receipts(desk.session(), NS, name)) == 3
+
+
+async def break_at(desk: Desk, part: str, changes: list[TableChange], key: str | None = None) -> None:
+    """A transaction whose process loses the store when it writes a key that holds `part`."""
+    assert isinstance(desk.store, Breakable)
+    desk.store.broken = part
+    with pytest.raises((CommitStateUnknown, StoreUnavailable)):
+        await transact(desk.another(), changes, key)
+    desk.store.broken = None
+
+
+async def pending_with_intents(desk: Desk, changes: list[TableChange], key: str | None = None) -> None:
+    """A transaction whose process dies between its intents and its decision."""
+    from arco_catalog.operations import transaction
+
+    async def die(self: object) -> None:
+        raise CommitStateUnknown("died")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transaction._Coordination, "decide", die)
+        with pytest.raises(CommitStateUnknown):
+            await transact(desk.another(), changes, key)
+
+
+async def test_a_reader_inside_the_lease_sees_the_old_state(desk: Desk) -> None:
+    await pending_with_intents(desk, both("1"))
+    assert [await value(desk, name) for name in "ab"] == [None, None]
+
+
+async def test_a_commit_waits_for_the_lease_and_then_goes_on_over_the_old_state(desk: Desk, clock: Clockwork) -> None:
+    await pending_with_intents(desk, both("1"))
+    with pytest.raises(CommitFailed, match="under way"):
+        await desk.commit(set_property("q", "1"), name="a", key=desk.key())
+    clock.ms += LEASE_MS
+    await desk.commit(set_property("q", "1"), name="a")
+    assert [await value(desk, name) for name in "ab"] == [None, None]
+    await transact(desk, both("2"))
+    assert [await value(desk, name) for name in "ab"] == ["2", "2"]
+
+
+async def test_an_older_transaction_aborts_a_younger_one_that_it_meets(desk: Desk, clock: Clockwork) -> None:
+    key = desk.key()
+    await break_at(desk, "/transactions/", both("1"), key)  # claims, and so has the smaller rank
+    clock.ms += 1000
+    await pending_with_intents(desk, both("2"))
+    clock.ms += desk.settings.in_progress_ms
+    assert await transact(desk, both("1"), key) == Document(204)
+    assert [await value(desk, name) for name in "ab"] == ["1", "1"]
+
+
+async def test_a_takeover_closes_a_pending_transaction_and_commits_its_own(desk: Desk, clock: Clockwork) -> None:
+    key = desk.key()
+    await pending_with_intents(desk, both("1"), key)
+    clock.ms += desk.settings.in_progress_ms
+    assert await transact(desk, both("1"), key) == Document(204)
+    assert [await value(desk, name) for name in "ab"] == ["1", "1"]
+    for name in "ab":
+        assert len(await receipts(desk.session(), NS, name)) == 2
+
+
+async def test_what_is_decided_counts_for_everybody_before_it_is_settled(desk: Desk) -> None:
+    from arco_catalog.operations import transaction
+
+    async def die(self: object) -> None:
+        raise StoreUnavailable("died")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transaction._Coordination, "settle", die)
+        await transact(desk.another(), [creation("c"), *both("1")])
+    assert [await value(desk, name) for name in "abc"] == ["1", "1", None]
+    await desk.commit(set_property("q", "1"), name="a")
+    await desk.commit(set_property("q", "1"), name="c")
+    with pytest.raises(NamespaceNotEmpty):
+        await drop_namespace(desk.session(), NS)
+    with pytest.raises(AlreadyExists):
+        await desk.table("c")
+    await drop_table(desk.session(), NS, "b", purge=False)
+    assert [await value(desk, name) for name in "ac"] == ["1", None]
+
+
+async def test_an_intent_on_a_name_that_is_aborted_leaves_the_name_free(desk: Desk, clock: Clockwork) -> None:
+    await pending_with_intents(desk, [creation("c"), *both("1")])
+    with pytest.raises(NoSuchTable):
+        await table_exists(desk.session(), NS, "c")
+    listed = await list_relations(desk.another().session(), NS, "table", Paging(None, None))
+    assert len(listed.items) == 2
+    clock.ms += LEASE_MS
+    await desk.table("c")
+    await table_exists(desk.session(), NS, "c")
+
+
+async def test_a_drop_decides_what_it_meets_and_then_marks(desk: Desk, clock: Clockwork) -> None:
+    entity = (await load_table(desk.session(), NS, "a")).entity
+    await pending_with_intents(desk, both("1"))
+    clock.ms += LEASE_MS
+    await drop_table(desk.session(), NS, "a", purge=False)
+    pointer = await desk.session().state.pointer(entity)
+    assert pointer is not None
+    assert (pointer.intent, pointer.dropped_by is not None) == (None, True)
+    assert await value(desk, "b") is None
+
+
+async def test_a_transaction_that_a_takeover_closed_before_it_began_never_begins(desk: Desk) -> None:
+    session = desk.session()
+    closed = Decision.closed(transaction="T", move="m")
+    await desk.store.put(session.state.paths.transaction("T"), encode(closed.document), ABSENT)
+    from arco_catalog.operations.decisions import close
+
+    assert await close(session.state, session.runtime, "T") is False
+    assert await close(session.state, session.runtime, "never heard of") is False
+
+
+@pytest.mark.parametrize("tables", [2, 3, 10])
+async def test_a_warm_transaction_keeps_to_its_budget(tables: int) -> None:
+    store = CountingStore(DelayingStore(MemoryStore(), 0.004))
+    desk = Desk(store)
+    await desk.namespace("db")
+    names = [f"t{number}" for number in range(tables)]
+    for name in names:
+        await desk.table(name)
+    with store.measure() as measured:
+        await transact(desk, [change(name, set_property("p", "1")) for name in names], desk.key())
+    assert measured.depth <= 4
+    assert measured.calls <= 5 * tables + 5
+
+
+async def test_created_tables_are_within_the_budget_too() -> None:
+    store = CountingStore(DelayingStore(MemoryStore(), 0.004))
+    desk = Desk(store)
+    await desk.namespace("db")
+    with store.measure() as measured:
+        await transact(desk, [creation(f"t{number}") for number in range(5)], desk.key())
+    assert measured.depth <= 4
+    assert measured.calls <= 5 * 5 + 5

@@ -1,0 +1,123 @@
+"""Views are entities like tables: the same names, the same protocols."""
+
+import pytest
+
+from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed, NoSuchTable, NoSuchView
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.answers import TableState
+from arco_catalog.operations.commit import commit_view
+from arco_catalog.operations.create import create_view
+from arco_catalog.operations.drop import drop_table, drop_view, unregister_table
+from arco_catalog.operations.listing import Paging, list_relations
+from arco_catalog.operations.load import load_table, load_view, view_exists
+from arco_catalog.operations.register import register_table, register_view
+from arco_catalog.operations.rename import rename_table, rename_view
+from tests.operations.desk import NS, Desk, schema, set_property, state
+
+
+def view_request(name: str = "v") -> JsonObject:
+    return {
+        "name": name,
+        "schema": schema("x"),
+        "view-version": {
+            "version-id": 1,
+            "timestamp-ms": 1,
+            "schema-id": 0,
+            "summary": {},
+            "default-namespace": ["db"],
+            "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+        },
+        "properties": {"a": "1"},
+    }
+
+
+async def make(desk: Desk, name: str = "v", key: str | None = None) -> TableState:
+    body = view_request(name)
+    return state(await create_view(desk.session(body, key=key, path="/views"), NS, body))
+
+
+async def test_a_view_is_created_loaded_changed_and_dropped(desk: Desk) -> None:
+    made = await make(desk)
+    assert (await load_view(desk.another().session(), NS, "v")).metadata == made.metadata
+    body = set_property("a", "2")
+    changed = state(await commit_view(desk.session(body), NS, "v", body))
+    assert changed.metadata_location.rpartition("/")[2].startswith("00001-")
+    document = loads((await load_view(desk.session(), NS, "v")).metadata)
+    assert isinstance(document, dict)
+    assert document["properties"] == {"a": "2"}
+    await drop_view(desk.session(), NS, "v")
+    with pytest.raises(NoSuchView, match=r"View does not exist: db\.v"):
+        await view_exists(desk.session(), NS, "v")
+
+
+async def test_a_create_and_a_change_of_a_view_are_replayed(desk: Desk) -> None:
+    key = desk.key()
+    assert await make(desk, key=key) == await make(desk.another(), key=key)
+    key, body = desk.key(), set_property("a", "2")
+    first = await commit_view(desk.session(body, key=key), NS, "v", body)
+    assert await commit_view(desk.another().session(body, key=key), NS, "v", body) == first
+
+
+async def test_tables_and_views_share_one_name_space(desk: Desk) -> None:
+    await make(desk, "v")
+    await desk.table("t")
+    with pytest.raises(AlreadyExists, match=r"View with same name already exists: db\.v"):
+        await desk.table("v")
+    with pytest.raises(AlreadyExists, match=r"Table with same name already exists: db\.t"):
+        await make(desk, "t")
+    with pytest.raises(AlreadyExists, match=r"View already exists: db\.v"):
+        await make(desk, "v")
+    with pytest.raises(NoSuchTable):
+        await load_table(desk.session(), NS, "v")
+    with pytest.raises(NoSuchView):
+        await load_view(desk.session(), NS, "t")
+    with pytest.raises(NoSuchTable):
+        await drop_table(desk.session(), NS, "v", purge=False)
+
+
+async def test_renames_of_views_tell_what_is_in_their_way(desk: Desk) -> None:
+    await make(desk, "one")
+    await make(desk, "two")
+    await desk.table("t")
+    with pytest.raises(AlreadyExists, match=r"Cannot rename db\.one to db\.two\. View already exists"):
+        await rename_view(desk.session(), (NS, "one"), (NS, "two"))
+    with pytest.raises(AlreadyExists, match=r"Cannot rename db\.one to db\.t\. Table already exists"):
+        await rename_view(desk.session(), (NS, "one"), (NS, "t"))
+    with pytest.raises(AlreadyExists, match=r"Cannot rename db\.t to db\.one\. View already exists"):
+        await rename_table(desk.session(), (NS, "t"), (NS, "one"))
+    await rename_view(desk.session(), (NS, "one"), (NS, "three"))
+    assert [
+        item["name"]
+        for item in (await list_relations(desk.session(), NS, "view", Paging(None, None))).items
+        if isinstance(item, dict)
+    ] == ["three", "two"]
+
+
+async def test_a_dropped_view_is_registered_again(desk: Desk) -> None:
+    made = await make(desk)
+    await drop_view(desk.session(), NS, "v")
+    again = state(await register_view(desk.session(), NS, "w", made.metadata_location))
+    assert again.metadata == made.metadata
+    with pytest.raises(AlreadyExists):
+        await register_view(desk.session(), NS, "w", made.metadata_location)
+
+
+async def test_another_uuid_than_the_views_is_a_conflict(desk: Desk) -> None:
+    await make(desk)
+    unmet: JsonObject = {"type": "assert-view-uuid", "uuid": "00000000-0000-4000-8000-000000000000"}
+    body: JsonObject = {"requirements": [unmet], "updates": []}
+    with pytest.raises(CommitFailed, match="view UUID does not match"):
+        await commit_view(desk.session(body), NS, "v", body)
+
+
+async def test_an_unregistered_table_is_gone_with_its_files_in_place(desk: Desk) -> None:
+    await desk.table("t")
+    last = await desk.commit(set_property("a", "1"))
+    key = desk.key()
+    told = await unregister_table(desk.session(key=key), NS, "t")
+    assert (told.metadata_location, told.metadata) == (last.metadata_location, last.metadata)
+    assert await unregister_table(desk.another().session(key=key), NS, "t") == told
+    with pytest.raises(NoSuchTable):
+        await desk.commit(set_property("a", "2"))
+    await register_table(desk.session(), NS, "t", told.metadata_location, overwrite=False)
+    assert (await load_table(desk.session(), NS, "t")).metadata == last.metadata
