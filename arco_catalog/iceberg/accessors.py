@@ -1,6 +1,6 @@
 """What pointers, receipts and answers take from a metadata document."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from arco_catalog.iceberg import properties as props
@@ -9,7 +9,7 @@ from arco_catalog.iceberg.creation import CreateTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.metadata import NO_SNAPSHOT
 from arco_catalog.iceberg.snapshots import MAIN, SnapshotRef, branch
-from arco_catalog.iceberg.updates import SetLocation, SetProperties, TableUpdate
+from arco_catalog.iceberg.updates import SetLocation, SetProperties
 
 
 def table_uuid(metadata: JsonObject) -> str | None:
@@ -53,32 +53,37 @@ def visible_snapshots_only(metadata: JsonObject) -> JsonObject:
     return {**metadata, "snapshots": cast(JsonValue, visible)}
 
 
-def explicit_locations(request: Commit | CreateTable | JsonObject) -> tuple[str, ...]:
+def explicit_locations(request: Commit | CreateTable) -> tuple[str, ...]:
     """Every location that a request names, each once: the table's own, and those where engines are told to write.
 
-    Of a metadata document, the latter only. Allowed locations are held against these (design.md, section 5).
+    Allowed locations are held against these (design.md, section 5).
     """
     if isinstance(request, Commit):
-        return tuple(dict.fromkeys(location for update in request.updates for location in _named_by(update)))
-    if isinstance(request, CreateTable):
-        return tuple(dict.fromkeys(filter(None, [request.location, *_paths(request.properties)])))
-    return _paths(cast("dict[str, str]", request.get("properties") or {}))
-
-
-def _named_by(update: TableUpdate) -> tuple[str, ...]:
-    match update:
-        case SetLocation(location):
-            return (location,)
-        case SetProperties(properties):
-            return _paths(properties)
-        case _:
-            return ()
+        return locations_in(request.updates)
+    return distinct([request.location, *paths_in(request.properties)])
 
 
 def written_locations(metadata: JsonObject) -> tuple[str, ...]:
-    """Where a table's properties tell engines to write, besides the table's own location."""
-    return _paths(cast("dict[str, str]", metadata.get("properties") or {}))
+    """Where the properties of a table or view tell engines to write, besides its own location."""
+    return distinct(paths_in(cast("dict[str, str]", metadata.get("properties") or {})))
 
 
-def _paths(properties: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(properties[name] for name in (props.METADATA_PATH, *props.DATA_PATHS) if properties.get(name))
+def locations_in(updates: Iterable[object]) -> tuple[str, ...]:
+    """Every location that updates of a table or a view name, each once."""
+    named: list[str | None] = []
+    for update in updates:
+        if isinstance(update, SetLocation):
+            named.append(update.location)
+        elif isinstance(update, SetProperties):
+            named.extend(paths_in(update.properties))
+    return distinct(named)
+
+
+def paths_in(properties: Mapping[str, str]) -> list[str | None]:
+    """Where these properties send metadata and data."""
+    return [properties.get(name) for name in (props.METADATA_PATH, *props.DATA_PATHS)]
+
+
+def distinct(locations: Iterable[str | None]) -> tuple[str, ...]:
+    """Each location once, in order; None and the empty one are none."""
+    return tuple(dict.fromkeys(location for location in locations if location))

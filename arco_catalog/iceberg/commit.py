@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.requirements import TABLE_REQUIREMENTS, AssertCreate, TableRequirement
-from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, check, list_of
+from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, check, list_of, quoted
 from arco_catalog.iceberg.updates import TABLE_UPDATES, AddSnapshot, TableUpdate
 
-T = TypeVar("T")
+T = TypeVar("T", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def parse_commit(body: JsonValue) -> Commit:
     Raises `BadRequest`: for unknown actions and requirements, with all of them named, before anything else is judged;
     for any value that is not what the specification says, with its place; for requirements beside `assert-create`.
     """
-    request = Fields(check(OBJECT, body, "request"), "request")
+    request = Fields(check(OBJECT, body, "request"))
     requirements = Named.read(request, "requirements", "type", TABLE_REQUIREMENTS)
     updates = Named.read(request, "updates", "action", TABLE_UPDATES)
     refuse_unknown(requirements, updates)
@@ -81,10 +81,10 @@ class Named(Generic[T]):
         return tuple(self.readers[name](place) for name, place in self.entries)
 
 
-def refuse_unknown(*fields: Named[Any]) -> None:
+def refuse_unknown(*fields: Named[object]) -> None:
     """Raises `BadRequest` that lists every name with no meaning."""
     problems = [
-        f"unknown {field.field}: {', '.join(map(repr, unknown))}"
+        f"unknown {field.field}: {', '.join(map(quoted, unknown))}"
         for field in fields
         if (unknown := list(field.unknown))
     ]

@@ -31,7 +31,7 @@ class CreateTable:
 
 def parse_create_table(body: JsonValue) -> CreateTable:
     """Reads a `CreateTableRequest`. Raises `BadRequest` for anything that is not what the specification says."""
-    request = Fields(check(OBJECT, body, "request"), "request")
+    request = Fields(check(OBJECT, body, "request"))
     properties = request.optional("properties", STRINGS) or {}
     props.refuse_reserved(properties)
     return CreateTable(

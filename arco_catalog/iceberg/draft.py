@@ -19,7 +19,7 @@ from arco_catalog.iceberg.metadata import (
     empty,
     written,
 )
-from arco_catalog.iceberg.partition import check_spec
+from arco_catalog.iceberg.partition import check_names, check_spec
 from arco_catalog.iceberg.properties import PREVIOUS_VERSIONS_MAX, integer, refuse_key_change
 from arco_catalog.iceberg.schema import Columns, columns_by_id
 from arco_catalog.iceberg.snapshots import Snapshot, StatisticsFile, check_log_times, retained_log
@@ -111,7 +111,7 @@ class TableDraft:
             refuse_key_change(self.base["properties"], self.metadata["properties"])
 
     def _check_structure(self) -> None:
-        """The default spec and order fit the current schema: readers refuse a table where they do not."""
+        """Spec and order fit the current schema, earlier specs by name: readers refuse a table where they do not."""
         if self.base is not None and _structure_ids(self.metadata) == _structure_ids(self.base):
             return
         columns = self.current_columns()
@@ -119,6 +119,8 @@ class TableDraft:
             raise BadRequest("Partition specs cannot be null or empty")
         if not self.metadata["sort-orders"]:
             raise BadRequest("Sort orders cannot be null or empty")
+        for spec in self.metadata["partition-specs"]:
+            check_names(spec, columns)
         check_spec(default_spec(self.metadata), columns)
         check_order(default_order(self.metadata), columns)
 

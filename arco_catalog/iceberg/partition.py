@@ -90,29 +90,35 @@ def check_spec(spec: PartitionSpec, columns: Columns) -> None:
 
     Raises `BadRequest`. A void field's source may be gone: that is how v1 tables drop a partition field.
     """
-    names: set[str] = set()
+    check_names(spec, columns)
     ids: set[int] = set()
-    columns_by_name = {column.name: column.id for column in columns.values()}
     for field in spec["fields"]:
         check_transform(field["transform"])
-        _check_name(field, columns, columns_by_name, names)
-        if "field-id" in field and field["field-id"] in ids:
-            raise BadRequest(f"Cannot use field id more than once in one PartitionSpec: {field['field-id']}")
-        ids.add(field.get("field-id", 0))
+        if "field-id" in field:
+            if field["field-id"] in ids:
+                raise BadRequest(f"Cannot use field id more than once in one PartitionSpec: {field['field-id']}")
+            ids.add(field["field-id"])
         if not is_void(field["transform"]):
             _check_source(field, columns)
 
 
-def _check_name(field: PartitionField, columns: Columns, columns_by_name: dict[str, int], taken: set[str]) -> None:
-    name = field["name"]
-    namesake = columns_by_name.get(name)
-    if namesake not in (None, field["source-id"]) and field["source-id"] in columns:
-        raise BadRequest(f"Cannot create identity partition sourced from different field in schema: {name}")
-    if not name:
-        raise BadRequest(f"Cannot use empty partition name: {name}")
-    if name in taken:
-        raise BadRequest(f"Cannot use partition name more than once: {name}")
-    taken.add(name)
+def check_names(spec: PartitionSpec, columns: Columns) -> None:
+    """Names are unique, and none is that of another column than the field's own source; or `BadRequest`.
+
+    The reference asks this of every spec of a table, whenever it reads one.
+    """
+    columns_by_name = {column.name: column.id for column in columns.values()}
+    taken: set[str] = set()
+    for field in spec["fields"]:
+        name = field["name"]
+        namesake = columns_by_name.get(name)
+        if namesake not in (None, field["source-id"]) and field["source-id"] in columns:
+            raise BadRequest(f"Cannot create identity partition sourced from different field in schema: {name}")
+        if not name:
+            raise BadRequest(f"Cannot use empty partition name: {name}")
+        if name in taken:
+            raise BadRequest(f"Cannot use partition name more than once: {name}")
+        taken.add(name)
 
 
 def _check_source(field: PartitionField, columns: Columns) -> None:

@@ -5,7 +5,6 @@
 import math
 import re
 from collections.abc import Callable
-from uuid import UUID
 
 from arco_catalog.iceberg.json import JsonValue
 
@@ -28,13 +27,14 @@ _SINCE_V1 = frozenset(
 _SINCE_V3 = frozenset({"timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"})
 _PLAIN = _SINCE_V1 | _SINCE_V3
 _PARAMETERISED = {
-    "fixed": re.compile(r"fixed\[\s*(\d{1,9})\s*\]"),
-    "decimal": re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)"),
+    "fixed": re.compile(r"fixed\[\s*([0-9]{1,9})\s*\]"),
+    "decimal": re.compile(r"decimal\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)"),
     "geometry": re.compile(r"geometry\s*\(([^()]*)\)"),
     "geography": re.compile(r"geography\s*\(([^(),]*)(?:,\s*(?:spherical|vincenty|thomas|andoyer|karney)\s*)?\)"),
 }
 
 MAX_DECIMAL_PRECISION = 38
+UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def base_name(type_name: str) -> str:
@@ -83,7 +83,7 @@ def _float(_: str, value: JsonValue) -> bool:
 
 
 def _matching(pattern: str) -> Callable[[str, JsonValue], bool]:
-    compiled = re.compile(pattern)
+    compiled = re.compile(pattern, re.ASCII)
 
     def test(_: str, value: JsonValue) -> bool:
         return isinstance(value, str) and compiled.fullmatch(value) is not None
@@ -93,7 +93,11 @@ def _matching(pattern: str) -> Callable[[str, JsonValue], bool]:
 
 def _decimal(type_name: str, value: JsonValue) -> bool:
     found = _PARAMETERISED["decimal"].fullmatch(type_name)
-    digits = re.fullmatch(r"[+-]?(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?", value) if isinstance(value, str) else None
+    digits = (
+        re.fullmatch(r"[+-]?([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,3}))?", value)
+        if isinstance(value, str)
+        else None
+    )
     if found is None or digits is None:
         return False
     return len(digits[2] or "") - int(digits[3] or 0) == int(found[2])
@@ -106,15 +110,8 @@ def _hex(type_name: str, value: JsonValue) -> bool:
     return length is None or len(value) == 2 * int(length[1])
 
 
-def _uuid(_: str, value: JsonValue) -> bool:
-    try:
-        return isinstance(value, str) and len(value) == 36 and UUID(value) is not None
-    except ValueError:
-        return False
-
-
-_DATE = r"[+-]?\d{4,9}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
-_TIME = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?"
+_DATE = r"[+-]?[0-9]{4,9}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 
 _DEFAULTS: dict[str, Callable[[str, JsonValue], bool]] = {
     "boolean": lambda _, value: isinstance(value, bool),
@@ -130,7 +127,7 @@ _DEFAULTS: dict[str, Callable[[str, JsonValue], bool]] = {
     "timestamp_ns": _matching(f"{_DATE}T{_TIME}"),
     "timestamptz_ns": _matching(rf"{_DATE}T{_TIME}(\+00:00|Z)"),
     "string": lambda _, value: isinstance(value, str),
-    "uuid": _uuid,
+    "uuid": _matching(UUID.pattern),
     "fixed": _hex,
     "binary": _hex,
 }

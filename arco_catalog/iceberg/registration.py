@@ -5,6 +5,7 @@ What is asked is what every reader asks, and what later commits rely on. Whateve
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from typing import cast
 
 from arco_catalog.iceberg.encryption import ENCRYPTED_KEY
 from arco_catalog.iceberg.errors import BadRequest
@@ -17,7 +18,7 @@ from arco_catalog.iceberg.metadata import (
     default_order,
     default_spec,
 )
-from arco_catalog.iceberg.partition import PARTITION_FIELD, PARTITION_SPEC, check_spec
+from arco_catalog.iceberg.partition import PARTITION_FIELD, PARTITION_SPEC, check_names, check_spec
 from arco_catalog.iceberg.properties import SUPPORTED_FORMAT_VERSION
 from arco_catalog.iceberg.schema import SCHEMA, columns_by_id
 from arco_catalog.iceberg.shapes import INT, LONG, NAME, OBJECT, STRING, STRINGS, Shape, check, list_of, map_of, record
@@ -75,6 +76,7 @@ def check_registered(metadata: JsonValue) -> JsonObject:
     if shape is None:
         raise BadRequest(f"Cannot read unsupported version {version} (supported: 1 to {SUPPORTED_FORMAT_VERSION})")
     checked = check(shape, document, "metadata")
+    _refuse_null_ids(document)
     if version == 1:
         _check_v1(checked)
     table = complete(checked)
@@ -83,6 +85,17 @@ def check_registered(metadata: JsonValue) -> JsonObject:
     _check_snapshots(table)
     _check_logs(table)
     return document
+
+
+def _refuse_null_ids(document: JsonObject) -> None:
+    """Elsewhere null is as good as absent, but readers take the id of an entry that is there for a number."""
+    for name in ("schemas", "partition-specs", "sort-orders", "partition-spec"):
+        entries = cast("list[JsonObject]", document.get(name) or [])
+        fields = [field for entry in entries for field in cast("list[JsonObject]", entry.get("fields") or [])]
+        for entry in [*entries, *fields]:
+            for id_name in ("schema-id", "identifier-field-ids", "spec-id", "order-id", "field-id"):
+                if id_name in entry and entry[id_name] is None:
+                    raise BadRequest(f"Invalid metadata.{name}: {id_name} must not be null")
 
 
 def _check_v1(document: JsonObject) -> None:
@@ -119,6 +132,7 @@ def _check_structure(table: TableMetadata) -> None:
     check_spec(default_spec(table), columns)
     check_order(default_order(table), columns)
     for spec in table["partition-specs"]:
+        check_names(spec, columns)
         if any("field-id" not in field for field in spec["fields"]):
             raise BadRequest(f"Invalid metadata: partition spec {spec.get('spec-id', 0)} has fields without field-id")
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, TypedDict, cast
 from arco_catalog.iceberg import primitives
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonValue
-from arco_catalog.iceberg.shapes import ANY, BOOLEAN, INT, NAME, STRING, ShapeError, list_of, record, unexpected
+from arco_catalog.iceberg.shapes import ANY, BOOLEAN, INT, NAME, STRING, ShapeError, list_of, quoted, record, unexpected
 
 Type: TypeAlias = "str | StructType | ListType | MapType"
 
@@ -57,11 +57,14 @@ class Schema(StructType, _Ids):
 # Recursion in Python must end somewhere before the interpreter's own limit does.
 MAX_NESTING = 64
 
+# Where `_file`, `_pos` and their like begin (table spec, "Reserved Field IDs").
+FIRST_METADATA_COLUMN_ID = 2_147_483_447
+
 
 def _type(value: JsonValue, depth: int = 0) -> Type:
     if isinstance(value, str):
         if not primitives.base_name(value):
-            raise ShapeError(f"no type is called {value!r}")
+            raise ShapeError(f"no type is called {quoted(value)}")
         return value
     if not isinstance(value, dict):
         raise unexpected("a type", value)
@@ -214,7 +217,9 @@ def _check_defaults(column: Column) -> None:
     for default in (column.initial_default, column.write_default):
         fits = isinstance(column.type, str) and primitives.is_default(column.type, default)
         if default is not None and not fits:
-            raise BadRequest(f"Cannot parse default of {column.name} as a {type_name(column.type)} value: {default!r}")
+            raise BadRequest(
+                f"Cannot parse default of {column.name} as a {type_name(column.type)} value: {quoted(str(default))}"
+            )
 
 
 def _version_problems(columns: Iterable[Column], format_version: int) -> Iterator[str]:
@@ -224,7 +229,7 @@ def _version_problems(columns: Iterable[Column], format_version: int) -> Iterato
         if column.initial_default is not None and format_version < 3:
             yield (
                 f"Invalid initial default for {column.name}: "
-                f"non-null default ({column.initial_default}) is not supported until v3"
+                f"non-null default ({str(column.initial_default)[:100]}) is not supported until v3"
             )
 
 

@@ -48,6 +48,11 @@ def kind_of(value: JsonValue) -> str:
             return "an object"
 
 
+def quoted(text: str) -> str:
+    """Text of a client's in a message, of bounded length."""
+    return repr(text) if len(text) <= 100 else f"{text[:100]!r}..."
+
+
 def unexpected(wanted: str, value: JsonValue) -> ShapeError:
     """`value` is not what was wanted."""
     return ShapeError(f"expected {wanted}, found {kind_of(value)}")
@@ -110,7 +115,7 @@ def one_of(*words: str) -> Shape[str]:
 
     def shape(value: JsonValue) -> str:
         if STRING(value) not in words:
-            raise ShapeError(f"expected {' or '.join(repr(word) for word in words)}, found {value!r}")
+            raise ShapeError(f"expected {' or '.join(repr(word) for word in words)}, found {quoted(cast(str, value))}")
         return cast(str, value)
 
     return shape
@@ -144,7 +149,7 @@ def map_of(element: Shape[T]) -> Shape[dict[str, T]]:
             try:
                 checked[name] = element(item)
             except ShapeError as mismatch:
-                raise mismatch.inside(f"[{name!r}]") from None
+                raise mismatch.inside(f"[{quoted(name)}]") from None
         return checked
 
     return shape
@@ -189,7 +194,7 @@ class Fields:
     """One object of a request and where it stands in it, to be taken apart field by field."""
 
     values: JsonObject
-    at: str
+    at: str = "request"
 
     def required(self, name: str, shape: Shape[T]) -> T:
         """The field's value; `BadRequest` if it is missing, null or of another shape."""

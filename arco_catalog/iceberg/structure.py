@@ -19,7 +19,14 @@ from arco_catalog.iceberg.partition import (
     with_field_ids,
 )
 from arco_catalog.iceberg.properties import METADATA_COMPRESSION, SUPPORTED_FORMAT_VERSION
-from arco_catalog.iceberg.schema import Schema, check_schema, columns_by_id, highest_id, same_schema
+from arco_catalog.iceberg.schema import (
+    FIRST_METADATA_COLUMN_ID,
+    Schema,
+    check_schema,
+    columns_by_id,
+    highest_id,
+    same_schema,
+)
 from arco_catalog.iceberg.sort import UNSORTED_ID, SortOrder, check_order, same_order, unsorted
 from arco_catalog.iceberg.updates import LAST_ADDED
 
@@ -50,6 +57,8 @@ def add_schema(draft: TableDraft, schema: Schema) -> None:
     """Keeps the schema under the id of an equal one, else under the next."""
     columns = columns_by_id(schema)
     check_schema(schema, columns, draft.metadata["format-version"])
+    if highest_id(columns) >= FIRST_METADATA_COLUMN_ID:
+        raise BadRequest(f"Column ids from {FIRST_METADATA_COLUMN_ID} on are reserved for metadata columns")
     schemas = draft.metadata["schemas"]
     draft.metadata["last-column-id"] = max(draft.metadata["last-column-id"], highest_id(columns))
     for known in schemas:

@@ -5,7 +5,7 @@ import re
 from arco_catalog.iceberg import primitives
 from arco_catalog.iceberg.errors import BadRequest
 
-_WITH_PARAMETER = re.compile(r"(bucket|truncate)\[(\d{1,9})\]")
+_WITH_PARAMETER = re.compile(r"(bucket|truncate)\[([0-9]{1,9})\]")
 _KNOWN = frozenset({"identity", "year", "month", "day", "hour", "void", "bucket", "truncate"})
 
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})

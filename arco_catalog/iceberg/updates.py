@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
-from uuid import UUID
 
 from arco_catalog.iceberg.encryption import ENCRYPTED_KEY, EncryptedKey
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.iceberg.partition import PARTITION_SPEC, PartitionSpec
+from arco_catalog.iceberg.primitives import UUID
 from arco_catalog.iceberg.properties import refuse_reserved, strip_trailing_slash
 from arco_catalog.iceberg.schema import SCHEMA, Schema
 from arco_catalog.iceberg.shapes import (
@@ -18,7 +18,9 @@ from arco_catalog.iceberg.shapes import (
     STRINGS,
     Fields,
     ShapeError,
+    check,
     list_of,
+    quoted,
 )
 from arco_catalog.iceberg.snapshots import (
     PARTITION_STATISTICS_FILE,
@@ -227,13 +229,9 @@ TableUpdate: TypeAlias = (
 def UUID_TEXT(value: JsonValue) -> str:  # noqa: N802 - a shape
     """A uuid in its usual form of 36 characters."""
     text = STRING(value)
-    try:
-        if len(text) == 36:
-            UUID(text)
-            return text
-    except ValueError:
-        pass
-    raise ShapeError(f"{text!r} is not a uuid")
+    if UUID.fullmatch(text) is None:
+        raise ShapeError(f"{quoted(text)} is not a uuid")
+    return text
 
 
 def LOCATION(value: JsonValue) -> str:  # noqa: N802 - a shape
@@ -242,10 +240,9 @@ def LOCATION(value: JsonValue) -> str:  # noqa: N802 - a shape
 
 
 def _set_snapshot_ref(fields: Fields) -> SetSnapshotRef:
-    ref = {key: value for key, value in fields.values.items() if key not in ("action", "ref-name")}
-    return SetSnapshotRef(
-        fields.required("ref-name", NAME), Fields({"ref": ref}, fields.at).required("ref", SNAPSHOT_REF)
-    )
+    name = fields.required("ref-name", NAME)
+    ref: JsonValue = {key: value for key, value in fields.values.items() if key not in ("action", "ref-name")}
+    return SetSnapshotRef(name, check(SNAPSHOT_REF, ref, fields.at))
 
 
 def set_properties(fields: Fields) -> SetProperties:

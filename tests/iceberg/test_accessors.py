@@ -2,13 +2,13 @@
 
 from arco_catalog.iceberg.table import (
     current_snapshot_id,
-    explicit_locations,
     last_sequence_number,
     last_updated_ms,
     location,
     refs,
     table_uuid,
     visible_snapshots_only,
+    written_locations,
 )
 from tests.iceberg.values import LOCATION, NOW, UUID, commit, deep_copy, ids, new_table, set_ref, table_with_snapshots
 
@@ -52,4 +52,4 @@ def test_a_table_without_refs_shows_no_snapshots() -> None:
 
 def test_the_places_where_a_document_sends_writers_are_found() -> None:
     table = new_table(properties={"write.metadata.path": "s3://b/m", "write.data.path": "s3://b/d", "a": "s3://b/a"})
-    assert explicit_locations(table) == ("s3://b/m", "s3://b/d")
+    assert written_locations(table) == ("s3://b/m", "s3://b/d")

@@ -137,6 +137,21 @@ def test_reserved_properties_are_dropped_without_a_word() -> None:
     assert table["format-version"] == 1
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"schema": schema(column(3, "a", required=True), identifiers=[1])},
+        {"partition-spec": spec((1, "identity", "p"))},
+        {"write-order": order((1, "identity"))},
+    ],
+)
+def test_references_are_the_requests_own_ids_and_not_the_new_ones(fields: Object) -> None:
+    """Column 3 becomes column 1; who names column 1 names nothing."""
+    request = create_request(schema=schema(column(3, "a", required=True))) | fields
+    with pytest.raises(BadRequest, match=r"does not exist|Cannot find source column"):
+        new_table_metadata(parse_create_table(request), location=LOCATION, table_uuid=UUID, now_ms=NOW)
+
+
 def test_a_chosen_parquet_codec_wins() -> None:
     properties = created(properties={"write.parquet.compression-codec": "snappy"})["properties"]
     assert properties == {"write.parquet.compression-codec": "snappy"}

@@ -1,6 +1,7 @@
 """Whatever a client sends is read or refused: nothing but `BadRequest` ever comes out."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +21,8 @@ from tests.iceberg.values import LOCATION, NOW, UUID, Json, Object, create_reque
 
 FIELD_NAMES = [
     "uuid", "ref", "ref-name", "type", "snapshot-id", "schema", "spec", "sort-order", "snapshot", "updates", "removals",
-    "snapshot-ids", "schema-ids", "spec-ids", "statistics", "partition-statistics", "encryption-key", "key-id", "fields",
-    "id", "name", "required", "element", "element-id", "element-required", "key", "value", "value-id", "transform",
+    "snapshot-ids", "schema-ids", "spec-ids", "statistics", "partition-statistics", "encryption-key", "key-id", "id",
+    "fields", "name", "required", "element", "element-id", "element-required", "key", "value", "value-id", "transform",
     "source-id", "location", "direction", "null-order", "identifier-field-ids", "initial-default",
 ]  # fmt: skip
 WORDS = ["long", "struct", "list", "map", "branch", "identity", "bucket[4]", "decimal(9,2)", "asc", ""]
@@ -33,14 +34,15 @@ almost: st.SearchStrategy[Json] = st.recursive(
 )
 """Values that have the right words in the wrong places."""
 
+TABLE = table_with_snapshots(1, 2, version=3)
+
 fields_of_anything = st.dictionaries(st.sampled_from(FIELD_NAMES), almost, max_size=8)
 
 
 def read_or_refused(read: Callable[[Json], object], value: Json) -> None:
-    try:
+    """Any other exception fails the test."""
+    with suppress(BadRequest):
         read(value)
-    except BadRequest as refused:
-        assert refused.message.startswith(("Invalid", "Cannot", "Properties that start with"))
 
 
 @given(json_values | almost)
@@ -78,20 +80,12 @@ def places(value: Json) -> list[tuple[Json, Json]]:
 def test_an_update_with_anything_in_one_of_its_places_is_applied_or_refused(
     update: Object, data: st.DataObject
 ) -> None:
-    """What parsing lets through never breaks what comes after it."""
+    """What parsing lets through breaks nothing after it."""
     body: Json = {"updates": [deep(update)]}
     container, key = data.draw(st.sampled_from(places(body)))
     container[key] = data.draw(almost | json_values)
-    try:
-        apply_commit(
-            table_with_snapshots(1, 2, version=3),
-            parse_commit(body),
-            now_ms=NOW,
-            base_location="f",
-            name="ns.t",
-        )
-    except Refusal as refused:
-        assert refused.message
+    with suppress(Refusal):
+        apply_commit(TABLE, parse_commit(body), now_ms=NOW, base_location="f", name="ns.t")
 
 
 def deep(value: Json) -> Json:
@@ -110,13 +104,9 @@ def test_any_value_as_a_create(value: Json) -> None:
     almost | json_values,
 )
 def test_any_value_in_one_field_of_a_create(name: str, value: Json) -> None:
-    def create(body: Json) -> object:
-        return new_table_metadata(parse_create_table(body), location=LOCATION, table_uuid=UUID, now_ms=NOW)
-
-    try:
-        create(create_request() | {name: value})
-    except BadRequest as refused:
-        assert refused.message
+    with suppress(BadRequest):
+        wanted = parse_create_table(create_request() | {name: value})
+        new_table_metadata(wanted, location=LOCATION, table_uuid=UUID, now_ms=NOW)
 
 
 @given(new_tables, st.data())
@@ -124,13 +114,7 @@ def test_any_value_in_one_place_of_a_registered_file(table: Object, data: st.Dat
     document = deep(table)
     container, key = data.draw(st.sampled_from(places(document)))
     container[key] = data.draw(almost | json_values)
-    try:
+    with suppress(Refusal):
         registered = check_registered(document)
-    except BadRequest as refused:
-        assert refused.message
-    else:
         commit = parse_commit({"updates": [{"action": "set-properties", "updates": {"some": "change"}}]})
-        try:
-            apply_commit(registered, commit, now_ms=NOW, base_location="f", name="ns.t")
-        except Refusal as refused:
-            assert refused.message
+        apply_commit(registered, commit, now_ms=NOW, base_location="f", name="ns.t")

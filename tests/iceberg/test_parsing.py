@@ -115,6 +115,9 @@ def test_a_body_of_another_shape_is_refused_with_its_place(body: Json, message: 
 MALFORMED_UPDATES: list[tuple[Object, str]] = [
     ({"action": "assign-uuid", "uuid": "abc"}, "uuid: 'abc' is not a uuid"),
     ({"action": "assign-uuid", "uuid": UUID.replace("-", "")}, "is not a uuid"),
+    ({"action": "assign-uuid", "uuid": UUID.replace("-", "") + "----"}, "is not a uuid"),
+    ({"action": "assign-uuid", "uuid": "x" * 10_000}, "'" + "x" * 100 + "'... is not a uuid"),
+    ({"action": "add-schema", "schema": schema(column(1, "a", "fixed[\u0663]"))}, "no type is called"),
     (
         {"action": "upgrade-format-version", "format-version": "2"},
         "format-version: expected an integer, found a string",
@@ -161,7 +164,7 @@ MALFORMED_UPDATES: list[tuple[Object, str]] = [
     ),
     (add_snapshot(1, summary={"operation": 1}), "snapshot.summary['operation']: expected a string, found an integer"),
     (set_ref("", 1), "ref-name: must not be empty"),
-    (set_ref("b", 1, "twig"), "ref.type: expected 'branch' or 'tag', found 'twig'"),
+    (set_ref("b", 1, "twig"), "updates[0].type: expected 'branch' or 'tag', found 'twig'"),
     ({"action": "set-location", "location": ""}, "location: must not be empty"),
     ({"action": "set-properties", "updates": {"a": 1}}, "updates['a']: expected a string, found an integer"),
     ({"action": "set-properties", "updates": {"a": None}}, "updates['a']: expected a string, found null"),

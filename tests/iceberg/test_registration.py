@@ -140,6 +140,11 @@ REFUSED: list[tuple[Object, str]] = [
     ({"default-spec-id": 5}, "Cannot find the default partition spec: 5"),
     ({"partition-specs": [{"spec-id": 0, **spec((1, "void", "v"))}]}, "partition spec 0 has fields without field-id"),
     ({"partition-specs": [{"spec-id": 0, **spec((9, "day", "d"), first_id=1000)}]}, "Cannot find source column"),
+    (
+        {"partition-specs": [{"spec-id": 0, "fields": []}, {"spec-id": 1, **spec((2, "day", "id"), first_id=1000)}]},
+        "different field in schema: id",
+    ),
+    ({"partition-specs": [{"spec-id": None, "fields": []}]}, "partition-specs: spec-id must not be null"),
     ({"default-sort-order-id": 5}, "Cannot find the default sort order: 5"),
     ({"sort-orders": [{"order-id": 0, **order((9, "identity"))}]}, "Cannot find source column for sort field"),
     ({"properties": {"a": 1}}, r"Invalid metadata.properties\['a'\]: expected a string"),

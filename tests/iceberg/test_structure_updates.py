@@ -221,6 +221,7 @@ def test_the_current_schema_cannot_be_removed() -> None:
         ([set_schema(3)], "Cannot set current schema to unknown schema: 3"),
         ([set_schema(-1)], "Cannot set last added schema: no schema has been added"),
         ([add_schema(schema(column(1, "a"), column(1, "b")))], "have the same id 1"),
+        ([add_schema(schema(column(2_147_483_447, "a")))], "Column ids from 2147483447 on are reserved"),
         ([add_schema(schema(column(1, "a", "variant")))], "variant is not supported until v3"),
         ([add_schema(schema(column(1, "a")) | {"identifier-field-ids": [1]})], "not a required field"),
     ],
@@ -260,10 +261,18 @@ def test_spec_and_schema_may_change_together_in_any_order() -> None:
     assert (changed["current-schema-id"], changed["default-spec-id"]) == (1, 1)
 
 
-def test_a_column_named_as_a_partition_of_another_is_refused_while_readers_could_not_open_the_table() -> None:
+@pytest.mark.parametrize("updates", [[], [add_spec(spec()), set_spec(-1)]])
+def test_a_column_named_as_a_partition_of_another_is_refused_while_any_spec_has_that_partition(
+    updates: list[Object],
+) -> None:
+    """Readers could not open the table, whether the spec is the default one or not."""
     table = new_table(partition_spec=spec((2, "day", "d")))
+    named_alike = schema(*TWO_COLUMNS["fields"], column(3, "d"))
     with pytest.raises(BadRequest, match="different field in schema: d"):
-        try_commit(table, add_schema(schema(*TWO_COLUMNS["fields"], column(3, "d"))), set_schema(-1))
+        try_commit(table, *updates, add_schema(named_alike), set_schema(-1))
+    forgotten: Object = {"action": "remove-partition-specs", "spec-ids": [0]}
+    freed = commit(table, add_spec(spec()), set_spec(-1), forgotten, add_schema(named_alike), set_schema(-1))
+    assert freed["current-schema-id"] == 1
 
 
 # --- partition specs ---

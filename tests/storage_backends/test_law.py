@@ -2,7 +2,6 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -90,7 +89,7 @@ async def step(store: ObjectStore, model: Model, call: str, key: str, which: Whi
 
 
 @pytest.mark.parametrize("kind", [MemoryStore, LocalStore])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(steps=STEPS, ticks=st.integers(-2, 2))
 def test_a_store_is_a_dict_with_versions(
     kind: type[MemoryStore] | type[LocalStore],

@@ -109,6 +109,13 @@ async def test_a_change_that_is_visible_but_may_not_last_is_unknown(store: Local
     assert isinstance(await store.get("here"), Missing)
 
 
+async def test_a_temporary_file_that_stays_does_not_deny_the_write(store: LocalStore, fail: Fail) -> None:
+    fail("unlink", errno.EACCES)
+
+    assert isinstance(await store.put("key", b"", ABSENT), Applied)
+    assert isinstance(await store.get("key"), Found)
+
+
 async def test_a_read_that_fails_is_unavailable(store: LocalStore, fail: Fail) -> None:
     fail("open", errno.EIO)
     with pytest.raises(StoreUnavailable):

@@ -92,7 +92,8 @@ class Lies(MemoryStore):
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         outcome = await super().put(key, body, when)
-        await super().put(key, body, ANY)
+        if isinstance(outcome, Refused):
+            await super().put(key, body, ANY)
         return outcome
 
 

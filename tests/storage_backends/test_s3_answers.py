@@ -93,9 +93,19 @@ async def test_a_put_is_one_plain_request(play: Play) -> None:
         assert request.rel_url.raw_path == "/bucket/some/prefix/a%20key/%C3%A9"
         assert request.headers["If-None-Match"] == "*"
         assert request.headers["Content-Length"] == "4"
-        assert "Expect" not in request.headers
         assert not [name for name in request.headers if "checksum" in name.lower() or "trailer" in name.lower()]
         assert played.s3.bodies == [b"body"]
+
+
+async def test_a_custom_endpoint_has_the_bucket_in_its_path(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with play() as played:
+        monkeypatch.delenv("AWS_ENDPOINT_URL_S3")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", played.s3.endpoint.replace("127.0.0.1", "localhost"))
+        await played.store.put("key", b"", ANY)
+
+        [request] = played.s3.requests
+        assert request.headers["Host"].startswith("localhost:")
+        assert request.rel_url.raw_path == "/bucket/some/prefix/key"
 
 
 async def test_versions_go_over_the_wire_as_they_came(play: Play) -> None:

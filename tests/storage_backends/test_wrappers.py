@@ -7,13 +7,16 @@ from storage_backends import (
     ABSENT,
     ANY,
     Applied,
+    Cursor,
     Found,
     Matches,
     Missing,
     ObjectStore,
     Outcome,
+    Page,
     StoreError,
     StoreUnavailable,
+    Unchanged,
     Unknown,
     Version,
     When,
@@ -103,6 +106,25 @@ class TestCounting:
 
         assert (measured.calls, measured.depth) == (8, 5)
 
+    async def test_a_call_that_ends_late_hides_no_chain(self) -> None:
+        held = asyncio.Event()
+
+        class Holding(MemoryStore):
+            async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+                await held.wait()
+                return await super().list(prefix, after)
+
+        store = CountingStore(Holding())
+        with store.measure() as measured:
+            late = asyncio.create_task(store.list(""))
+            for _ in range(3):
+                await store.get("chain")
+            held.set()
+            await late
+            await store.get("after")
+
+        assert (measured.calls, measured.depth) == (5, 4)
+
     async def test_operations_beside_each_other_are_measured_apart(self, store: CountingStore) -> None:
         async def operation(calls: int) -> tuple[int, int, set[str]]:
             with store.measure() as measured:
@@ -147,15 +169,15 @@ class TestCounting:
 class Stuck(MemoryStore):
     """Does what is asked, and then never answers."""
 
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Missing:
-        return await self._never()
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        answer = await super().get(key, if_changed_from)
+        await asyncio.Event().wait()
+        return answer
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        await super().put(key, body, when)
-        return await self._never()
-
-    async def _never(self) -> Missing:  # type: ignore[return]
+        outcome = await super().put(key, body, when)
         await asyncio.Event().wait()
+        return outcome
 
 
 class Failing(MemoryStore):

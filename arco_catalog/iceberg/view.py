@@ -1,0 +1,63 @@
+"""View metadata: everything that other rooms ask of it, in one place. The counterpart of `table`.
+
+    body -> parse_create_view -> new_view_metadata -> document
+    body -> parse_view_commit -> apply_view_commit(base) -> document, or None where nothing changes
+    file -> check_registered_view -> document
+
+A view's document has no time of its own; its files are named like a table's (`files`).
+"""
+
+from typing import cast
+
+from arco_catalog.iceberg.accessors import distinct, location, locations_in, paths_in, written_locations
+from arco_catalog.iceberg.files import (
+    metadata_codec,
+    metadata_directory,
+    metadata_file_name,
+    next_metadata_version,
+    uses_gzip,
+)
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.view_commit import ViewCommit, apply_view_commit, parse_view_commit
+from arco_catalog.iceberg.view_creation import CreateView, new_view_metadata, parse_create_view
+from arco_catalog.iceberg.view_metadata import check_registered_view
+
+__all__ = [
+    "CreateView",
+    "ViewCommit",
+    "apply_view_commit",
+    "check_registered_view",
+    "current_version_id",
+    "explicit_locations",
+    "location",
+    "metadata_codec",
+    "metadata_directory",
+    "metadata_file_name",
+    "new_view_metadata",
+    "next_metadata_version",
+    "parse_create_view",
+    "parse_view_commit",
+    "uses_gzip",
+    "view_uuid",
+    "written_locations",
+]
+
+
+def view_uuid(metadata: JsonObject) -> str:
+    """The view's uuid."""
+    return cast(str, metadata["view-uuid"])
+
+
+def current_version_id(metadata: JsonObject) -> int:
+    """The version that the view has now."""
+    return cast(int, metadata["current-version-id"])
+
+
+def explicit_locations(request: ViewCommit | CreateView) -> tuple[str, ...]:
+    """Every location that a request names, each once: the view's own and those that its properties hold.
+
+    Allowed locations are held against these (design.md, section 5).
+    """
+    if isinstance(request, ViewCommit):
+        return locations_in(request.updates)
+    return distinct([request.location, *paths_in(request.properties)])

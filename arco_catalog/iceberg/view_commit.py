@@ -1,0 +1,264 @@
+"""Changes of views: what a commit can require and change, and the view that comes of it (view spec; REST spec,
+`CommitViewRequest`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never, cast
+
+from arco_catalog.iceberg.commit import Named, refuse_unknown
+from arco_catalog.iceberg.errors import BadRequest, NoSuchView
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.properties import integer, is_true
+from arco_catalog.iceberg.requirements import requirement_failed
+from arco_catalog.iceberg.schema import Schema, check_schema, columns_by_id, same_schema
+from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, Fields, check
+from arco_catalog.iceberg.updates import (
+    LAST_ADDED,
+    TABLE_UPDATES,
+    AddSchema,
+    AssignUuid,
+    RemoveProperties,
+    SetLocation,
+    SetProperties,
+    UpgradeFormatVersion,
+)
+from arco_catalog.iceberg.view_metadata import (
+    FORMAT_VERSION,
+    VIEW_VERSION,
+    VersionLogEntry,
+    ViewMetadata,
+    ViewVersion,
+    check_dialects,
+    complete_view,
+    current_version,
+    dialects,
+    same_version,
+)
+
+HISTORY_SIZE = "version.history.num-entries"
+DEFAULT_HISTORY_SIZE = 10
+DROP_DIALECT_ALLOWED = "replace.drop-dialect.allowed"
+
+
+@dataclass(frozen=True, slots=True)
+class AddViewVersion:
+    """Keep one more version."""
+
+    version: ViewVersion
+
+
+@dataclass(frozen=True, slots=True)
+class SetCurrentViewVersion:
+    """Make a version the current one."""
+
+    version_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertViewUuid:
+    """The view has this uuid, in any case of letters."""
+
+    uuid: str
+
+    def check(self, view: ViewMetadata) -> None:
+        """Raises `CommitFailed` for another view."""
+        if self.uuid.lower() != view["view-uuid"].lower():
+            raise requirement_failed(f"view UUID does not match: expected {view['view-uuid']} != {self.uuid}")
+
+
+ViewUpdate: TypeAlias = (
+    AssignUuid
+    | UpgradeFormatVersion
+    | AddSchema
+    | SetLocation
+    | SetProperties
+    | RemoveProperties
+    | AddViewVersion
+    | SetCurrentViewVersion
+)
+
+_SHARED = (
+    "assign-uuid",
+    "upgrade-format-version",
+    "add-schema",
+    "set-location",
+    "set-properties",
+    "remove-properties",
+)
+VIEW_UPDATES: dict[str, Callable[[Fields], ViewUpdate]] = {
+    **cast("dict[str, Callable[[Fields], ViewUpdate]]", {name: TABLE_UPDATES[name] for name in _SHARED}),
+    "add-view-version": lambda fields: AddViewVersion(fields.required("view-version", VIEW_VERSION)),
+    "set-current-view-version": lambda fields: SetCurrentViewVersion(fields.required("view-version-id", INT)),
+}
+VIEW_REQUIREMENTS: dict[str, Callable[[Fields], AssertViewUuid]] = {
+    "assert-view-uuid": lambda fields: AssertViewUuid(fields.required("uuid", STRING)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ViewCommit:
+    """Requirements and updates in the request's order, with the names that the request calls them by (lower case)."""
+
+    requirements: tuple[AssertViewUuid, ...]
+    updates: tuple[ViewUpdate, ...]
+    requirement_types: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+
+
+def parse_view_commit(body: JsonValue) -> ViewCommit:
+    """Reads a `CommitViewRequest`, its identifier apart. Raises `BadRequest` as `parse_commit` does."""
+    request = Fields(check(OBJECT, body, "request"))
+    requirements = Named.read(request, "requirements", "type", VIEW_REQUIREMENTS)
+    updates = Named.read(request, "updates", "action", VIEW_UPDATES)
+    refuse_unknown(requirements, updates)
+    return ViewCommit(requirements.parsed(), updates.parsed(), requirements.names, updates.names)
+
+
+def apply_view_commit(base: JsonObject | None, commit: ViewCommit, *, now_ms: int, name: str) -> JsonObject | None:
+    """The view's next metadata, None where the commit changes nothing. `base` is never changed.
+
+    Raises `NoSuchView` where `base` is None, `CommitFailed` where a requirement does not hold, `BadRequest` where an
+    update is not allowed. `now_ms` is the time in milliseconds since 1970.
+    """
+    if base is None:
+        raise NoSuchView(f"View does not exist: {name}")
+    draft = ViewDraft(complete_view(base), now_ms)
+    for requirement in commit.requirements:
+        requirement.check(draft.base)
+    for update in commit.updates:
+        draft.apply(update)
+    return draft.finish()
+
+
+class ViewDraft:
+    """A view's next metadata while updates are applied to it; copies on write, as `TableDraft` does."""
+
+    def __init__(self, base: ViewMetadata, now_ms: int) -> None:
+        self.base = base
+        self.metadata = cast(
+            ViewMetadata,
+            {name: value.copy() if isinstance(value, list | dict) else value for name, value in base.items()},
+        )
+        self.now_ms = now_ms
+        self.last_added_schema: int | None = None
+        self.last_added_version: int | None = None
+        self.added: dict[int, ViewVersion] = {}
+        self.log_entry: VersionLogEntry | None = None
+
+    def apply(self, update: ViewUpdate) -> None:
+        """Raises `BadRequest` where the update is not allowed."""
+        match update:
+            case AssignUuid(uuid):
+                if uuid.lower() != self.base["view-uuid"].lower():
+                    raise BadRequest("Cannot reassign uuid")
+            case UpgradeFormatVersion(version):
+                self._upgrade(version)
+            case AddSchema(schema):
+                self.add_schema(schema)
+            case SetLocation(location):
+                self.metadata["location"] = location
+            case SetProperties(properties):
+                self.metadata["properties"].update(properties)
+            case RemoveProperties(names):
+                for name in names:
+                    self.metadata["properties"].pop(name, None)
+            case AddViewVersion(version):
+                self.add_version(version)
+            case SetCurrentViewVersion(version_id):
+                self.set_current(version_id)
+            case _:
+                assert_never(update)
+
+    def _upgrade(self, version: int) -> None:
+        current = self.metadata["format-version"]
+        if version < current:
+            raise BadRequest(f"Cannot downgrade v{current} view to v{version}")
+        if version > FORMAT_VERSION:
+            raise BadRequest(f"Unsupported format version: {version}")
+
+    def add_schema(self, schema: Schema) -> None:
+        """Keeps the schema under the id of an equal one, else under the next. Column ids stay the client's."""
+        check_schema(schema, columns_by_id(schema), 3)
+        schemas = self.metadata["schemas"]
+        for known in schemas:
+            if same_schema(known, schema):
+                self.last_added_schema = known.get("schema-id", 0)
+                return
+        schema_id = max((known.get("schema-id", 0) for known in schemas), default=-1) + 1
+        schemas.append(cast(Schema, {**schema, "schema-id": schema_id}))
+        self.last_added_schema = schema_id
+
+    def add_version(self, version: ViewVersion) -> None:
+        """Keeps the version under the id of an equal one, else under its own id if that is new, else under the next."""
+        if version["schema-id"] == LAST_ADDED:
+            if self.last_added_schema is None:
+                raise BadRequest("Cannot set last added schema: no schema has been added")
+            version = {**version, "schema-id": self.last_added_schema}
+        versions = self.metadata["versions"]
+        for known in versions:
+            if same_version(known, version):
+                self.last_added_version = known["version-id"]
+                return
+        if not any(schema.get("schema-id", 0) == version["schema-id"] for schema in self.metadata["schemas"]):
+            raise BadRequest(f"Cannot add version with unknown schema: {version['schema-id']}")
+        check_dialects(version)
+        highest = max((known["version-id"] for known in versions), default=0)
+        version = {**version, "version-id": max(version["version-id"], highest + 1)}
+        versions.append(version)
+        self.added[version["version-id"]] = version
+        self.last_added_version = version["version-id"]
+
+    def set_current(self, version_id: int) -> None:
+        """Makes a known version current; the commit's last such change is history."""
+        if version_id == LAST_ADDED:
+            if self.last_added_version is None:
+                raise BadRequest("Cannot set last version id: no current version id has been set")
+            version_id = self.last_added_version
+        if version_id == self.metadata["current-version-id"]:
+            return
+        if not any(version["version-id"] == version_id for version in self.metadata["versions"]):
+            raise BadRequest(f"Cannot set current version to unknown version: {version_id}")
+        self.metadata["current-version-id"] = version_id
+        time = self.added[version_id]["timestamp-ms"] if version_id in self.added else self.now_ms
+        self.log_entry = {"timestamp-ms": time, "version-id": version_id}
+
+    def finish(self) -> JsonObject | None:
+        """The document, None if it says the same as its base. Raises `BadRequest` where a rule is broken."""
+        if self.log_entry is not None:
+            self.metadata["version-log"].append(self.log_entry)
+        if self.metadata == self.base:
+            return None
+        self._refuse_lost_dialects()
+        self._expire_versions()
+        return cast(JsonObject, self.metadata)
+
+    def _refuse_lost_dialects(self) -> None:
+        if is_true(self.metadata["properties"], DROP_DIALECT_ALLOWED):
+            return
+        before, after = dialects(current_version(self.base)), dialects(current_version(self.metadata))
+        if not set(before) <= set(after):
+            raise BadRequest(
+                f"Cannot replace view due to loss of view dialects ({DROP_DIALECT_ALLOWED}=false):\n"
+                f"Previous dialects: [{', '.join(before)}]\nNew dialects: [{', '.join(after)}]"
+            )
+
+    def _expire_versions(self) -> None:
+        """Keeps the current version, those added here and the newest; history before a version that went is cut off."""
+        size = integer(self.metadata["properties"], HISTORY_SIZE, DEFAULT_HISTORY_SIZE)
+        if size <= 0:
+            raise BadRequest(f"{HISTORY_SIZE} must be positive but was {size}")
+        versions, current = self.metadata["versions"], self.metadata["current-version-id"]
+        count = max(size, len({*self.added, current}))
+        if len(versions) <= count:
+            return
+        newest_first = sorted((version["version-id"] for version in versions), reverse=True)
+        kept = {current, *[version_id for version_id in newest_first if version_id != current][: count - 1]}
+        self.metadata["versions"] = [version for version in versions if version["version-id"] in kept]
+        log: list[VersionLogEntry] = []
+        for entry in self.metadata["version-log"]:
+            if entry["version-id"] in kept:
+                log.append(entry)
+            else:
+                log.clear()
+        self.metadata["version-log"] = log

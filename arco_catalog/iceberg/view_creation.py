@@ -1,0 +1,78 @@
+"""A new view's first metadata, made from what a client asks for (REST spec, `CreateViewRequest`)."""
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.properties import refuse_reserved, strip_trailing_slash
+from arco_catalog.iceberg.schema import SCHEMA, Schema, check_schema, columns_by_id
+from arco_catalog.iceberg.shapes import NAME, OBJECT, STRINGS, Fields, check
+from arco_catalog.iceberg.updates import LOCATION
+from arco_catalog.iceberg.view_metadata import (
+    FORMAT_VERSION,
+    VIEW_VERSION,
+    ViewMetadata,
+    ViewVersion,
+    check_dialects,
+    is_sql,
+)
+
+FIRST_VERSION_ID = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """What a client asks of a new view."""
+
+    schema: Schema
+    version: ViewVersion
+    name: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
+    location: str | None = None
+
+
+def parse_create_view(body: JsonValue) -> CreateView:
+    """Reads a `CreateViewRequest`. Raises `BadRequest` for anything that is not what the specification says."""
+    request = Fields(check(OBJECT, body, "request"))
+    properties = request.optional("properties", STRINGS) or {}
+    refuse_reserved(properties)
+    return CreateView(
+        name=request.required("name", NAME),
+        schema=request.required("schema", SCHEMA),
+        version=request.required("view-version", VIEW_VERSION),
+        properties=properties,
+        location=request.optional("location", LOCATION),
+    )
+
+
+def new_view_metadata(request: CreateView, *, location: str, view_uuid: str, now_ms: int) -> JsonObject:
+    """The first metadata of a view at `location`: version 1 with schema 0, made now. Raises `BadRequest`.
+
+    Column ids stay the client's: nothing is stored under them.
+    """
+    check_schema(request.schema, columns_by_id(request.schema), 3)
+    representations = request.version["representations"]
+    if not representations:
+        raise BadRequest("Cannot create view without specifying a query")
+    unsupported = sorted({each["type"] for each in representations if not is_sql(each)})
+    if unsupported:
+        raise BadRequest(f"Found unsupported view representations: {unsupported}")
+    check_dialects(request.version)
+    version: ViewVersion = {
+        **request.version,
+        "version-id": FIRST_VERSION_ID,
+        "timestamp-ms": now_ms,
+        "schema-id": 0,
+    }
+    metadata: ViewMetadata = {
+        "view-uuid": view_uuid,
+        "format-version": FORMAT_VERSION,
+        "location": strip_trailing_slash(location),
+        "properties": request.properties,
+        "schemas": [cast(Schema, {**request.schema, "schema-id": 0})],
+        "current-version-id": FIRST_VERSION_ID,
+        "versions": [version],
+        "version-log": [{"timestamp-ms": now_ms, "version-id": FIRST_VERSION_ID}],
+    }
+    return cast(JsonObject, metadata)

@@ -1,0 +1,154 @@
+"""A view's metadata document: versions of its SQL, one or several dialects each (view spec, "View Metadata")."""
+
+from collections.abc import Iterable
+from typing import NotRequired, TypedDict, cast
+
+from arco_catalog.iceberg.errors import BadRequest, IllegalArgument
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.schema import SCHEMA, Schema, columns_by_id
+from arco_catalog.iceberg.shapes import INT, LONG, NAME, OBJECT, STRING, STRINGS, check, list_of, record
+
+FORMAT_VERSION = 1
+
+_Version = TypedDict(
+    "_Version",
+    {
+        "version-id": int,
+        "timestamp-ms": int,
+        "schema-id": int,
+        "summary": dict[str, str],
+        "default-namespace": list[str],
+    },
+)
+_DefaultCatalog = TypedDict("_DefaultCatalog", {"default-catalog": str}, total=False)
+
+
+class Representation(TypedDict):
+    """One way to compute the view; those of type `sql` have a text and a dialect."""
+
+    type: str
+    sql: NotRequired[str]
+    dialect: NotRequired[str]
+
+
+class ViewVersion(_Version, _DefaultCatalog):
+    """What the view means at one time."""
+
+    representations: list[Representation]
+
+
+VersionLogEntry = TypedDict("VersionLogEntry", {"version-id": int, "timestamp-ms": int})
+ViewMetadata = TypedDict(
+    "ViewMetadata",
+    {
+        "view-uuid": str,
+        "format-version": int,
+        "location": str,
+        "schemas": list[Schema],
+        "current-version-id": int,
+        "versions": list[ViewVersion],
+        "version-log": list[VersionLogEntry],
+        "properties": dict[str, str],
+    },
+)
+
+_any_representation = record(Representation, required={"type": STRING})
+_sql_representation = record(Representation, required={"type": STRING, "sql": STRING, "dialect": STRING})
+
+
+def REPRESENTATION(value: JsonValue) -> Representation:  # noqa: N802 - a shape
+    """SQL in some dialect, or something of a type that nobody here knows."""
+    found = _any_representation(value)
+    return _sql_representation(value) if is_sql(found) else found
+
+
+VIEW_VERSION = record(
+    ViewVersion,
+    required={
+        "version-id": INT,
+        "timestamp-ms": LONG,
+        "schema-id": INT,
+        "summary": STRINGS,
+        "representations": list_of(REPRESENTATION),
+        "default-namespace": list_of(STRING),
+    },
+    optional={"default-catalog": STRING},
+)
+_VIEW_METADATA = record(
+    JsonObject,
+    required={
+        "view-uuid": NAME,
+        "format-version": INT,
+        "location": NAME,
+        "schemas": list_of(SCHEMA),
+        "current-version-id": INT,
+        "versions": list_of(VIEW_VERSION),
+        "version-log": list_of(record(VersionLogEntry, required={"version-id": INT, "timestamp-ms": LONG})),
+    },
+    optional={"properties": STRINGS},
+)
+
+
+def complete_view(metadata: JsonObject) -> ViewMetadata:
+    """The document with the properties that a writer may leave out. Shares its values with `metadata`."""
+    return cast(ViewMetadata, {**metadata, "properties": metadata.get("properties") or {}})
+
+
+def check_registered_view(metadata: JsonValue) -> JsonObject:
+    """`metadata` as it is, if it is a view's that a catalog can go on from. Raises `BadRequest` otherwise."""
+    document = check(OBJECT, metadata, "metadata")
+    view = complete_view(check(_VIEW_METADATA, document, "metadata"))
+    if view["format-version"] != FORMAT_VERSION:
+        raise BadRequest(f"Unsupported format version: {view['format-version']}")
+    schemas = _unique("schema-id", (schema.get("schema-id", 0) for schema in view["schemas"]))
+    versions = _unique("version-id", (version["version-id"] for version in view["versions"]))
+    current = view["current-version-id"]
+    if current not in versions:
+        raise BadRequest(f"Cannot find current version {current} in view versions: {sorted(versions)}")
+    schema_id = current_version(view)["schema-id"]
+    if schema_id not in schemas:
+        raise BadRequest(f"Cannot find current schema with id {schema_id} in schemas: {sorted(schemas)}")
+    for schema in view["schemas"]:
+        columns_by_id(schema)
+    return document
+
+
+def _unique(what: str, ids: Iterable[int]) -> set[int]:
+    seen: set[int] = set()
+    for each in ids:
+        if each in seen:
+            raise BadRequest(f"Invalid metadata: {what} {each} is there twice")
+        seen.add(each)
+    return seen
+
+
+def current_version(view: ViewMetadata) -> ViewVersion:
+    """What the view means now."""
+    return next(version for version in view["versions"] if version["version-id"] == view["current-version-id"])
+
+
+def is_sql(representation: Representation) -> bool:
+    """Whether it is SQL text."""
+    return representation["type"].lower() == "sql"
+
+
+def dialects(version: ViewVersion) -> list[str]:
+    """The dialects of its SQL, lower case, in order."""
+    return [each["dialect"].lower() for each in version["representations"] if is_sql(each)]
+
+
+def check_dialects(version: ViewVersion) -> None:
+    """One query for each dialect, or `IllegalArgument`, which is the type that clients expect here."""
+    seen: set[str] = set()
+    for dialect in dialects(version):
+        if dialect in seen:
+            raise IllegalArgument(f"Invalid view version: Cannot add multiple queries for dialect {dialect}")
+        seen.add(dialect)
+
+
+def same_version(one: ViewVersion, other: ViewVersion) -> bool:
+    """Whether both mean the same: all but id and time is equal."""
+    ignored = ("version-id", "timestamp-ms")
+    return {name: value for name, value in one.items() if name not in ignored} == {
+        name: value for name, value in other.items() if name not in ignored
+    }
