@@ -42,6 +42,7 @@ class Route:
     handler: Handler
     effect: Effect = Effect.READS
     advertised: bool = True
+    takes_json: bool = True
 
     @property
     def endpoint(self) -> str:
@@ -51,7 +52,7 @@ class Route:
     @property
     def has_body(self) -> bool:
         """Whether requests carry a JSON object."""
-        return self.method == "POST"
+        return self.method == "POST" and self.takes_json
 
     @property
     def commits(self) -> bool:
@@ -98,6 +99,11 @@ class Exchange:
     def table(self) -> str:
         """The table in the path. Raises `BadRequest`."""
         return check_name(self.params["table"], "table")
+
+    @property
+    def view(self) -> str:
+        """The view in the path. Raises `BadRequest`."""
+        return check_name(self.params["view"], "view")
 
     @property
     def fields(self) -> Fields:

@@ -81,7 +81,7 @@ class Request:
         return document
 
 
-def deeper_than(document: JsonValue, levels: int) -> bool:
+def deeper_than(document: JsonObject, levels: int) -> bool:
     """Whether arrays and objects nest deeper than that. Level by level: whatever was sent, the stack stays flat."""
     level: list[JsonValue] = [document]
     for _ in range(levels):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from arco_catalog.http import config, namespaces, tables
+from arco_catalog.http import config, elsewhere, namespaces, tables, transactions, views
 from arco_catalog.http.exchange import Effect, Route
 
 MUTATES, COMMITS = Effect.MUTATES, Effect.COMMITS
@@ -12,6 +12,8 @@ NAMESPACES = f"{CATALOG}/namespaces"
 NAMESPACE = f"{NAMESPACES}/{{namespace}}"
 TABLES = f"{NAMESPACE}/tables"
 TABLE = f"{TABLES}/{{table}}"
+VIEWS = f"{NAMESPACE}/views"
+VIEW = f"{VIEWS}/{{view}}"
 
 ROUTES: Sequence[Route] = (
     Route("GET", "/health", config.health, advertised=False),
@@ -30,5 +32,20 @@ ROUTES: Sequence[Route] = (
     Route("POST", TABLE, tables.commit, COMMITS),
     Route("DELETE", TABLE, tables.drop, MUTATES),
     Route("POST", f"{TABLE}/metrics", tables.report_metrics),
+    Route("POST", f"{TABLE}/unregister", tables.unregister, MUTATES),
     Route("POST", f"{CATALOG}/tables/rename", tables.rename, MUTATES),
+    Route("POST", f"{CATALOG}/transactions/commit", transactions.commit, COMMITS),
+    Route("GET", VIEWS, views.list_),
+    Route("POST", VIEWS, views.create, MUTATES),
+    Route("POST", f"{NAMESPACE}/register-view", views.register, MUTATES),
+    Route("GET", VIEW, views.load),
+    Route("HEAD", VIEW, views.exists),
+    Route("POST", VIEW, views.replace, COMMITS),
+    Route("DELETE", VIEW, views.drop, MUTATES),
+    Route("POST", f"{CATALOG}/views/rename", views.rename, MUTATES),
+    Route("GET", f"{NAMESPACE}/functions", elsewhere.list_functions),
+    Route("GET", f"{NAMESPACE}/functions/{{function}}", elsewhere.load_function),
+    Route("GET", f"{TABLE}/credentials", elsewhere.load_credentials, advertised=False),
+    Route("POST", f"{TABLE}/sign", elsewhere.sign, advertised=False),
+    Route("POST", "/v1/oauth/tokens", elsewhere.get_token, advertised=False, takes_json=False),
 )

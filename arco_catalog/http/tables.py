@@ -8,7 +8,7 @@ from arco_catalog.http.etag import Snapshots, none_match, table_etag
 from arco_catalog.http.exchange import Exchange
 from arco_catalog.http.names import read_identifier, read_name, required_identifier
 from arco_catalog.http.namespaces import paging
-from arco_catalog.http.responses import NO_CONTENT, Response, answer_response, json_response, table_response
+from arco_catalog.http.responses import NO_CONTENT, NO_HEADERS, Response, answer_response, json_response, table_response
 from arco_catalog.iceberg.errors import BadRequest, Broken
 from arco_catalog.iceberg.json import dumps, loads
 from arco_catalog.iceberg.shapes import BOOLEAN, NAME, OBJECT
@@ -16,7 +16,7 @@ from arco_catalog.iceberg.table import visible_snapshots_only
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
-from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.drop import drop_table, unregister_table
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, table_exists
 from arco_catalog.operations.register import register_table
@@ -79,6 +79,13 @@ async def drop(exchange: Exchange) -> Response:
     """Drops a table, and its files where that is asked for."""
     purge = exchange.query.flag("purgeRequested")
     return answer_response(await drop_table(exchange.session(), exchange.namespace, exchange.table, purge))
+
+
+async def unregister(exchange: Exchange) -> Response:
+    """Takes the name away and tells where the metadata is; files stay."""
+    return table_response(
+        await unregister_table(exchange.session(), exchange.namespace, exchange.table), NO_HEADERS, config=False
+    )
 
 
 async def rename(exchange: Exchange) -> Response:

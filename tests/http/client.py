@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 from urllib.parse import unquote
 
 from arco_catalog.http.app import App
@@ -59,8 +60,9 @@ class Client:
     async def delete(self, target: str, **headers: str) -> Answer:
         return await self.send("DELETE", target, headers=headers)
 
-    async def post(self, target: str, body: JsonValue, **headers: str) -> Answer:
-        return await self.send("POST", target, dumps(body), headers)
+    async def post(self, target: str, body: object, **headers: str) -> Answer:
+        """Sends any value that is JSON."""
+        return await self.send("POST", target, dumps(cast(JsonValue, body)), headers)
 
     async def send(
         self, method: str, target: str, data: bytes = b"", headers: Mapping[str, str] | None = None, pieces: int = 1

@@ -7,8 +7,10 @@ import pytest
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.iceberg.json import JsonValue, dumps
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import build_catalog
+from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client
 from tests.operations.clockwork import Clockwork
@@ -50,6 +52,14 @@ class Site:
         made = await self.client.post(f"/v1/wh/namespaces/{namespace}/tables", {"name": name, "schema": schema("x")})
         assert made.status == 200, made.body
         return made
+
+    async def keep_metadata(self, folder: str, **fields: JsonValue) -> str:
+        """Leaves a metadata file like that of `db.t`, to be registered."""
+        document = (await self.client.get("/v1/wh/namespaces/db/tables/t")).json["metadata"]
+        assert isinstance(document, dict)
+        body = dumps({**document, **fields, "location": f"memory:///wh/warehouse/{folder}"})
+        await self.store.put(f"wh/warehouse/{folder}/1.metadata.json", body.replace(b",", b" ,\n "), ABSENT)
+        return f"memory:///wh/warehouse/{folder}/1.metadata.json"
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from tests.http.client import Answer, Client
 from tests.http.conftest import Site
 from tests.http.specification import Endpoint, sources
 
+VALUES = {"prefix": "wh", "namespace": "db"}
 ADVERTISED = [route for route in ROUTES if route.advertised]
 
 
@@ -47,7 +48,19 @@ async def test_the_whole_configuration_is_pinned(client: Client) -> None:
             "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
             "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}",
             "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+            "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister",
             "POST /v1/{prefix}/tables/rename",
+            "POST /v1/{prefix}/transactions/commit",
+            "GET /v1/{prefix}/namespaces/{namespace}/views",
+            "POST /v1/{prefix}/namespaces/{namespace}/views",
+            "POST /v1/{prefix}/namespaces/{namespace}/register-view",
+            "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
+            "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
+            "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",
+            "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}",
+            "POST /v1/{prefix}/views/rename",
+            "GET /v1/{prefix}/namespaces/{namespace}/functions",
+            "GET /v1/{prefix}/namespaces/{namespace}/functions/{function}",
         ],
         "idempotency-key-lifetime": "PT30M",
     }
@@ -82,9 +95,7 @@ class TestAgainstTheSpecification:
         assert absent
         for endpoint in sorted(absent):
             method, template = endpoint.split(" ")
-            path = re.sub(
-                r"{(.*?)}", lambda parameter: {"prefix": "wh", "namespace": "db"}.get(parameter[1], "t"), template
-            )
+            path = re.sub(r"{(.*?)}", lambda parameter: VALUES.get(parameter[1], "t"), template)
             assert (await client.send(method, path, b"{}")).status in (404, 405), endpoint
 
 

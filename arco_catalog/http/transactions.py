@@ -1,0 +1,17 @@
+"""The handler of transactions over several tables."""
+
+from arco_catalog.http.exchange import Exchange
+from arco_catalog.http.names import required_identifier
+from arco_catalog.http.responses import Response, answer_response
+from arco_catalog.iceberg.shapes import OBJECT, Fields, list_of
+from arco_catalog.operations.transaction import TableChange, commit_transaction
+
+
+async def commit(exchange: Exchange) -> Response:
+    """Applies all changes, or none."""
+    separator = exchange.options.namespace_separator
+    changes: list[TableChange] = []
+    for place, change in enumerate(exchange.fields.required("table-changes", list_of(OBJECT))):
+        fields = Fields(change, f"request.table-changes[{place}]")
+        changes.append((*required_identifier(fields, "identifier", separator), change))
+    return answer_response(await commit_transaction(exchange.session(), changes))

@@ -1,0 +1,62 @@
+"""Large answers may be compressed, for clients that can read that."""
+
+import gzip
+from collections.abc import Callable
+
+import pytest
+
+from arco_catalog.http.compression import WORTHWHILE_BYTES, accepts_gzip, compressed
+from arco_catalog.http.responses import Response
+from tests.http.conftest import Site
+from tests.operations.desk import set_property
+
+TABLE = "/v1/wh/namespaces/db/tables/t"
+
+
+@pytest.mark.parametrize(
+    "header", ["gzip", "GZIP", "br, gzip", "gzip;q=0.5", "*", "gzip;q=1, *;q=0", "deflate,gzip ;q=0.1"]
+)
+def test_gzip_is_wanted(header: str) -> None:
+    assert accepts_gzip(header)
+
+
+@pytest.mark.parametrize("header", [None, "", "br", "gzip;q=0", "gzip; q=0.000", "*;q=0", "gzip;q=0, *", "xgzip"])
+def test_gzip_is_not_wanted(header: str | None) -> None:
+    assert not accepts_gzip(header)
+
+
+async def test_a_small_answer_is_left_as_it_is() -> None:
+    response = Response(200, b"x" * WORTHWHILE_BYTES)
+
+    assert await compressed(response, "gzip") is response
+
+
+async def big_table(site: Site) -> Site:
+    await site.namespace("db", "db")
+    await site.table("t")
+    await site.client.post(TABLE, set_property("a", "b" * WORTHWHILE_BYTES))
+    return site
+
+
+async def test_a_large_answer_is_compressed_and_its_tag_made_weak(site_with: Callable[..., Site]) -> None:
+    client = (await big_table(site_with(gzip=True))).client
+
+    plain = await client.get(TABLE)
+    packed = await client.get(TABLE, accept_encoding="gzip, deflate")
+
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert packed.headers["content-length"] == str(len(packed.body))
+    assert len(packed.body) < len(plain.body)
+    assert gzip.decompress(packed.body) == plain.body
+    assert packed.headers["ETag"] == f"W/{plain.headers['ETag']}"
+    assert packed.headers["Vary"] == plain.headers["Vary"] == "Accept-Encoding"
+    assert (await client.get(TABLE, if_none_match=packed.headers["ETag"])).status == 304
+
+
+async def test_nothing_is_compressed_unless_the_operator_says_so(site_with: Callable[..., Site]) -> None:
+    client = (await big_table(site_with())).client
+
+    answer = await client.get(TABLE, accept_encoding="gzip")
+
+    assert "Content-Encoding" not in answer.headers
+    assert answer.json["config"] == {}

@@ -1,0 +1,291 @@
+"""Every failure is told in Iceberg's shape, with a type that clients know."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from arco_catalog.http.app import App
+from arco_catalog.http.errors import TABLE, error_response
+from arco_catalog.http.exchange import Effect, Exchange, Route
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.responses import Response
+from arco_catalog.http.routes import ROUTES
+from arco_catalog.iceberg import errors as e
+from arco_catalog.iceberg.json import JsonValue, dumps, loads
+from arco_catalog.operations.call import Dialect
+from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
+from storage_backends.memory import MemoryStore
+from tests.http.client import Client
+from tests.http.conftest import Site
+from tests.operations.desk import schema, set_property
+
+
+def descendants(root: type[e.CatalogError]) -> Iterator[type[e.CatalogError]]:
+    for child in root.__subclasses__():
+        if child.__module__ == e.__name__:
+            yield child
+            yield from descendants(child)
+
+
+def told(error: Exception, *, commits: bool = False, dialect: Dialect = Dialect.ICEBERG) -> tuple[int, str, str | None]:
+    """Status, type and Retry-After of the answer to a failure."""
+    response = error_response(error, commits=commits, dialect=dialect)
+    document = loads(response.body)
+    assert isinstance(document, dict)
+    assert isinstance(document["error"], dict)
+    return response.status, str(document["error"]["type"]), response.headers.get("Retry-After")
+
+
+def test_every_error_is_in_the_table() -> None:
+    assert set(TABLE) == set(descendants(e.CatalogError)) - {e.Refusal}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "type_name"),
+    [
+        (e.BadRequest, 400, "BadRequestException"),
+        (e.IllegalArgument, 400, "IllegalArgumentException"),
+        (e.NotAuthorized, 401, "NotAuthorizedException"),
+        (e.Forbidden, 403, "NotAuthorizedException"),
+        (e.NoSuchNamespace, 404, "NoSuchNamespaceException"),
+        (e.NoSuchTable, 404, "NoSuchTableException"),
+        (e.NoSuchView, 404, "NoSuchViewException"),
+        (e.NoSuchWarehouse, 404, "NoSuchWarehouseException"),
+        (e.NotFound, 404, "NotFoundException"),
+        (e.Unsupported, 406, "UnsupportedOperationException"),
+        (e.AlreadyExists, 409, "AlreadyExistsException"),
+        (e.NamespaceNotEmpty, 409, "NamespaceNotEmptyException"),
+        (e.CommitFailed, 409, "CommitFailedException"),
+        (e.Unprocessable, 422, "UnprocessableEntityException"),
+    ],
+)
+@pytest.mark.parametrize("commits", [True, False])
+def test_the_specifications_types_are_used(
+    kind: type[e.CatalogError], status: int, type_name: str, commits: bool
+) -> None:
+    assert told(kind("why"), commits=commits) == (status, type_name, None)
+
+
+def test_a_kind_of_error_without_a_line_of_its_own_is_told_as_its_parent() -> None:
+    class Particular(e.AlreadyExists):
+        pass
+
+    assert told(Particular("why")) == (409, "AlreadyExistsException", None)
+
+
+@pytest.mark.parametrize(
+    ("error", "commits", "dialect", "expected"),
+    [
+        (e.KeyReused("k"), True, Dialect.ICEBERG, (409, "CommitFailedException", None)),
+        (e.KeyReused("k"), False, Dialect.ICEBERG, (422, "UnprocessableEntityException", None)),
+        (e.KeyReused("k"), True, Dialect.POLARIS, (422, "idempotency_key_conflict", None)),
+        (e.KeyReused("k"), False, Dialect.POLARIS, (422, "idempotency_key_conflict", None)),
+        (e.KeyInProgress("k"), True, Dialect.ICEBERG, (503, "SlowDownException", "1")),
+        (e.KeyInProgress("k", 3), False, Dialect.ICEBERG, (503, "SlowDownException", "3")),
+        (e.KeyInProgress("k"), True, Dialect.POLARIS, (409, "request_in_progress", "1")),
+        (e.Unavailable("s"), True, Dialect.ICEBERG, (503, "SlowDownException", "1")),
+        (e.Unavailable("s"), False, Dialect.POLARIS, (503, "SlowDownException", "1")),
+        (StoreUnavailable("s"), False, Dialect.ICEBERG, (503, "SlowDownException", "1")),
+        (StoreUnavailable("s"), True, Dialect.ICEBERG, (500, "CommitStateUnknownException", None)),
+        (e.CommitStateUnknown("c"), True, Dialect.ICEBERG, (500, "CommitStateUnknownException", None)),
+        (e.CommitStateUnknown("c"), False, Dialect.POLARIS, (500, "CommitStateUnknownException", None)),
+        (e.Broken("b"), False, Dialect.ICEBERG, (500, "InternalServerError", None)),
+        (e.Broken("b"), True, Dialect.ICEBERG, (500, "CommitStateUnknownException", None)),
+        (RuntimeError("r"), False, Dialect.ICEBERG, (500, "InternalServerError", None)),
+        (RuntimeError("r"), True, Dialect.ICEBERG, (500, "CommitStateUnknownException", None)),
+    ],
+)
+def test_what_is_no_verdict_depends_on_route_and_dialect(
+    error: Exception, commits: bool, dialect: Dialect, expected: tuple[int, str, str | None]
+) -> None:
+    assert told(error, commits=commits, dialect=dialect) == expected
+
+
+async def test_an_unknown_route_is_told_as_an_error(client: Client) -> None:
+    answer = await client.get("/v2/anything")
+
+    assert (answer.status, answer.error_type) == (404, "NotFoundException")
+    assert answer.message == "No endpoint at /v2/anything: /v1/config lists what there is"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/v1/config", "GET"),
+        ("DELETE", "/v1/wh/namespaces", "GET, POST"),
+        ("PUT", "/v1/wh/namespaces/db", "DELETE, GET, HEAD"),
+        ("GET", "/v1/wh/tables/rename", "POST"),
+        ("PATCH", "/v1/wh/namespaces/db/tables/t", "DELETE, GET, HEAD, POST"),
+        ("OPTIONS", "/v1/wh/namespaces", "GET, POST"),
+    ],
+)
+async def test_a_wrong_method_is_told_which_are_right(client: Client, method: str, path: str, allowed: str) -> None:
+    answer = await client.send(method, path)
+
+    assert (answer.status, answer.error_type) == (405, "UnsupportedOperationException")
+    assert answer.headers["Allow"] == allowed
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/wh/namespaces/db", 204),
+        ("/v1/wh/namespaces/missing", 404),
+        ("/v1/wh/namespaces/db/tables/missing", 404),
+        ("/v1/wh/namespaces/db/tables/%ff", 400),
+        ("/v1/missing/namespaces/db", 404),
+        ("/nowhere", 404),
+        ("/v1/config", 405),
+    ],
+)
+async def test_an_answer_to_head_has_no_body(client: Client, path: str, status: int) -> None:
+    answer = await client.head(path)
+
+    assert (answer.status, answer.body) == (status, b"")
+    assert "Content-Type" not in answer.headers
+
+
+async def test_errors_are_json_with_a_length(client: Client) -> None:
+    answer = await client.get("/nowhere")
+
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["content-length"] == str(len(answer.body))
+
+
+@pytest.mark.parametrize(
+    ("effect", "type_name"),
+    [
+        (Effect.READS, "InternalServerError"),
+        (Effect.MUTATES, "InternalServerError"),
+        (Effect.COMMITS, "CommitStateUnknownException"),
+    ],
+)
+async def test_what_nobody_foresaw_is_logged_and_not_told(
+    caplog: pytest.LogCaptureFixture, effect: Effect, type_name: str
+) -> None:
+    async def explode(_: Exchange) -> Response:
+        raise ZeroDivisionError("the reactor's password is hunter2")
+
+    client = Client(App({"wh": Site().catalog()}, HttpOptions(), [Route("GET", "/v1/{prefix}/x", explode, effect)]))
+
+    answer = await client.get("/v1/wh/x")
+
+    assert (answer.status, answer.error_type) == (500, type_name)
+    assert b"hunter2" not in answer.body
+    assert b"ZeroDivision" not in answer.body
+    assert "in explode" in caplog.text
+
+
+class DownStore(MemoryStore):
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        raise StoreUnavailable("connection refused by 10.0.0.7")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "namespaces"),
+        ("GET", "namespaces/db"),
+        ("GET", "namespaces/db/tables"),
+        ("GET", "namespaces/db/tables/t"),
+        ("DELETE", "namespaces/db/tables/t"),
+        ("POST", "namespaces/db/tables/t"),
+    ],
+)
+async def test_a_store_that_is_down_means_try_again(site: Site, method: str, path: str) -> None:
+    site.store = DownStore()
+
+    answer = await site.serve().send(method, f"/v1/wh/{path}", b'{"requirements": [], "updates": []}')
+
+    assert (answer.status, answer.error_type) == (503, "SlowDownException")
+    assert answer.headers["Retry-After"] == "1"
+
+
+async def test_a_read_only_catalog_refuses_every_change_and_says_why(site: Site) -> None:
+    client = site.serve(read_only_because="the store ignores If-Match")
+    body = b'{"name": "x"}'
+
+    for route in ROUTES:
+        path = route.template.replace("{prefix}", "wh").replace("{namespace}", "db").replace("{table}", "t")
+        answer = await client.send(route.method, path, body)
+        if route.effect is Effect.READS:
+            assert answer.status in (200, 204, 400), route
+        else:
+            assert (answer.status, answer.error_type) == (406, "UnsupportedOperationException")
+            assert answer.message == "This catalog is read-only: the store ignores If-Match"
+    assert (await site.client.get("/v1/wh/namespaces/db/tables/t")).status == 200
+
+
+async def test_a_request_is_logged_in_one_line_without_query_or_headers(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="arco_catalog.http")
+
+    await client.get("/v1/wh/namespaces/db%0Ax?token=hunter2", authorization="Bearer hunter2")
+
+    [line] = [record.getMessage() for record in caplog.records if record.name == "arco_catalog.http.app"]
+    assert line.startswith("GET /v1/wh/namespaces/db%0Ax 400 ")
+    assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "type_name", "message"),
+    [
+        ("GET", "namespaces?parent=no", None, 404, "NoSuchNamespaceException", "Namespace does not exist: no"),
+        ("GET", "namespaces/no%1Fmore", None, 404, "NoSuchNamespaceException", "Namespace does not exist: no.more"),
+        ("GET", "namespaces/no/tables", None, 404, "NoSuchNamespaceException", "Namespace does not exist: no"),
+        ("GET", "namespaces/no/tables/t", None, 404, "NoSuchTableException", "Table does not exist: no.t"),
+        ("DELETE", "namespaces/db", None, 409, "NamespaceNotEmptyException", "Namespace db is not empty"),
+        ("DELETE", "namespaces/db/tables/u", None, 404, "NoSuchTableException", "Table does not exist: db.u"),
+        (
+            "POST",
+            "namespaces",
+            {"namespace": ["db"]},
+            409,
+            "AlreadyExistsException",
+            "Namespace already exists: db",
+        ),
+        (
+            "POST",
+            "namespaces/db/tables",
+            {"name": "t", "schema": schema("x")},
+            409,
+            "AlreadyExistsException",
+            "Table already exists: db.t",
+        ),
+        (
+            "POST",
+            "namespaces/db/tables/u",
+            set_property("a", "b"),
+            404,
+            "NoSuchTableException",
+            "Table does not exist: db.u",
+        ),
+        (
+            "POST",
+            "namespaces/db/properties",
+            {"removals": ["a"], "updates": {"a": "b"}},
+            422,
+            "UnprocessableEntityException",
+            "Invalid namespace update, cannot both set and remove: a",
+        ),
+        (
+            "POST",
+            "tables/rename",
+            {
+                "source": {"namespace": ["db"], "name": "t"},
+                "destination": {"namespace": ["no"], "name": "t"},
+            },
+            404,
+            "NoSuchNamespaceException",
+            "Namespace does not exist: no",
+        ),
+    ],
+)
+async def test_refusals_reach_the_client_with_type_and_text(
+    client: Client, method: str, path: str, body: JsonValue, status: int, type_name: str, message: str
+) -> None:
+    answer = await client.send(method, f"/v1/wh/{path}", b"" if body is None else dumps(body))
+
+    assert (answer.status, answer.error_type, answer.message) == (status, type_name, message)

@@ -1,0 +1,252 @@
+"""Whatever is sent, the answer is Iceberg's, and never that the server failed."""
+
+from typing import cast
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arco_catalog.http.routes import ROUTES
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from storage_backends import ABSENT
+from tests.http.client import Answer
+from tests.http.conftest import Site
+from tests.operations.desk import schema, set_property
+
+BOUNDED = settings(max_examples=60, deadline=None)
+
+ROUTES_WITH_BODIES = [route for route in ROUTES if route.has_body]
+
+WORDS = [
+    *("namespace", "name", "properties", "removals", "updates", "schema", "location", "partition-spec", "write-order"),
+    *("stage-create", "metadata-location", "overwrite", "source", "destination", "identifier", "requirements"),
+    *("report-type", "type", "action", "fields", "id", "required", "struct", "list", "map", "element", "key", "value"),
+    *("snapshot", "snapshot-id", "ref-name", "uuid", "spec", "sort-order", "format-version", "ref", "branch", "refs"),
+    *("spec-id", "source-id", "transform", "field-id", "order-id", "direction", "null-order", "last-column-id"),
+    *("schema-id", "t", "db", "wh", "x", "main", "identity", "bucket[4]", "long", "decimal(9,2)", "fixed[8]"),
+    *("memory:///wh/warehouse/u", "memory:///wh/_catalog", "file:/etc", "s3://b/p", "assert-create", "set-location"),
+]
+
+leaves: st.SearchStrategy[JsonValue] = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.sampled_from([-1, 0, 1, 2, 3, 999, 1000, 2**31, 2**53 + 1, 2**63])
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(WORDS)
+    | st.text(max_size=8).filter(lambda text: text.isprintable())
+)
+values: st.SearchStrategy[JsonValue] = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=5),
+    max_leaves=12,
+)
+
+NAMESPACES = "/v1/wh/namespaces"
+DB = f"{NAMESPACES}/db"
+COMMIT: JsonObject = {
+    "identifier": {"namespace": ["db"], "name": "t"},
+    "requirements": [
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+        {"type": "assert-current-schema-id", "current-schema-id": 0},
+    ],
+    "updates": [
+        {"action": "add-schema", "schema": schema("x", "z"), "last-column-id": 2},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 1, "fields": []}},
+        {
+            "action": "add-snapshot",
+            "snapshot": {
+                "snapshot-id": 1,
+                "sequence-number": 1,
+                "timestamp-ms": 1767225600000,
+                "manifest-list": "memory:///wh/warehouse/m.avro",
+                "summary": {"operation": "append"},
+            },
+        },
+        {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1},
+        {"action": "set-location", "location": "memory:///wh/warehouse/v"},
+        {"action": "remove-snapshots", "snapshot-ids": [1]},
+    ],
+}
+VALID: list[tuple[str, JsonObject]] = [
+    (NAMESPACES, {"namespace": ["n"], "properties": {"a": "b"}}),
+    (f"{DB}/properties", {"removals": ["a"], "updates": {"b": "c"}}),
+    (
+        f"{DB}/tables",
+        {
+            "name": "u",
+            "schema": schema("x", "y"),
+            "partition-spec": {"fields": [{"source-id": 1, "transform": "bucket[4]", "name": "b"}]},
+            "write-order": {
+                "order-id": 1,
+                "fields": [{"source-id": 2, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}],
+            },
+            "properties": {"a": "b"},
+            "stage-create": False,
+            "location": "memory:///wh/warehouse/u",
+        },
+    ),
+    (
+        f"{DB}/register",
+        {"name": "u", "metadata-location": "memory:///wh/warehouse/kept/1.metadata.json", "overwrite": True},
+    ),
+    (
+        "/v1/wh/tables/rename",
+        {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "u"}},
+    ),
+    (f"{DB}/tables/t/metrics", {"report-type": "scan-report", "metrics": {}}),
+    (f"{DB}/tables/t", set_property("a", "b")),
+    (
+        f"{DB}/tables/t",
+        COMMIT,
+    ),
+]
+
+
+def places(document: JsonValue, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The paths of everything in a document."""
+    found = [path]
+    if isinstance(document, dict):
+        for name, inner in document.items():
+            found += places(inner, (*path, name))
+    elif isinstance(document, list):
+        for position, inner in enumerate(document):
+            found += places(inner, (*path, position))
+    return found
+
+
+def replaced(document: JsonValue, path: tuple[str | int, ...], value: JsonValue) -> JsonValue:
+    """The document with another value at a path."""
+    if not path:
+        return value
+    step, *rest = path
+    if isinstance(document, dict):
+        return {**document, str(step): replaced(document[str(step)], tuple(rest), value)}
+    assert isinstance(document, list)
+    place = cast(int, step)
+    return [*document[:place], replaced(document[place], tuple(rest), value), *document[place + 1 :]]
+
+
+@st.composite
+def mutants(draw: st.DrawFn) -> tuple[str, JsonValue]:
+    """A path, and a valid body for it with something in it that does not belong there."""
+    path, valid = draw(st.sampled_from(VALID))
+    document: JsonValue = valid
+    for _ in range(draw(st.integers(1, 2))):
+        document = replaced(document, draw(st.sampled_from(places(document))), draw(values))
+    return path, document
+
+
+async def small_site() -> Site:
+    """A namespace, a table, and a file to register."""
+    site = Site()
+    await site.namespace("db", "db")
+    await site.table("t")
+    await site.keep_metadata("kept")
+    return site
+
+
+def check(answer: Answer, what: object) -> None:
+    """Fails where the server did."""
+    assert answer.status < 500, (what, answer.body)
+    if answer.status >= 400 and answer.body:
+        assert answer.error
+
+
+@pytest.mark.parametrize(("path", "body"), VALID)
+async def test_the_bodies_to_be_mutated_are_good(path: str, body: JsonObject) -> None:
+    answer = await (await small_site()).client.post(path, body)
+
+    assert answer.status in (200, 204), answer.body
+
+
+@settings(max_examples=400, deadline=None)
+@given(mutant=mutants(), keyed=st.booleans())
+async def test_no_body_makes_the_server_fail(mutant: tuple[str, JsonValue], keyed: bool) -> None:
+    site = await small_site()
+    path, body = mutant
+    headers = {"idempotency-key": site.key()} if keyed else {}
+
+    check(await site.client.send("POST", path, dumps(body), headers), mutant)
+
+    listed = await site.client.get(f"{DB}/tables")
+    assert listed.status == 200
+    for identifier in cast(list[JsonObject], listed.json["identifiers"]):
+        loaded = await site.client.get(f"{DB}/tables/{quote(str(identifier['name']), safe='')}")
+        assert loaded.status == 200, mutant
+    again = await site.client.send("POST", path, dumps(body), headers)
+    check(again, mutant)
+
+
+@BOUNDED
+@given(data=values.map(dumps) | st.binary(max_size=60) | mutants().map(lambda mutant: dumps(mutant[1])[:-1]))
+async def test_no_bytes_make_the_server_fail(data: bytes) -> None:
+    site = await small_site()
+    for route in ROUTES_WITH_BODIES:
+        path = route.template.replace("{prefix}", "wh").replace("{namespace}", "db").replace("{table}", "t")
+        check(await site.client.send("POST", path, data), route.endpoint)
+
+
+PARTS = st.text(max_size=12) | st.sampled_from(["db", "t", "..", ".", "", "\x1f", "db\x1fdb", "a" * 300])
+ESCAPED = PARTS.map(lambda part: quote(part, safe="", errors="surrogatepass")) | st.text("%0aFf/+.=&;", max_size=10)
+
+
+@BOUNDED
+@given(namespace=ESCAPED, table=ESCAPED, query=ESCAPED)
+async def test_no_name_makes_the_server_fail(namespace: str, table: str, query: str) -> None:
+    site = Site()
+    await site.namespace("db", "db")
+    for route in ROUTES:
+        path = route.template.replace("{prefix}", "wh").replace("{namespace}", namespace).replace("{table}", table)
+        for parameter in ("", "parent=", "pageToken=", "pageSize=", "snapshots=", "purgeRequested=", "warehouse="):
+            answer = await site.client.send(route.method, f"{path}?{parameter}{query}", b'{"report-type": "r"}')
+            check(answer, route.endpoint)
+
+
+HEADERS = ("if-none-match", "idempotency-key", "content-length", "content-encoding", "accept-encoding", "user-agent")
+
+
+@pytest.mark.parametrize("header", HEADERS)
+@BOUNDED
+@given(value=st.binary(max_size=40).map(lambda value: value.decode("latin-1")))
+async def test_no_header_makes_the_server_fail(header: str, value: str) -> None:
+    site = Site()
+    await site.namespace("db", "db")
+    await site.table("t")
+    for route in ROUTES:
+        path = route.template.replace("{prefix}", "wh").replace("{namespace}", "db").replace("{table}", "t")
+        answer = await site.client.send(route.method, path, dumps(set_property("a", "b")), {header: value})
+        check(answer, route.endpoint)
+
+
+@st.composite
+def mutant_metadata(draw: st.DrawFn, valid: JsonObject) -> JsonValue:
+    """A metadata file with something in it that does not belong there."""
+    return replaced(valid, draw(st.sampled_from(places(valid)[1:])), draw(values))
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+async def test_no_registered_file_makes_the_server_fail(data: st.DataObject) -> None:
+    """A file is judged when it is registered; what was let in can be loaded and changed."""
+    site = await small_site()
+    client = site.client
+    added = await client.post(f"{DB}/tables/t", {**COMMIT, "updates": cast(list[JsonValue], COMMIT["updates"])[:-2]})
+    valid = cast(JsonObject, added.json["metadata"])
+    location = "memory:///wh/warehouse/alien"
+    document = data.draw(mutant_metadata({**valid, "location": location}))
+    await site.store.put("wh/warehouse/alien/1.metadata.json", dumps(document), ABSENT)
+
+    body = {"name": "alien", "metadata-location": f"{location}/1.metadata.json"}
+    registered = await client.post(f"{DB}/register", body)
+    check(registered, document)
+
+    if registered.status == 200:
+        table = f"{DB}/tables/alien"
+        assert (await client.get(table)).status == 200
+        assert (await client.get(f"{table}?snapshots=refs")).status == 200
+        check(await client.post(table, set_property("a", "b")), document)
+        check(await client.post(table, {**COMMIT, "identifier": None}), document)
+        assert (await client.get(table)).status == 200

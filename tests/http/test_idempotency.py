@@ -1,0 +1,240 @@
+"""The Idempotency-Key header on every route that changes something."""
+
+from collections.abc import Callable
+
+import pytest
+
+from arco_catalog.http.exchange import Effect
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.routes import ROUTES
+from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.operations.call import Dialect
+from storage_backends import ABSENT, Unknown, When
+from storage_backends.base import Outcome
+from storage_backends.memory import MemoryStore
+from tests.http.client import Answer, Client
+from tests.http.conftest import Site
+from tests.operations.desk import schema, set_property
+
+NS = "/v1/wh/namespaces"
+TABLE = f"{NS}/db/tables/t"
+FILE = "memory:///wh/warehouse/kept/1.metadata.json"
+RENAME: JsonObject = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "u"}}
+
+
+CHANGES: dict[str, tuple[str, str, JsonObject | None]] = {
+    "POST namespaces": ("POST", NS, {"namespace": ["n"]}),
+    "DELETE namespace": ("DELETE", f"{NS}/empty", None),
+    "POST properties": ("POST", f"{NS}/db/properties", {"updates": {"a": "b"}}),
+    "POST tables": ("POST", f"{NS}/db/tables", {"name": "u", "schema": schema("x")}),
+    "POST register": ("POST", f"{NS}/db/register", {"name": "u", "metadata-location": FILE}),
+    "POST table": ("POST", TABLE, set_property("a", "b")),
+    "DELETE table": ("DELETE", TABLE, None),
+    "POST rename": ("POST", "/v1/wh/tables/rename", RENAME),
+}
+
+
+async def make(site: Site, change: str, key: str, client: Client | None = None) -> Answer:
+    """Sends one of the changes under a key."""
+    method, path, body = CHANGES[change]
+    data = b"" if body is None else dumps(body)
+    return await (client or site.client).send(method, path, data, {"idempotency-key": key})
+
+
+def test_every_route_that_changes_something_is_tried_here() -> None:
+    assert len(CHANGES) == len([route for route in ROUTES if route.effect is not Effect.READS])
+
+
+@pytest.fixture
+async def ready(site: Site) -> Site:
+    """A site on which each of the changes can be made."""
+    await site.namespace("empty", "empty")
+    assert await site.keep_metadata("kept") == FILE
+    return site
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_retry_gets_the_first_answer_from_whichever_server(ready: Site, change: str) -> None:
+    key = ready.key()
+
+    first = await make(ready, change, key)
+    replayed = await make(ready, change, key)
+    elsewhere = await make(ready, change, key, ready.serve())
+    unkeyed = await make(ready, change, ready.key())
+
+    assert first.status in (200, 204), first.body
+    for again in (replayed, elsewhere):
+        assert (again.status, again.headers) == (first.status, first.headers)
+        assert again.body == first.body or again.json == first.json
+    repeatable = ("POST properties", "POST table")  # these set what is set already
+    assert unkeyed.status in ((200,) if change in repeatable else (404, 409))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_refusal_is_replayed_too(bare_site: Site, change: str) -> None:
+    """Nothing exists yet, so all but the creation of a namespace are refused; afterwards they would not be."""
+    key = bare_site.key()
+    first = await make(bare_site, change, key)
+    await bare_site.namespace("db", "db")
+    await bare_site.namespace("empty", "empty")
+    await bare_site.table("t")
+
+    replayed = await make(bare_site, change, key)
+
+    assert first.status == (200 if change == "POST namespaces" else 404)
+    assert (replayed.status, replayed.json) == (first.status, first.json)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("key", ["", "k", "00000000-0000-4000-8000-000000000000", "x" * 36])
+async def test_a_malformed_key_is_refused_before_anything_happens(ready: Site, change: str, key: str) -> None:
+    before = ready.store.keys()
+
+    answer = await make(ready, change, key)
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")
+    assert "Idempotency-Key" in answer.message
+    assert ready.store.keys() == before
+
+
+async def test_two_keys_at_once_are_none(site: Site) -> None:
+    answer = await make(site, "POST table", f"{site.key()}, {site.key()}")
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")
+
+
+async def test_reads_take_no_notice_of_a_key(client: Client) -> None:
+    assert (await client.get(TABLE, idempotency_key="nonsense")).status == 200
+
+
+async def test_a_key_is_bound_to_its_request(site: Site) -> None:
+    key = site.key()
+    await make(site, "POST table", key)
+    other = dumps(set_property("a", "other"))
+
+    commit = await site.client.send("POST", TABLE, other, {"idempotency-key": key})
+    drop = await site.client.send("DELETE", TABLE, b"", {"idempotency-key": key})
+    query = await site.client.send("POST", f"{TABLE}?x=y", dumps(set_property("a", "b")), {"idempotency-key": key})
+
+    assert (commit.status, commit.error_type) == (409, "CommitFailedException")
+    assert (query.status, query.error_type) == (409, "CommitFailedException")
+    assert (drop.status, drop.error_type) == (422, "UnprocessableEntityException")
+    assert (await site.client.head(TABLE)).status == 204
+
+
+async def test_the_same_request_in_other_words_is_the_same_request(site: Site) -> None:
+    key = site.key()
+    body = b'{"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}'
+    again = b'{"updates":[{"updates":{"a":"\\u0062"},"action":"set-properties"}],"requirements":[]}'
+
+    first = await site.client.send("POST", f"{TABLE}?x=1&y=%20", body, {"idempotency-key": key})
+    second = await site.client.send(
+        "POST", "/v1/w%68/namespaces/%64b/tables/%74?y=+&x=1", again, {"idempotency-key": key.upper()}
+    )
+
+    assert (first.status, first.body) == (second.status, second.body)
+
+
+class Silent(MemoryStore):
+    """Once `mute`, never says whether a pointer moved; `deaf`, it does not move either."""
+
+    mute = False
+    deaf = False
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if not self.mute or when == ABSENT or "/iceberg_pointers/" not in key:
+            return await super().put(key, body, when)
+        if not self.deaf:
+            await super().put(key, body, when)
+        return Unknown("reset")
+
+
+async def cut_short(dialect: Dialect, key: str, *, deaf: bool) -> Site:
+    """A site on which a commit under a key was sent, and never answered by the store."""
+    site = Site(options=HttpOptions(dialect=dialect))
+    site.store = store = Silent(now_ms=site.clock.now_ms)
+    site.client = site.serve()
+    await site.namespace("db", "db")
+    await site.table("t")
+    store.mute, store.deaf = True, deaf
+    answer = await make(site, "POST table", key)
+    store.mute = False
+    assert (answer.status, answer.error_type) == (500, "CommitStateUnknownException")
+    assert "Retry-After" not in answer.headers
+    return site
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+async def test_a_retry_learns_what_became_of_an_unknown_outcome(dialect: Dialect) -> None:
+    key = Site().key()
+    site = await cut_short(dialect, key, deaf=False)
+
+    assert (await make(site, "POST table", key)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("dialect", "status", "type_name"),
+    [(Dialect.ICEBERG, 503, "SlowDownException"), (Dialect.POLARIS, 409, "request_in_progress")],
+)
+async def test_a_duplicate_of_a_request_under_way_is_told_to_wait(
+    dialect: Dialect, status: int, type_name: str
+) -> None:
+    key = Site().key()
+    site = await cut_short(dialect, key, deaf=True)
+
+    answer = await make(site, "POST table", key)
+
+    assert (answer.status, answer.error_type) == (status, type_name)
+    assert answer.headers["Retry-After"] == "1"
+    site.clock.ms += site.settings.in_progress_ms
+    assert (await make(site, "POST table", key)).status == 200, "it is taken over when it is old"
+
+
+@pytest.mark.parametrize("key", ["any-key_1.2", "k", "x" * 255])
+async def test_the_polaris_dialect_takes_its_own_keys(site_with: Callable[..., Site], key: str) -> None:
+    site = site_with(dialect=Dialect.POLARIS)
+    await site.namespace("db", "db")
+    await site.table("t")
+
+    first = await make(site, "POST table", key)
+    replayed = await make(site, "POST table", key)
+    reused = await site.client.send("POST", TABLE, dumps(set_property("a", "c")), {"idempotency-key": key})
+    elsewhere = await make(site, "POST namespaces", key)
+
+    assert (first.status, first.body) == (replayed.status, replayed.body)
+    assert (reused.status, reused.error_type) == (422, "idempotency_key_conflict")
+    assert elsewhere.status == 200, "path and method are part of the key"
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "change", "status", "type_name"),
+    [
+        (25 * 60 * 60 * 1000, "POST table", 500, "CommitStateUnknownException"),
+        (25 * 60 * 60 * 1000, "POST rename", 400, "BadRequestException"),
+        (-6 * 60 * 1000, "POST table", 400, "BadRequestException"),
+    ],
+)
+async def test_a_key_of_another_time_is_not_executed(
+    site: Site, age_ms: int, change: str, status: int, type_name: str
+) -> None:
+    answer = await make(site, change, site.key(age_ms))
+
+    assert (answer.status, answer.error_type) == (status, type_name)
+    assert (await site.client.head(TABLE)).status == 204
+
+
+async def test_receipts_and_markers_hold_the_client_and_no_header_of_ours(site: Site) -> None:
+    client = Client(site.client.app, {"authorization": "Bearer hunter2", "user-agent": "Spark/4.1"})
+    await client.post(TABLE, set_property("a", "b"), idempotency_key=site.key())
+
+    keys = site.store.keys()
+    bodies = {key: (await site.store.get(key)).body for key in keys}  # type: ignore[union-attr]
+    assert not [key for key, body in bodies.items() if b"hunter2" in body]
+    [receipt] = [
+        document
+        for key, body in bodies.items()
+        if "/committed/" in key and isinstance(document := loads(body), dict) and document["base"]
+    ]
+    assert receipt["source"] == {"kind": "IcebergRest", "client": "Spark/4.1", "principal": "anonymous"}
+    assert receipt["principal"] == "anonymous"
+    assert receipt["request"] == {"method": "POST", "path": TABLE}

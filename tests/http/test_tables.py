@@ -1,0 +1,210 @@
+"""Tables over HTTP."""
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from storage_backends import Found
+from tests.http.client import Answer, Client
+from tests.http.conftest import Site
+from tests.operations.desk import schema, set_property
+
+TABLES = "/v1/wh/namespaces/db/tables"
+TABLE = f"{TABLES}/t"
+
+
+def snapshot(number: int, **more: JsonValue) -> JsonObject:
+    return {
+        "snapshot-id": number,
+        "sequence-number": 1,
+        "timestamp-ms": 1_767_225_600_000,
+        "manifest-list": f"memory:///wh/warehouse/db/{number}.avro",
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+        **more,
+    }
+
+
+def metadata(answer: Answer) -> JsonObject:
+    found = answer.json["metadata"]
+    assert isinstance(found, dict)
+    return found
+
+
+async def test_a_created_table_comes_back_as_it_can_be_loaded(site: Site) -> None:
+    created = await site.client.post(TABLES, {"name": "u", "schema": schema("x", "y")})
+    loaded = await site.client.get(f"{TABLES}/u")
+
+    assert [*created.json] == ["metadata-location", "metadata", "config"]
+    assert created.body == loaded.body
+    assert metadata(loaded)["last-column-id"] == 2
+    assert loaded.json["config"] == {}
+
+
+async def test_metadata_is_sent_as_it_is_stored(site: Site) -> None:
+    """Registered files come from anywhere: with spaces, unknown fields, and numbers that no float holds."""
+    unknown: list[JsonValue] = [2**63 - 1, 123456789012345678901234567890]
+    location = await site.keep_metadata("kept", unknown=unknown)
+    stored = await site.store.get(location.removeprefix("memory:///"))
+    assert isinstance(stored, Found)
+
+    registered = await site.client.post("/v1/wh/namespaces/db/register", {"name": "u", "metadata-location": location})
+
+    assert registered.status == 200, registered.body
+    for answer in (registered, await site.client.get(f"{TABLES}/u")):
+        assert stored.body in answer.body
+        assert metadata(answer)["unknown"] == unknown
+
+
+async def test_a_commit_answers_with_the_new_state_and_no_config(client: Client) -> None:
+    answer = await client.post(TABLE, set_property("a", "b"))
+
+    assert [*answer.json] == ["metadata-location", "metadata"]
+    assert metadata(answer)["properties"] == {**_properties(await client.get(TABLE)), "a": "b"}
+    assert answer.json["metadata-location"] == (await client.get(TABLE)).json["metadata-location"]
+
+
+def _properties(answer: Answer) -> JsonObject:
+    found = metadata(answer)["properties"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize(
+    "identifier", [None, {"namespace": ["db"], "name": "t"}, {"namespace": ["db"], "name": "t", "more": 1}]
+)
+async def test_a_commit_may_name_its_table(client: Client, identifier: JsonValue) -> None:
+    assert (await client.post(TABLE, {"identifier": identifier, **set_property("a", "b")})).status == 200
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        {"namespace": ["db"], "name": "u"},
+        {"namespace": ["db", "t"], "name": "t"},
+        {"namespace": [], "name": "t"},
+        {"namespace": ["db"]},
+        {"name": "t"},
+        "db.t",
+        ["db", "t"],
+    ],
+)
+async def test_a_commit_that_names_another_table_than_the_path_is_refused(
+    client: Client, identifier: JsonValue
+) -> None:
+    answer = await client.post(TABLE, {"identifier": identifier, **set_property("a", "b")})
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")
+    assert "identifier" in answer.message
+
+
+async def test_unknown_updates_and_requirements_are_refused_by_name(client: Client) -> None:
+    answer = await client.post(TABLE, {"requirements": [{"type": "assert-luck"}], "updates": [{"action": "improve"}]})
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")
+    assert "assert-luck" in answer.message
+    assert "improve" in answer.message
+
+
+async def test_a_requirement_that_does_not_hold_is_a_conflict(client: Client) -> None:
+    requirement = {"type": "assert-current-schema-id", "current-schema-id": 7}
+
+    answer = await client.post(TABLE, {**set_property("a", "b"), "requirements": [requirement]})
+
+    assert (answer.status, answer.error_type) == (409, "CommitFailedException")
+    assert answer.message.startswith("Requirement failed: current schema changed")
+
+
+async def test_snapshots_refs_hides_what_no_ref_names(client: Client) -> None:
+    add: list[JsonValue] = [{"action": "add-snapshot", "snapshot": snapshot(number)} for number in (1, 2)]
+    point: JsonObject = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 2}
+    answer = await client.post(TABLE, {"requirements": [], "updates": [*add, point]})
+    assert answer.status == 200, answer.body
+
+    def ids(loaded: Answer) -> list[JsonValue]:
+        snapshots = metadata(loaded)["snapshots"]
+        assert isinstance(snapshots, list)
+        return [found["snapshot-id"] for found in snapshots if isinstance(found, dict)]
+
+    everything = await client.get(TABLE)
+    visible = await client.get(f"{TABLE}?snapshots=refs")
+    assert ids(everything) == ids(await client.get(f"{TABLE}?snapshots=all")) == [1, 2]
+    assert ids(visible) == [2]
+    assert [*visible.json] == [*everything.json]
+    assert {**metadata(visible), "snapshots": None} == {**metadata(everything), "snapshots": None}
+
+
+@pytest.mark.parametrize("query", ["snapshots=", "snapshots=none", "snapshots=ALL", "snapshots=all&snapshots=refs"])
+async def test_other_choices_of_snapshots_are_refused(client: Client, query: str) -> None:
+    answer = await client.get(f"{TABLE}?{query}")
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")
+    assert "snapshots" in answer.message
+
+
+async def test_a_table_is_staged_then_created_by_a_commit(client: Client) -> None:
+    staged = await client.post(TABLES, {"name": "s", "schema": schema("x"), "stage-create": True})
+    assert staged.status == 200
+    assert (await client.head(f"{TABLES}/s")).status == 404
+
+    base = metadata(staged)
+    updates: list[JsonValue] = [
+        {"action": "assign-uuid", "uuid": base["table-uuid"]},
+        {"action": "upgrade-format-version", "format-version": 2},
+        {"action": "add-schema", "schema": schema("x"), "last-column-id": 1},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-location", "location": base["location"]},
+    ]
+    commit: JsonObject = {"requirements": [{"type": "assert-create"}], "updates": updates}
+    created = await client.post(f"{TABLES}/s", commit)
+    again = await client.post(f"{TABLES}/s", commit)
+
+    assert created.status == 200, created.body
+    assert metadata(created)["table-uuid"] == base["table-uuid"]
+    assert metadata(created)["location"] == base["location"]
+    assert (again.status, again.error_type) == (409, "CommitFailedException")
+    assert again.message == "Requirement failed: table already exists"
+
+
+@pytest.mark.parametrize("query", ["", "?purgeRequested=true", "?purgeRequested=True", "?purgeRequested=FALSE"])
+async def test_a_drop_may_ask_for_a_purge(client: Client, query: str) -> None:
+    answer = await client.delete(TABLE + query)
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert (await client.head(TABLE)).status == 404
+    assert (await client.get(TABLES)).json["identifiers"] == []
+
+
+@pytest.mark.parametrize("value", ["", "yes", "1", "truE ", "true&purgeRequested=true"])
+async def test_whether_to_purge_is_never_guessed(client: Client, value: str) -> None:
+    answer = await client.delete(f"{TABLE}?purgeRequested={value.replace(' ', '%20')}")
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")
+    assert (await client.head(TABLE)).status == 204
+
+
+async def test_a_rename_moves_the_table_as_it_is(site: Site) -> None:
+    await site.namespace("other", "other")
+    before = (await site.client.get(TABLE)).json
+    target = {"namespace": ["other"], "name": "u"}
+
+    answer = await site.client.post(
+        "/v1/wh/tables/rename", {"source": {"namespace": ["db"], "name": "t"}, "destination": target}
+    )
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert (await site.client.head(TABLE)).status == 404
+    assert (await site.client.get("/v1/wh/namespaces/other/tables/u")).json == before
+
+
+async def test_reports_are_taken_of_any_table_and_kept_nowhere(site: Site) -> None:
+    before = site.store.keys()
+
+    for name in ("t", "staged"):
+        answer = await site.client.post(f"{TABLES}/{name}/metrics", {"report-type": "commit-report", "metrics": {}})
+        assert (answer.status, answer.body) == (204, b"")
+
+    assert site.store.keys() == before
