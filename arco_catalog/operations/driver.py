@@ -129,6 +129,8 @@ class Driver(Generic[V]):
                         fresher = await self.prepare(plan, binding)
                         if fresher is not None:
                             view = fresher
+                            if binding.transaction is not None:
+                                self.begin_again()  # its object names the plan that no longer stands
                             continue
                         if plan.ready is not None:
                             await plan.ready()

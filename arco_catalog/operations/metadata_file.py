@@ -10,7 +10,6 @@ from arco_catalog.operations.kinds import Semantics
 from arco_catalog.operations.mutation import Write
 from arco_catalog.state import receipt
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.locations import Location
 from arco_catalog.state.pointer import MetadataFile
 
 
@@ -34,12 +33,13 @@ class NewMetadata:
         attempt: str,
         tries: int,
     ) -> "NewMetadata":
-        """Names the file `{NNNNN}-{attempt}-{try}`, NNNNN one more than its base's."""
+        """Names the file `{NNNNN}-{attempt}-{try}`, NNNNN one more than its base's, in the folder as the table spells
+        it."""
         version = table.next_metadata_version(None if base is None else base.location)
-        folder = Location.parse(table.metadata_directory(document, table.location(document)))
+        folder = table.metadata_directory(document, table.location(document))
         name = table.metadata_file_name(version, attempt, tries, table.metadata_codec(document))
         ms = kind.ms(document, None if base is None else base.ms, session.runtime.now_ms())
-        return cls(kind, document, dumps(document), MetadataFile(folder.below(name).uri, ms), base)
+        return cls(kind, document, dumps(document), MetadataFile(f"{folder}/{name}", ms), base)
 
     def write(self, session: Session) -> Write:
         """The file itself."""

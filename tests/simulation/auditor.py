@@ -21,6 +21,8 @@ from tests.simulation.history import Event
 from tests.simulation.world import World
 
 PATHS = Paths("wh")
+NOBODYS = ("fence", "add-locations", "lay-names", "settle-names")
+"""Registry operations that are no request's own."""
 WAREHOUSE = "memory:///"
 
 
@@ -52,35 +54,47 @@ class Spans:
 class Ask:
     """One request, however often it is sent: what it asks for, since when, and how often it was carried out.
 
-    `name` is the table that it names, `other_name` what it is to be called; `needs_schema` is the current schema that
-    it requires, None for any.
+    `names` are the tables that it names, `other_name` what one is to be called; `needs_schema` is the current schema
+    that it requires of each, None for any. `units` are the attempts that were seen to take effect.
     """
 
     principal: str
     kind: str
-    name: str | None = None
+    names: tuple[str, ...] = ()
     other_name: str | None = None
     needs_schema: int | None = None
     since: float = 0.0
-    applied: int = 0
+    units: set[str] = field(default_factory=set)
     succeeded: bool = False
     refused: CatalogError | None = None
 
+    @property
+    def applied(self) -> int:
+        """How often it was carried out."""
+        return len(self.units)
+
 
 class Auditor:
-    """Sees everything. Raises AssertionError in the very instant in which something is wrong."""
+    """Sees everything. Raises AssertionError in the very instant in which something is wrong.
+
+    What counts is the *effective* state of a pointer: its own, or what its intent holds once the transaction committed.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.asks: dict[str, Ask] = {}
         self.names: dict[str, Spans] = {}
         self.schemas: dict[str, Spans] = {}
-        self.current: dict[str, JsonObject] = {}
-        self.written_at: dict[str, float] = {}
+        self.locations: dict[str, Spans] = {}
         self.became_current: list[tuple[str, str, int]] = []
         self.last_commit: dict[str, float] = {}
         self.burials: dict[str, str] = {}
         self.drops_answered: dict[str, float] = {}
+        self._raw: dict[str, JsonObject] = {}
+        self._written_at: dict[str, float] = {}
+        self._laid_on: dict[tuple[str, str], float] = {}
+        self._decided: dict[str, str] = {}
+        self._entries: JsonObject = {}
         world.observe(self.see)
 
     def ask(self, ask: Ask) -> Ask:
@@ -100,73 +114,116 @@ class Auditor:
             self._see_pointer(event, objects)
         elif event.key == PATHS.manifest:
             self._see_registry(event, objects)
+        elif event.key.startswith(PATHS.transaction("").removesuffix(".json")):
+            self._see_transaction(event, objects)
 
     def _see_pointer(self, event: Event, objects: dict[str, bytes]) -> None:
         pointer = _json(objects[event.key])
         entity = text(pointer, "entity")
-        before = self.current.get(entity)
-        base_written = self.written_at.get(entity, 0.0)
-        self.current[entity], self.written_at[entity] = pointer, event.at
-        if before is None:
-            return  # a create's: it counts from the moment in which a name leads to it
-        if text(before, "metadata_location") != text(pointer, "metadata_location"):
-            principal = text(self._became_current(pointer, event.at, objects), "principal")
-            self._applied(principal)
-            self._named_while_current(self.asks.get(principal), entity, base_written, event.at)
+        stood_on = self._written_at.get(entity, 0.0)
+        self._raw[entity], self._written_at[entity] = pointer, event.at
+        transaction = mapping(pointer, "intent").get("transaction")
+        if isinstance(transaction, str):
+            self._laid_on.setdefault((entity, transaction), stood_on)
+        if entity in self.locations:  # else a create's: it counts from the moment in which a name leads to it
+            self._refresh(entity, event.at, stood_on, objects)
+
+    def _see_transaction(self, event: Event, objects: dict[str, bytes]) -> None:
+        decision = _json(objects[event.key])
+        transaction, status = text(decision, "transaction"), text(decision, "status")
+        assert self._decided.get(transaction) in (None, "pending"), f"{transaction} was decided twice"
+        self._decided[transaction] = status
+        if status != "committed":
+            return
+        for member in sequence(decision, "tables"):
+            assert isinstance(member, dict)
+            entity = text(member, "entity")
+            if member["version"] is not None:
+                laid = mapping(self._raw[entity], "intent").get("transaction")
+                assert laid == transaction, f"{transaction} committed without its intent on {entity}: torn"
+                self._refresh(entity, event.at, self._laid_on[entity, transaction], objects)
+        self._see_names(event.at, objects)
+
+    def _effective(self, entity: str) -> JsonObject:
+        pointer = self._raw[entity]
+        intent = mapping(pointer, "intent")
+        committed = bool(intent) and self._decided.get(text(intent, "transaction")) == "committed"
+        return {**pointer, **mapping(intent, "state")} if committed else pointer
+
+    def _refresh(self, entity: str, now: float, stood_on: float, objects: dict[str, bytes]) -> None:
+        """Looks whether an entity's effective state is another now, and whose work that is."""
+        pointer = self._effective(entity)
+        before = self.locations[entity].spans[-1][0]
+        if text(pointer, "metadata_location") == before:
+            return
+        base = mapping(pointer, "base").get("metadata_location")
+        assert base == before, f"{entity} lost the commit that made {before}"
+        receipt = self._became_current(pointer, now, objects)
+        attempt, principal = text(receipt, "attempt"), text(receipt, "principal")
+        assert self._decided.get(attempt, "committed") == "committed", f"{attempt} shows, and did not commit"
+        self._applied(principal, attempt)
+        self._named_while_current(principal, text(receipt, "name"), entity, stood_on, now)
 
     def _became_current(self, pointer: JsonObject, now: float, objects: dict[str, bytes]) -> JsonObject:
         """A metadata file is now what readers see. Returns its pending receipt, which must be there."""
-        entity, location, ms = (
-            text(pointer, "entity"),
-            text(pointer, "metadata_location"),
-            integer(pointer, "metadata_ms"),
-        )
+        entity, location = text(pointer, "entity"), text(pointer, "metadata_location")
+        ms = integer(pointer, "metadata_ms")
         file = _json(objects[location.removeprefix(WAREHOUSE)])
         assert file["last-updated-ms"] == ms
         self.schemas.setdefault(entity, Spans()).become(file.get("current-schema-id"), now)
+        self.locations.setdefault(entity, Spans()).become(location, now)
         receipt = objects.get(PATHS.receipt("pending", commit_key(entity, location), ms))
         assert receipt is not None, f"{location} became current without a pending receipt"
         self.became_current.append((entity, location, ms))
         self.last_commit[entity] = now
         return _json(receipt)
 
-    def _named_while_current(self, ask: Ask | None, entity: str, base_written: float, now: float) -> None:
+    def _named_while_current(self, principal: str, name: str, entity: str, stood_on: float, now: float) -> None:
         """The commit must have an instant in which the name meant the entity and the base was its state (rule 4)."""
-        if ask is None or ask.name is None:
-            return
-        since = max(ask.since, base_written)
-        assert self.names[ask.name].ever(entity, since, now), f"{ask.principal} committed to what {ask.name} was before"
+        ask = self.asks.get(principal)
+        if ask is not None:
+            since = max(ask.since, stood_on)
+            assert self.names[name].ever(entity, since, now), f"{principal} committed to what {name} was before"
 
     def _see_registry(self, event: Event, objects: dict[str, bytes]) -> None:
         head = _json(objects[event.key])
-        entries = mapping(mapping(head, "index"), "embedded")
-        commit = objects.get(PATHS.registry_commit(text(head, "id")))
-        assert commit == objects[event.key], "HEAD moved to a commit that is not stored"
-        live: dict[str, str] = {}
-        for key, entry in entries.items():
-            assert isinstance(entry, dict)
+        self._entries = mapping(mapping(head, "index"), "embedded")
+        assert objects.get(PATHS.registry_commit(text(head, "id"))) == objects[event.key], "HEAD's commit is not stored"
+        for key, entry in self._entries.items():
             if key.startswith(("relation\n", "tombstone\n")):
-                entity = text(entry, "entity")
-                assert PATHS.pointer(entity) in objects, f"{key!r} has no pointer"
-                if key.startswith("relation\n"):
-                    live[key.rpartition("\n")[2]] = entity
-                    if entity not in self.schemas:
-                        self._became_current(self.current[entity], event.at, objects)
-        assert len(set(live.values())) == len(live), "two names for one entity"
-        for name in {*self.names, *live}:
-            self.names.setdefault(name, Spans([(None, 0.0, 0.0)])).become(live.get(name), event.at)
+                assert isinstance(entry, dict)
+                assert PATHS.pointer(text(entry, "entity")) in objects, f"{key!r} has no pointer"
+        self._see_names(event.at, objects)
         for operation in sequence(head, "operations"):
             assert isinstance(operation, dict)
             if operation["kind"] == "drop-table":
                 self.burials[text(operation, "entity")] = text(operation, "principal")
-            if operation["kind"] not in ("fence", "add-locations"):
-                self._applied(text(operation, "principal"))
+            if operation["kind"] not in NOBODYS:
+                self._applied(text(operation, "principal"), text(operation, "id"))
 
-    def _applied(self, principal: str) -> None:
+    def _see_names(self, now: float, objects: dict[str, bytes]) -> None:
+        """Which names mean something now: an intent counts once its transaction committed."""
+        live: dict[str, str] = {}
+        for key, entry in self._entries.items():
+            if not key.startswith("relation\n") or not isinstance(entry, dict):
+                continue
+            transaction = entry.get("transaction")
+            if isinstance(transaction, str) and self._decided.get(transaction) != "committed":
+                continue
+            entity = live[key.rpartition("\n")[2]] = text(entry, "entity")
+            if entity not in self.locations:
+                receipt = self._became_current(self._raw[entity], now, objects)
+                if isinstance(transaction, str):
+                    self._applied(text(receipt, "principal"), transaction)
+        assert len(set(live.values())) == len(live), "two names for one entity"
+        for name in {*self.names, *live}:
+            self.names.setdefault(name, Spans([(None, 0.0, 0.0)])).become(live.get(name), now)
+
+    def _applied(self, principal: str, unit: str) -> None:
         ask = self.asks.get(principal)
         if ask is None:
             return
-        ask.applied += 1
+        ask.units.add(unit)
         assert ask.applied == 1, f"{principal} was applied twice"
         assert ask.refused is None, f"{principal} was told {ask.refused!r} and is applied all the same"
 
@@ -183,20 +240,39 @@ class Auditor:
         ask.refused = refusal
         assert ask.applied == 0, f"{ask.principal} is applied, and was told {refusal!r}"
         assert not ask.succeeded, f"{ask.principal} was told yes, and no: {refusal!r}"
-        now, name = self.world.loop.time(), ask.name
+        assert self._explained(ask, refusal), f"{ask.principal} was told what was never true: {refusal!r}"
+
+    def _explained(self, ask: Ask, refusal: CatalogError) -> bool:
+        """Whether a definite no was true at some instant since the request was sent."""
+        now = self.world.loop.time()
         match refusal:
-            case NoSuchTable() if name is not None:
-                assert name not in self.names or self.names[name].ever(None, ask.since, now), f"{name} was there"
-            case AlreadyExists() if (wanted := ask.other_name or name) is not None:
-                assert self.names[wanted].values(ask.since, now) != {None}, f"{wanted} was free"
-            case CommitFailed() if name is not None and ask.needs_schema is not None:
-                seen: set[object] = set()
-                for entity in self.names[name].values(ask.since, now):
-                    if isinstance(entity, str):
-                        seen |= self.schemas[entity].values(ask.since, now)
-                assert seen != {ask.needs_schema}, f"{ask.principal}'s requirement held all the time"
+            case NoSuchTable():
+                return any(name not in self.names or self.names[name].ever(None, ask.since, now) for name in ask.names)
+            case AlreadyExists():
+                wanted = ask.names if ask.other_name is None else (ask.other_name,)
+                return any(self.names[name].values(ask.since, now) != {None} for name in wanted)
+            case CommitFailed() if "table already exists" in refusal.message:
+                return any(self.names[name].values(ask.since, now) != {None} for name in ask.names)
+            case CommitFailed() if "under way" in refusal.message:
+                return bool(self._decided)
+            case CommitFailed() if ask.needs_schema is not None:
+                return any(self._schemas_of(name, ask.since, now) != {ask.needs_schema} for name in ask.names)
             case _:
-                raise AssertionError(f"{ask.principal} got an answer that nothing explains: {refusal!r}")
+                return False
+
+    def _schemas_of(self, name: str, since: float, until: float) -> set[object]:
+        entities = self.names[name].values(since, until) if name in self.names else set()
+        return {
+            schema
+            for entity in entities
+            if isinstance(entity, str)
+            for schema in self.schemas[entity].values(since, until)
+        }
+
+    def read(self, entity: str, location: str, since: float) -> None:
+        """A reader was told that this was a table's state: it must have been, at some instant since it asked."""
+        now = self.world.loop.time()
+        assert self.locations[entity].ever(location, since, now), f"{location} was never current while it was read"
 
     def drop_was_answered(self, ask: Ask) -> None:
         """From now on the state of what was dropped stays as it is."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, KeyInProgress, Refusal, Unavailable
+from arco_catalog.iceberg.errors import CommitStateUnknown, KeyInProgress, NoSuchTable, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer
 from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
@@ -13,6 +13,7 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.transaction import TableChange, commit_transaction
 from storage_backends import StoreUnavailable
 from tests.operations.desk import NS, Desk, schema, uuid7
 from tests.simulation.auditor import Ask, Auditor
@@ -101,7 +102,7 @@ class Office:
             "requirements": [] if needs is None else [requirements],
             "updates": [{"action": "set-properties", "updates": {"by": principal}}],
         }
-        ask = self.auditor.ask(Ask(principal, "commit", to, needs_schema=needs))
+        ask = self.auditor.ask(Ask(principal, "commit", (to,), needs_schema=needs))
         await self._all(ask, lambda session: commit_table(session, NS, to, body), body, processes, key)
 
     async def change_schema(self, principal: str, process: str, *, to: int, table: str = "t") -> None:
@@ -115,26 +116,62 @@ class Office:
                 {"action": "set-properties", "updates": {"by": principal}},
             ],
         }
-        ask = self.auditor.ask(Ask(principal, "schema", table))
+        ask = self.auditor.ask(Ask(principal, "schema", (table,)))
         await self._all(ask, lambda session: commit_table(session, NS, table, body), body, (process,), keyed=True)
 
     async def create(self, principal: str, *processes: str, name: str = "t", key: bool = True) -> None:
         """A create, sent by each process at once."""
         body: JsonObject = {"name": name, "schema": schema("x"), "properties": {"by": principal}}
-        ask = self.auditor.ask(Ask(principal, "create", name))
+        ask = self.auditor.ask(Ask(principal, "create", (name,)))
         await self._all(ask, lambda session: create_table(session, NS, body), body, processes, key)
 
     async def drop(self, principal: str, *processes: str, name: str = "t", key: bool = True) -> None:
         """A drop, sent by each process at once."""
-        ask = self.auditor.ask(Ask(principal, "drop", name))
+        ask = self.auditor.ask(Ask(principal, "drop", (name,)))
         await self._all(ask, lambda session: drop_table(session, NS, name, purge=False), {}, processes, key)
         if ask.succeeded:
             self.auditor.drop_was_answered(ask)
 
     async def rename(self, principal: str, *processes: str, name: str = "t", to: str = "u", key: bool = True) -> None:
         """A rename, sent by each process at once."""
-        ask = self.auditor.ask(Ask(principal, "rename", name, other_name=to))
+        ask = self.auditor.ask(Ask(principal, "rename", (name,), other_name=to))
         await self._all(ask, lambda session: rename_table(session, (NS, name), (NS, to)), {}, processes, key)
+
+    async def transact(
+        self,
+        principal: str,
+        *processes: str,
+        tables: tuple[str, ...] = ("a", "b"),
+        creates: tuple[str, ...] = (),
+        needs: int | None = 0,
+        key: bool = True,
+    ) -> None:
+        """A transaction that leaves a property of its own on each table, and creates others."""
+        requirement: JsonObject = {"type": "assert-current-schema-id", "current-schema-id": needs}
+        part: JsonObject = {
+            "requirements": [] if needs is None else [requirement],
+            "updates": [{"action": "set-properties", "updates": {"by": principal}}],
+        }
+        changes: list[TableChange] = [(NS, name, part) for name in tables]
+        changes += [(NS, name, build_from_nothing(principal)) for name in creates]
+        body: JsonObject = {"table-changes": [{"name": name, **change} for _, name, change in changes]}
+        ask = self.auditor.ask(Ask(principal, "transaction", (*tables, *creates), needs_schema=needs))
+        await self._all(ask, lambda session: commit_transaction(session, changes), body, processes, key)
+
+    async def read(self, process: str, *tables: str, times: int = 4) -> None:
+        """A reader who loads these tables one after the other, again and again."""
+        reader = self.world.process(process)
+        for _ in range(times):
+            for table in tables:
+                since = self.world.loop.time()
+                try:
+                    told = await reader.run(load_table(self.desk(reader).session(), NS, table))
+                except (NoSuchTable, StoreUnavailable):
+                    continue
+                if told is DIED:
+                    return
+                self.auditor.read(told.entity, told.metadata_location, since)
+            await self.world.runtime.sleep(self.world.runtime.random())
 
     async def _all(self, ask: Ask, perform: Perform, body: JsonObject, processes: tuple[str, ...], keyed: bool) -> None:
         key = self.key() if keyed else None
@@ -146,3 +183,19 @@ class Office:
         """Lets everything land that is under way, and audits the end."""
         await self.world.settle()
         self.auditor.close()
+
+
+def build_from_nothing(principal: str) -> JsonObject:
+    """A commit that creates a table."""
+    return {
+        "requirements": [{"type": "assert-create"}],
+        "updates": [
+            {"action": "add-schema", "schema": schema("x")},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+            {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+            {"action": "set-default-sort-order", "sort-order-id": -1},
+            {"action": "set-properties", "updates": {"by": principal}},
+        ],
+    }

@@ -7,15 +7,19 @@ from typing import Any
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import evidence
+from arco_catalog.operations import decisions, evidence, table_view, transaction
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import CommitRelation
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.mutation import Freshness, View
 from arco_catalog.operations.table_view import TableView
+from arco_catalog.operations.transaction import Transaction, TransactionView, _Coordination
 from arco_catalog.state.access import State
+from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.runtime import Runtime
+from storage_backends import ANY
 
 AnyDriver = Driver[Any]
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -130,4 +134,116 @@ BUGS: tuple[Plant, ...] = (
     a_slot_that_names_no_entity,
     the_pointer_deleted_at_drop,
     a_drop_answered_before_its_mark,
+)
+
+
+# Transactions (design.md 6.7).
+
+
+def a_decision_before_every_intent_is_there(patch: pytest.MonkeyPatch) -> None:
+    async def lay(self: _Coordination) -> None:
+        await self.lay_pointer(*self.plan.moves[0])
+
+    patch.setattr(_Coordination, "lay", lay)
+
+
+def a_refused_decision_taken_for_a_commit(patch: pytest.MonkeyPatch) -> None:
+    async def decided(state: State, runtime: Runtime, transaction: str) -> bool:
+        return True
+
+    patch.setattr(transaction, "close", decided)
+
+
+def a_plan_laid_again_at_another_version(patch: pytest.MonkeyPatch) -> None:
+    rightly = _Coordination.lay_pointer
+
+    async def lay_pointer(self: _Coordination, pointer: Pointer, successor: Pointer) -> bool:
+        if await rightly(self, pointer, successor):
+            return True
+        now = await self.state.pointer(pointer.entity)
+        return now is not None and now.intent is None and await rightly(self, now, successor)
+
+    patch.setattr(_Coordination, "lay_pointer", lay_pointer)
+
+
+def an_abort_acted_on_before_it_is_definite(patch: pytest.MonkeyPatch) -> None:
+    async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
+        return await decisions.committed(session.state, transaction)
+
+    patch.setattr(decisions, "outcome_of", outcome_of)
+
+
+def an_intent_settled_whatever_is_there_now(patch: pytest.MonkeyPatch) -> None:
+    async def settle(self: _Coordination) -> None:
+        for laid in self.laid:
+            settled = laid.settled(self.session.runtime.ulid(), committed=True)
+            await self.state.store.put(self.state.paths.pointer(laid.entity), settled.body, ANY)
+
+    patch.setattr(_Coordination, "settle", settle)
+
+
+def an_intent_revalidated_by_version(patch: pytest.MonkeyPatch) -> None:
+    rightly, seen = decisions.as_read, dict[object, Pointer]()
+
+    async def as_read(state: State, pointer: Pointer) -> Pointer:
+        if pointer.version not in seen:
+            seen[pointer.version] = await rightly(state, pointer)
+        return seen[pointer.version]
+
+    patch.setattr(table_view, "as_read", as_read)
+
+
+def a_takeover_that_closes_nothing(patch: pytest.MonkeyPatch) -> None:
+    async def close(state: State, runtime: Runtime, transaction: str) -> bool:
+        return await decisions.committed(state, transaction)
+
+    patch.setattr(evidence, "close", close)
+
+
+def a_takeover_that_closes_only_what_has_begun(patch: pytest.MonkeyPatch) -> None:
+    rightly = decisions.close
+
+    async def close(state: State, runtime: Runtime, transaction: str) -> bool:
+        if await decisions.read_decision(state, transaction) is None:
+            return False
+        return await rightly(state, runtime, transaction)
+
+    patch.setattr(evidence, "close", close)
+
+
+def names_of_a_transaction_not_validated(patch: pytest.MonkeyPatch) -> None:
+    async def still_named(self: Transaction, view: TransactionView) -> TransactionView | None:
+        return None
+
+    patch.setattr(Transaction, "still_named", still_named)
+
+
+def a_commit_over_an_undecided_intent(patch: pytest.MonkeyPatch) -> None:
+    async def as_written(
+        session: Session, entity: str, pointer: Pointer | None, rank: str | None = None
+    ) -> Pointer | None:
+        return None if pointer is None else pointer.resolved(committed=False)
+
+    patch.setattr(table_view, "as_written", as_written)
+
+
+def a_registry_commit_on_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
+    def standing(self: RelationEntry) -> RelationEntry:
+        return self
+
+    patch.setattr(RelationEntry, "standing", standing)
+
+
+TRANSACTION_BUGS: tuple[Plant, ...] = (
+    a_decision_before_every_intent_is_there,
+    a_refused_decision_taken_for_a_commit,
+    a_plan_laid_again_at_another_version,
+    an_abort_acted_on_before_it_is_definite,
+    an_intent_settled_whatever_is_there_now,
+    an_intent_revalidated_by_version,
+    a_takeover_that_closes_nothing,
+    a_takeover_that_closes_only_what_has_begun,
+    names_of_a_transaction_not_validated,
+    a_commit_over_an_undecided_intent,
+    a_registry_commit_on_an_undecided_name,
 )

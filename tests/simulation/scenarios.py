@@ -187,6 +187,83 @@ def commits_as_deployed(office: Office) -> list[Awaitable[None]]:
     ]
 
 
+@scenario("a", "b")
+def two_transactions_in_opposite_order(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.transact("k", "p1", needs=None),
+        office.transact("l", "p2", tables=("b", "a"), needs=None),
+        office.read("r1", "a", "b", "a"),
+    ]
+
+
+@scenario("a", "b")
+def a_transaction_of_one_key_twice_and_a_commit(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.transact("k", "p1", "p2"),
+        office.commit("c", "p3", to="b", needs=None),
+        later(office, 1.0, lambda: office.change_schema("break", "f1", to=1, table="a")),
+        office.read("r1", "a", "b"),
+    ]
+
+
+@scenario("a", "b")
+def a_transaction_a_drop_and_a_rename(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.transact("k", "p1", "p2"),
+        later(office, 1.0, lambda: office.drop("d", "p3", name="a"), lambda: office.create("again", "p3", name="a")),
+        later(office, 1.0, lambda: office.rename("r", "p4", name="b", to="c")),
+    ]
+
+
+@scenario("a", "b")
+def a_transaction_and_a_rename_away(office: Office) -> list[Awaitable[None]]:
+    """Nothing but its closing stands between a stalled transaction and the tables: no pointer shows the rename."""
+    return [office.transact("k", "p1", "p2"), later(office, 1.0, lambda: office.rename("r", "p3", name="b", to="c"))]
+
+
+@scenario("a", "b")
+def a_transaction_that_is_broken_and_mended(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.transact("k", "p1", "p2", "p3"),
+        later(
+            office,
+            0.7,
+            lambda: office.change_schema("break", "f1", to=1, table="b"),
+            lambda: office.change_schema("restore", "f1", to=0, table="b"),
+        ),
+    ]
+
+
+@scenario("a")
+def transactions_that_create_the_same_table(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.transact("k", "p1", "p2", tables=("a",), creates=("x", "y"), needs=None),
+        office.transact("l", "p3", tables=("a",), creates=("x",), needs=None),
+        office.create("c", "p4", name="y"),
+        office.read("r1", "a", "x"),
+    ]
+
+
+@scenario("a", "b", settings="deployed")
+def transactions_as_deployed(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.transact("k", "p1", "p2"),
+        office.transact("l", "p3", tables=("b", "a"), needs=None, key=False),
+        later(office, 20.0, lambda: office.commit("c", "f1", to="a", needs=None)),
+        office.read("r1", "a", "b", times=8),
+    ]
+
+
+TRANSACTIONS: tuple[Scenario, ...] = (
+    two_transactions_in_opposite_order,
+    a_transaction_of_one_key_twice_and_a_commit,
+    a_transaction_a_drop_and_a_rename,
+    a_transaction_and_a_rename_away,
+    a_transaction_that_is_broken_and_mended,
+    transactions_that_create_the_same_table,
+    transactions_as_deployed,
+)
+
 SCENARIOS: tuple[Scenario, ...] = (
     one_keyed_commit,
     two_commits_of_one_key,
@@ -204,4 +281,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     two_renames_of_one_key_and_one_back,
     renames_that_cross,
     commits_as_deployed,
+    *TRANSACTIONS,
 )

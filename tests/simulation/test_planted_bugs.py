@@ -7,7 +7,17 @@ import pytest
 
 from tests.simulation import planted, scenarios
 from tests.simulation.explore import REPLAY, Scenario, explore, trace
-from tests.simulation.faults import CRASH_LATE, DELAY, FREEZE, LATE, NO_FAULTS, Fault, FaultPlan, every_single_fault
+from tests.simulation.faults import (
+    CRASH_LATE,
+    DELAY,
+    FREEZE,
+    LATE,
+    NO_FAULTS,
+    UNAVAILABLE,
+    Fault,
+    FaultPlan,
+    every_single_fault,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -23,27 +33,41 @@ def plans(scenario: Scenario, faults: Sequence[Fault]) -> list[FaultPlan]:
     return list(every_single_fault({p: k for p, k in trace(scenario).calls.items() if p != "setup"}, faults))
 
 
-@pytest.mark.parametrize(
-    ("bug", "scenario", "faults"),
-    [
-        (planted.no_fence_at_a_takeover, scenarios.commits_and_a_rename_away, (CRASH_LATE, LATE, DELAY)),
-        (planted.the_next_slot_not_looked_at, scenarios.three_commits_of_one_key_and_foreign_ones, (DELAY, FREEZE)),
-        (planted.only_ones_own_id_looked_for, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
-        (planted.a_failure_answered_without_a_final_slot, scenarios.commits_and_a_rename, ()),
-        (planted.a_verdict_from_a_cached_base, scenarios.a_verdict_on_what_a_process_remembers, ()),
-        (planted.a_base_read_after_the_look_at_the_next_slot, scenarios.a_warm_commit_beside_foreign_ones, (FREEZE,)),
-        (
-            planted.a_name_validated_before_the_pointer_was_read,
-            scenarios.commits_a_drop_and_a_new_table_of_the_name,
-            (),
-        ),
-        (planted.evidence_from_the_current_location_only, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
-        (planted.a_slot_that_names_no_entity, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
-        (planted.the_pointer_deleted_at_drop, scenarios.creates_of_one_key_and_a_drop, ()),
-        (planted.a_drop_answered_before_its_mark, scenarios.commits_and_two_drops_of_one_key, (DELAY, LATE)),
-    ],
-    ids=[bug.__name__ for bug in planted.BUGS],
-)
+CASES: list[tuple[planted.Plant, Scenario, Sequence[Fault]]] = [
+    (planted.no_fence_at_a_takeover, scenarios.commits_and_a_rename_away, (CRASH_LATE, LATE, DELAY)),
+    (planted.the_next_slot_not_looked_at, scenarios.three_commits_of_one_key_and_foreign_ones, (DELAY, FREEZE)),
+    (planted.only_ones_own_id_looked_for, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
+    (planted.a_failure_answered_without_a_final_slot, scenarios.commits_and_a_rename, ()),
+    (planted.a_verdict_from_a_cached_base, scenarios.a_verdict_on_what_a_process_remembers, ()),
+    (planted.a_base_read_after_the_look_at_the_next_slot, scenarios.a_warm_commit_beside_foreign_ones, (FREEZE,)),
+    (planted.a_name_validated_before_the_pointer_was_read, scenarios.commits_a_drop_and_a_new_table_of_the_name, ()),
+    (planted.evidence_from_the_current_location_only, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
+    (planted.a_slot_that_names_no_entity, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
+    (planted.the_pointer_deleted_at_drop, scenarios.creates_of_one_key_and_a_drop, ()),
+    (planted.a_drop_answered_before_its_mark, scenarios.commits_and_two_drops_of_one_key, (DELAY, LATE)),
+    (planted.a_decision_before_every_intent_is_there, scenarios.two_transactions_in_opposite_order, ()),
+    (planted.a_refused_decision_taken_for_a_commit, scenarios.two_transactions_in_opposite_order, ()),
+    (planted.a_plan_laid_again_at_another_version, scenarios.two_transactions_in_opposite_order, ()),
+    (planted.an_abort_acted_on_before_it_is_definite, scenarios.a_transaction_a_drop_and_a_rename, ()),
+    (planted.an_intent_settled_whatever_is_there_now, scenarios.a_transaction_of_one_key_twice_and_a_commit, ()),
+    (
+        planted.an_intent_revalidated_by_its_pointers_version,
+        scenarios.two_transactions_in_opposite_order,
+        (UNAVAILABLE,),
+    ),
+    (planted.a_takeover_that_closes_nothing, scenarios.a_transaction_and_a_rename_away, (FREEZE, DELAY)),
+    (planted.a_takeover_that_closes_only_what_has_begun, scenarios.a_transaction_and_a_rename_away, (DELAY, FREEZE)),
+    (planted.names_of_a_transaction_not_validated, scenarios.a_transaction_a_drop_and_a_rename, ()),
+    (planted.a_commit_over_an_undecided_intent, scenarios.two_transactions_in_opposite_order, ()),
+    (planted.a_registry_commit_on_an_undecided_name, scenarios.transactions_that_create_the_same_table, ()),
+]
+
+
+def test_every_planted_bug_is_looked_for() -> None:
+    assert [bug for bug, _, _ in CASES] == [*planted.BUGS, *planted.TRANSACTION_BUGS]
+
+
+@pytest.mark.parametrize(("bug", "scenario", "faults"), CASES, ids=[bug.__name__ for bug, _, _ in CASES])
 def test_the_simulation_finds(
     bug: planted.Plant, scenario: Scenario, faults: Sequence[Fault], monkeypatch: pytest.MonkeyPatch
 ) -> None:

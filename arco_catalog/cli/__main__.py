@@ -1,0 +1,7 @@
+"""`python -m arco_catalog.cli`."""
+
+import sys
+
+from arco_catalog.cli import main
+
+sys.exit(main())

@@ -1,0 +1,107 @@
+"""Options that are a flag and an environment variable at once, and the types of their values."""
+
+import argparse
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.operations.call import Dialect
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_SWITCH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option with one value. `type` reads the text of either source; its errors are told as wrong usage. Without a
+    default the value may be None."""
+
+    flag: str
+    variable: str
+    help: str
+    default: str | None = None
+    type: Callable[[str], object] = str
+    metavar: str | None = None
+
+    def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+        """Declares it. An empty variable is none."""
+        value = environment.get(self.variable) or self.default
+        parser.add_argument(self.flag, type=self.type, default=value, metavar=self.metavar, help=self.described())
+
+    def described(self) -> str:
+        """Its help, with the variable and the default."""
+        default = "" if self.default is None else f", default {self.default}"
+        return f"{self.help} [env {self.variable}{default}]"
+
+
+class Switch(Option):
+    """An option that is off unless it is named."""
+
+    def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+        value = environment.get(self.variable) or "false"
+        parser.add_argument(
+            self.flag, type=switch, nargs="?", const="true", default=value, metavar="true|false", help=self.described()
+        )
+
+
+class Gathered(Option):
+    """An option with any number of values: several at once, or several times; with commas in its variable."""
+
+    def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+        listed = tuple(value.strip() for value in environment.get(self.variable, "").split(","))
+        default = tuple(value for value in listed if value)
+        parser.add_argument(
+            self.flag, action=_Gather, nargs="+", default=default, metavar=self.metavar, help=self.described()
+        )
+
+
+class _Gather(argparse.Action):
+    """Gathers what flags say; if they say anything, the default does not count."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        earlier = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, (*(() if earlier is self.default else earlier), *(values or ())))
+
+
+def port(text: str) -> int:
+    """A TCP port."""
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text!r}")
+    return int(text)
+
+
+def warehouse(text: str) -> str:
+    """A catalog's name. It is a folder in the store and part of every location, so it is spelled alike everywhere."""
+    if not _NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"a warehouse's name is made of letters, digits, dots, dashes and underscores, not {text!r}"
+        )
+    return text
+
+
+def dialect(text: str) -> Dialect:
+    """Whose idempotency keys."""
+    if text not in [*Dialect]:
+        raise argparse.ArgumentTypeError(f"choose {' or '.join(Dialect)}, not {text!r}")
+    return Dialect(text)
+
+
+def log_level(text: str) -> str:
+    """How much is logged."""
+    if text.lower() not in LOG_LEVELS:
+        raise argparse.ArgumentTypeError(f"choose one of {', '.join(LOG_LEVELS)}, not {text!r}")
+    return text.lower()
+
+
+def switch(text: str) -> bool:
+    """On or off."""
+    if text.lower() not in _SWITCH:
+        raise argparse.ArgumentTypeError(f"choose true or false, not {text!r}")
+    return _SWITCH[text.lower()]
