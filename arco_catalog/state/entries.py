@@ -16,6 +16,10 @@ Kind = Literal["table", "view"]
 Hold = Literal["live", "dropped", "purging"]
 
 
+BURIAL = ("namespace", "name", "operation", "dropped_ms", "state")
+"""The fields that a tombstone has besides those of the entry that it was."""
+
+
 class Undecided(Exception):
     """What was looked at depends on a transaction: its intent must be decided and settled first (design.md 6.7)."""
 

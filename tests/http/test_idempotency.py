@@ -13,43 +13,75 @@ from storage_backends import ABSENT, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client
-from tests.http.conftest import Site
+from tests.http.conftest import Site, view_request
+from tests.http.templates import path_of
 from tests.operations.desk import schema, set_property
 
 NS = "/v1/wh/namespaces"
 TABLE = f"{NS}/db/tables/t"
-FILE = "memory:///wh/warehouse/kept/1.metadata.json"
-RENAME: JsonObject = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "u"}}
+NEW: JsonObject = {"name": "u", "schema": schema("x")}
 
 
-CHANGES: dict[str, tuple[str, str, JsonObject | None]] = {
-    "POST namespaces": ("POST", NS, {"namespace": ["n"]}),
-    "DELETE namespace": ("DELETE", f"{NS}/empty", None),
-    "POST properties": ("POST", f"{NS}/db/properties", {"updates": {"a": "b"}}),
-    "POST tables": ("POST", f"{NS}/db/tables", {"name": "u", "schema": schema("x")}),
-    "POST register": ("POST", f"{NS}/db/register", {"name": "u", "metadata-location": FILE}),
-    "POST table": ("POST", TABLE, set_property("a", "b")),
-    "DELETE table": ("DELETE", TABLE, None),
-    "POST rename": ("POST", "/v1/wh/tables/rename", RENAME),
+def identifier(name: str) -> JsonObject:
+    return {"namespace": ["db"], "name": name}
+
+
+def renamed(name: str) -> JsonObject:
+    return {"source": identifier(name), "destination": identifier("u")}
+
+
+def file_in(folder: str) -> str:
+    return f"memory:///wh/warehouse/{folder}/1.metadata.json"
+
+
+COMMIT = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}"
+RENAME = "POST /v1/{prefix}/tables/rename"
+CREATE_NAMESPACE = "POST /v1/{prefix}/namespaces"
+PROPERTIES = "POST /v1/{prefix}/namespaces/{namespace}/properties"
+DROP_NAMESPACE = "DELETE /v1/{prefix}/namespaces/{namespace}"
+REPLACE_VIEW = "POST /v1/{prefix}/namespaces/{namespace}/views/{view}"
+TRANSACTION = "POST /v1/{prefix}/transactions/commit"
+
+CHANGES: dict[str, JsonObject | None] = {
+    CREATE_NAMESPACE: {"namespace": ["n"]},
+    DROP_NAMESPACE: None,
+    PROPERTIES: {"updates": {"a": "b"}},
+    "POST /v1/{prefix}/namespaces/{namespace}/tables": NEW,
+    "POST /v1/{prefix}/namespaces/{namespace}/register": {"name": "u", "metadata-location": file_in("kept-table")},
+    COMMIT: set_property("a", "b"),
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}": None,
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister": {},
+    RENAME: renamed("t"),
+    TRANSACTION: {"table-changes": [{"identifier": identifier("t"), **set_property("a", "b")}]},
+    "POST /v1/{prefix}/namespaces/{namespace}/views": view_request("u"),
+    "POST /v1/{prefix}/namespaces/{namespace}/register-view": {"name": "u", "metadata-location": file_in("kept-view")},
+    REPLACE_VIEW: set_property("a", "c"),
+    "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}": None,
+    "POST /v1/{prefix}/views/rename": renamed("v"),
 }
+"""A change that can be made once on the `ready` site, for every endpoint that makes changes."""
 
 
 async def make(site: Site, change: str, key: str, client: Client | None = None) -> Answer:
     """Sends one of the changes under a key."""
-    method, path, body = CHANGES[change]
+    method, template = change.split(" ")
+    path = path_of(template, namespace="empty" if change == DROP_NAMESPACE else "db")
+    body = CHANGES[change]
     data = b"" if body is None else dumps(body)
     return await (client or site.client).send(method, path, data, {"idempotency-key": key})
 
 
 def test_every_route_that_changes_something_is_tried_here() -> None:
-    assert len(CHANGES) == len([route for route in ROUTES if route.effect is not Effect.READS])
+    assert set(CHANGES) == {route.endpoint for route in ROUTES if route.effect is not Effect.READS}
 
 
 @pytest.fixture
 async def ready(site: Site) -> Site:
     """A site on which each of the changes can be made."""
     await site.namespace("empty", "empty")
-    assert await site.keep_metadata("kept") == FILE
+    await site.view("v")
+    assert await site.keep_metadata("kept-table", "tables/t") == file_in("kept-table")
+    assert await site.keep_metadata("kept-view", "views/v") == file_in("kept-view")
     return site
 
 
@@ -66,8 +98,8 @@ async def test_a_retry_gets_the_first_answer_from_whichever_server(ready: Site, 
     for again in (replayed, elsewhere):
         assert (again.status, again.headers) == (first.status, first.headers)
         assert again.body == first.body or again.json == first.json
-    repeatable = ("POST properties", "POST table")  # these set what is set already
-    assert unkeyed.status in ((200,) if change in repeatable else (404, 409))
+    sets_what_is_set = change in (PROPERTIES, COMMIT, REPLACE_VIEW, TRANSACTION)
+    assert unkeyed.status in ((200, 204) if sets_what_is_set else (404, 409))
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -78,10 +110,11 @@ async def test_a_refusal_is_replayed_too(bare_site: Site, change: str) -> None:
     await bare_site.namespace("db", "db")
     await bare_site.namespace("empty", "empty")
     await bare_site.table("t")
+    await bare_site.view("v")
 
     replayed = await make(bare_site, change, key)
 
-    assert first.status == (200 if change == "POST namespaces" else 404)
+    assert first.status == (200 if change == CREATE_NAMESPACE else 404)
     assert (replayed.status, replayed.json) == (first.status, first.json)
 
 
@@ -98,7 +131,7 @@ async def test_a_malformed_key_is_refused_before_anything_happens(ready: Site, c
 
 
 async def test_two_keys_at_once_are_none(site: Site) -> None:
-    answer = await make(site, "POST table", f"{site.key()}, {site.key()}")
+    answer = await make(site, COMMIT, f"{site.key()}, {site.key()}")
 
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
 
@@ -109,7 +142,7 @@ async def test_reads_take_no_notice_of_a_key(client: Client) -> None:
 
 async def test_a_key_is_bound_to_its_request(site: Site) -> None:
     key = site.key()
-    await make(site, "POST table", key)
+    await make(site, COMMIT, key)
     other = dumps(set_property("a", "other"))
 
     commit = await site.client.send("POST", TABLE, other, {"idempotency-key": key})
@@ -157,7 +190,7 @@ async def cut_short(dialect: Dialect, key: str, *, deaf: bool) -> Site:
     await site.namespace("db", "db")
     await site.table("t")
     store.mute, store.deaf = True, deaf
-    answer = await make(site, "POST table", key)
+    answer = await make(site, COMMIT, key)
     store.mute = False
     assert (answer.status, answer.error_type) == (500, "CommitStateUnknownException")
     assert "Retry-After" not in answer.headers
@@ -169,7 +202,7 @@ async def test_a_retry_learns_what_became_of_an_unknown_outcome(dialect: Dialect
     key = Site().key()
     site = await cut_short(dialect, key, deaf=False)
 
-    assert (await make(site, "POST table", key)).status == 200
+    assert (await make(site, COMMIT, key)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -182,12 +215,12 @@ async def test_a_duplicate_of_a_request_under_way_is_told_to_wait(
     key = Site().key()
     site = await cut_short(dialect, key, deaf=True)
 
-    answer = await make(site, "POST table", key)
+    answer = await make(site, COMMIT, key)
 
     assert (answer.status, answer.error_type) == (status, type_name)
     assert answer.headers["Retry-After"] == "1"
     site.clock.ms += site.settings.in_progress_ms
-    assert (await make(site, "POST table", key)).status == 200, "it is taken over when it is old"
+    assert (await make(site, COMMIT, key)).status == 200, "it is taken over when it is old"
 
 
 @pytest.mark.parametrize("key", ["any-key_1.2", "k", "x" * 255])
@@ -196,10 +229,10 @@ async def test_the_polaris_dialect_takes_its_own_keys(site_with: Callable[..., S
     await site.namespace("db", "db")
     await site.table("t")
 
-    first = await make(site, "POST table", key)
-    replayed = await make(site, "POST table", key)
+    first = await make(site, COMMIT, key)
+    replayed = await make(site, COMMIT, key)
     reused = await site.client.send("POST", TABLE, dumps(set_property("a", "c")), {"idempotency-key": key})
-    elsewhere = await make(site, "POST namespaces", key)
+    elsewhere = await make(site, CREATE_NAMESPACE, key)
 
     assert (first.status, first.body) == (replayed.status, replayed.body)
     assert (reused.status, reused.error_type) == (422, "idempotency_key_conflict")
@@ -209,9 +242,9 @@ async def test_the_polaris_dialect_takes_its_own_keys(site_with: Callable[..., S
 @pytest.mark.parametrize(
     ("age_ms", "change", "status", "type_name"),
     [
-        (25 * 60 * 60 * 1000, "POST table", 500, "CommitStateUnknownException"),
-        (25 * 60 * 60 * 1000, "POST rename", 400, "BadRequestException"),
-        (-6 * 60 * 1000, "POST table", 400, "BadRequestException"),
+        (25 * 60 * 60 * 1000, COMMIT, 500, "CommitStateUnknownException"),
+        (25 * 60 * 60 * 1000, RENAME, 400, "BadRequestException"),
+        (-6 * 60 * 1000, COMMIT, 400, "BadRequestException"),
     ],
 )
 async def test_a_key_of_another_time_is_not_executed(

@@ -51,7 +51,7 @@ CASES: list[tuple[planted.Plant, Scenario, Sequence[Fault]]] = [
     (planted.an_abort_acted_on_before_it_is_definite, scenarios.a_transaction_a_drop_and_a_rename, ()),
     (planted.an_intent_settled_whatever_is_there_now, scenarios.a_transaction_of_one_key_twice_and_a_commit, ()),
     (
-        planted.an_intent_revalidated_by_its_pointers_version,
+        planted.an_intent_revalidated_by_version,
         scenarios.two_transactions_in_opposite_order,
         (UNAVAILABLE,),
     ),

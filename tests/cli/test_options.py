@@ -1,0 +1,166 @@
+"""What can be said on the command line and in the environment."""
+
+import argparse
+
+import pytest
+
+from arco_catalog.cli.program import SERVE, build_parser, main
+from arco_catalog.cli.serve import ServeOptions
+from arco_catalog.operations.call import Dialect
+
+COMMANDS = [[], ["serve"], ["receipts"]]
+
+
+def parsed(*arguments: str, **environment: str) -> ServeOptions:
+    return ServeOptions.of(build_parser(environment).parse_args(["serve", *arguments]))
+
+
+def test_the_defaults_serve_this_machine_only() -> None:
+    assert parsed("--store", "memory:") == ServeOptions(
+        store="memory:",
+        host="127.0.0.1",
+        port=8181,
+        warehouse="arco",
+        allowed_locations=(),
+        allow_location_overlap=False,
+        dialect=Dialect.ICEBERG,
+        log_level="warning",
+        quiet=False,
+    )
+
+
+ENVIRONMENT = {
+    "ARCO_STORE": "s3://bucket/x",
+    "ARCO_HOST": "::1",
+    "ARCO_PORT": "1",
+    "ARCO_WAREHOUSE": "lake",
+    "ARCO_ALLOWED_LOCATIONS": "s3://a/b, s3://c ,",
+    "ARCO_ALLOW_LOCATION_OVERLAP": "true",
+    "ARCO_IDEMPOTENCY_DIALECT": "polaris",
+    "ARCO_LOG_LEVEL": "DEBUG",
+    "ARCO_QUIET": "1",
+}
+
+
+def test_every_option_has_a_variable() -> None:
+    assert {option.variable for option in SERVE} == set(ENVIRONMENT)
+    assert parsed(**ENVIRONMENT) == ServeOptions(
+        store="s3://bucket/x",
+        host="::1",
+        port=1,
+        warehouse="lake",
+        allowed_locations=("s3://a/b", "s3://c"),
+        allow_location_overlap=True,
+        dialect=Dialect.POLARIS,
+        log_level="debug",
+        quiet=True,
+    )
+
+
+def test_flags_win_over_variables() -> None:
+    arguments = [
+        *("--store", "memory:", "--host", "0.0.0.0", "--port", "2", "--warehouse", "w", "--log-level", "error"),
+        *("--allowed-location", "file:///a", "file:///b", "--allowed-location", "file:///c"),
+        *("--allow-location-overlap", "false", "--idempotency-dialect", "iceberg", "--quiet", "no"),
+    ]
+    assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
+        store="memory:",
+        host="0.0.0.0",
+        port=2,
+        warehouse="w",
+        allowed_locations=("file:///a", "file:///b", "file:///c"),
+        allow_location_overlap=False,
+        dialect=Dialect.ICEBERG,
+        log_level="error",
+        quiet=False,
+    )
+
+
+def test_a_switch_alone_is_on() -> None:
+    options = parsed("--store", "memory:", "--quiet", "--allow-location-overlap")
+
+    assert (options.quiet, options.allow_location_overlap) == (True, True)
+
+
+def test_an_empty_variable_is_none() -> None:
+    assert parsed("--store", "memory:", **dict.fromkeys(ENVIRONMENT, "")) == parsed("--store", "memory:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "why"),
+    [
+        ([], {}, "--store or ARCO_STORE is required: file:/absolute/path"),
+        (["--port", "http"], {}, "argument --port: a port is a number from 0 to 65535, not 'http'"),
+        (["--port", "65536"], {}, "argument --port: a port is"),
+        (["--port", "-1"], {}, "argument --port"),
+        ([], {"ARCO_PORT": "x"}, "argument --port: a port is"),
+        (["--warehouse", "a/b"], {}, "argument --warehouse: a warehouse's name is made of letters"),
+        (["--warehouse", ".."], {}, "argument --warehouse: "),
+        ([], {"ARCO_IDEMPOTENCY_DIALECT": "dutch"}, "--idempotency-dialect: choose iceberg or polaris, not 'dutch'"),
+        (["--log-level", "loud"], {}, "choose one of debug, info, warning, error, not 'loud'"),
+        ([], {"ARCO_QUIET": "maybe"}, "choose true or false, not 'maybe'"),
+        (["--unknown"], {}, "unrecognized arguments: --unknown"),
+    ],
+)
+def test_wrong_usage_is_told_with_exit_code_2(
+    arguments: list[str], environment: dict[str, str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *arguments], environment)
+
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_reads_well(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--help"], {})
+
+    text = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert text.startswith("usage: arco")
+    assert max(map(len, text.splitlines())) <= 80
+    assert not [line for line in text.splitlines() if line.endswith(" ")]
+
+
+def actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """Everything that can be said, subcommands' included."""
+    found = []
+    for action in parser._actions:
+        found.append(action)
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                found += actions(inner)
+    return found
+
+
+def test_everything_that_can_be_said_is_explained() -> None:
+    assert [action.dest for action in actions(build_parser({})) if not action.help] == ["command"]
+
+
+def test_help_names_variables_and_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"], {})
+
+    text = " ".join(capsys.readouterr().out.split())
+    for option in SERVE:
+        assert f"[env {option.variable}" in text
+        assert option.flag in text
+    assert "[env ARCO_PORT, default 8181]" in text
+
+
+def test_no_command_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([], {}) == 0
+    assert "serve a catalog over a store" in capsys.readouterr().out
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"], {})
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("arco 0.")

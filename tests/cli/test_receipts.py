@@ -1,0 +1,54 @@
+"""How commits are listed."""
+
+from arco_catalog.cli.receipts import as_table
+from arco_catalog.iceberg.json import JsonObject
+
+CREATED: JsonObject = {
+    "metadata_ms": 1_767_225_600_000,
+    "metadata_location": "file:///wh/db/t-1/metadata/00000-a-1.metadata.json",
+    "base": None,
+    "snapshot_id": None,
+    "updates": [],
+    "principal": "anonymous",
+    "source": {"kind": "IcebergRest", "client": None, "principal": "anonymous"},
+    "state": "committed",
+}
+APPENDED: JsonObject = {
+    **CREATED,
+    "metadata_ms": 1_767_225_601_234,
+    "metadata_location": "file:///wh/db/t-1/metadata/00001-b-1.metadata.json",
+    "base": {"metadata_location": CREATED["metadata_location"], "metadata_ms": CREATED["metadata_ms"]},
+    "snapshot_id": 9_000_000_000_000_000_001,
+    "updates": ["add-snapshot", "set-snapshot-ref", "add-snapshot"],
+    "source": {"kind": "IcebergRest", "client": "Spark/4.1", "principal": "anonymous"},
+    "state": "pending",
+}
+
+
+def test_the_table_is_pinned() -> None:
+    headings, appended, created = as_table([APPENDED, CREATED]).splitlines()
+
+    assert headings == (
+        "TIME (UTC)               SNAPSHOT             CHANGES                           "
+        "BY                     STATE      METADATA FILE"
+    )
+    assert appended == (
+        "2026-01-01 00:00:01.234  9000000000000000001  2 add-snapshot, set-snapshot-ref  "
+        "anonymous (Spark/4.1)  pending    file:///wh/db/t-1/metadata/00001-b-1.metadata.json"
+    )
+    assert created == (
+        "2026-01-01 00:00:00.000  -                    create                            "
+        "anonymous              committed  file:///wh/db/t-1/metadata/00000-a-1.metadata.json"
+    )
+
+
+def test_what_a_receipt_lacks_is_a_dash() -> None:
+    assert as_table([{"base": {}}]).splitlines()[1].split() == ["-"] * 6
+
+
+def test_a_create_from_a_commit_shows_its_updates_too() -> None:
+    assert "create, add-schema" in as_table([{**CREATED, "updates": ["add-schema"]}])
+
+
+def test_no_commits_are_said_to_be_none() -> None:
+    assert as_table([]) == "No commits were made through this catalog."

@@ -1,0 +1,43 @@
+"""Iceberg's Java client at work in a JVM of its own: tools/javaclient/Commits.java."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+
+from demo.engines import PROJECT
+from demo.java import java_home
+from demo.server import WAREHOUSE
+
+RETRIES = "1.12.0"
+"""The first release that sends a request again, under its idempotency key, when the answer is lost."""
+GIVES_UP = "1.11.0"
+"""The last one that sends keys and does not."""
+LIMIT_S = 120.0
+
+
+def runtime_jar(version: str) -> Path:
+    """All of Iceberg but Hadoop, which PySpark has. Raises `LookupError` if it is not there."""
+    jar = PROJECT / ".jars" / f"iceberg-spark-runtime-4.1_2.13-{version}.jar"
+    if not jar.exists():
+        raise LookupError(f"no {jar.name} in .jars: `make test` fetches it")
+    return jar
+
+
+async def work(version: str, uri: str, steps: Sequence[str], log: Path) -> dict[str, str]:
+    """What became of each step: `done`, or the exception's class. Raises `TimeoutError`."""
+    class_path = f"{runtime_jar(version)}:{Path(pyspark.__file__).parent / 'jars' / '*'}"
+    program = PROJECT / "tools" / "javaclient" / "Commits.java"
+    command = [java_home() / "bin" / "java", "-Xmx512m", "-cp", class_path, program, uri, WAREHOUSE, *steps]
+    with log.open("wb") as errors:
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=errors)
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                said, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    assert process.returncode == 0, log.read_text()
+    return dict(line.split("\t") for line in said.decode().splitlines())

@@ -1,0 +1,68 @@
+"""Transactions over HTTP."""
+
+from typing import cast
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from tests.http.conftest import Site
+from tests.operations.desk import set_property
+
+COMMIT = "/v1/wh/transactions/commit"
+TABLES = "/v1/wh/namespaces/db/tables"
+
+
+def change(name: str, value: str) -> JsonObject:
+    return {"identifier": {"namespace": ["db"], "name": name}, **set_property("a", value)}
+
+
+async def value_of(site: Site, name: str) -> JsonValue:
+    metadata = cast(JsonObject, (await site.client.get(f"{TABLES}/{name}")).json["metadata"])
+    return cast(JsonObject, metadata["properties"]).get("a")
+
+
+async def test_all_changes_are_applied(site: Site) -> None:
+    await site.table("u")
+
+    answer = await site.client.post(COMMIT, {"table-changes": [change("t", "1"), change("u", "2")]})
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert [await value_of(site, name) for name in ("t", "u")] == ["1", "2"]
+
+
+async def test_one_that_fails_applies_none(site: Site) -> None:
+    await site.table("u")
+    failing: JsonObject = {
+        **change("u", "2"),
+        "requirements": [{"type": "assert-current-schema-id", "current-schema-id": 9}],
+    }
+
+    answer = await site.client.post(COMMIT, {"table-changes": [change("t", "1"), failing]})
+
+    assert (answer.status, answer.error_type) == (409, "CommitFailedException")
+    assert [await value_of(site, name) for name in ("t", "u")] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "Invalid request: missing required field 'table-changes'"),
+        ({"table-changes": {}}, "Invalid request.table-changes: expected an array, found an object"),
+        ({"table-changes": [1]}, "Invalid request.table-changes[0]: expected an object, found an integer"),
+        ({"table-changes": [{}]}, "Invalid request.table-changes[0]: missing required field 'identifier'"),
+        (
+            {"table-changes": [{"identifier": {"namespace": ["db"], "name": ""}}]},
+            "request.table-changes[0].identifier.name must not be empty",
+        ),
+    ],
+)
+async def test_what_is_wrong_is_named(site: Site, body: JsonValue, message: str) -> None:
+    answer = await site.client.post(COMMIT, body)
+
+    assert (answer.status, answer.error_type, answer.message) == (400, "BadRequestException", message)
+
+
+async def test_the_same_table_twice_is_refused(site: Site) -> None:
+    answer = await site.client.post(COMMIT, {"table-changes": [change("t", "1"), change("t", "2")]})
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")

@@ -1,0 +1,81 @@
+"""A real `arco serve`, to be started, looked at, killed and started again."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+ARCO = Path(sys.executable).with_name("arco")
+WAREHOUSE = "main"
+START_S = 30.0
+
+
+class ArcoServer:
+    """`arco serve` over `store`, in a process of its own, at another port each time it is started.
+
+    A context that starts it, and ends it by a kill: nothing may depend on a better end.
+    """
+
+    def __init__(self, store: str, log: Path) -> None:
+        self._command = [str(ARCO), "serve", "--store", store, "--port", "0", "--warehouse", WAREHOUSE, "--quiet"]
+        self._log = log
+        self._process: subprocess.Popen[str] | None = None
+        self.uri = ""
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        """Starts it, and returns when it listens. Raises `RuntimeError` if it does not."""
+        with self._log.open("a") as log:
+            process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log, text=True)
+        self._process = process
+        watchdog = threading.Timer(START_S, process.kill)
+        watchdog.start()
+        try:
+            said = process.stdout.readline() if process.stdout is not None else ""
+        finally:
+            watchdog.cancel()
+        _, found, rest = said.partition(" at http://")
+        if not found:
+            self.kill()
+            raise RuntimeError(f"arco serve did not start: {said}{self._log.read_text()[-4000:]}")
+        self.uri = f"http://{rest.split()[0]}"
+
+    def kill(self) -> None:
+        """Ends it by SIGKILL, in the middle of whatever it does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+            self._process = None
+
+    @property
+    def pid(self) -> int:
+        """The process's id. Raises `RuntimeError` if there is none."""
+        if self._process is None or self._process.poll() is not None:
+            raise RuntimeError(f"arco serve is not running: {self._log.read_text()[-4000:]}")
+        return self._process.pid
+
+    def memory(self, field: str) -> int:
+        """Bytes, as /proc/PID/status tells them: `VmRSS` now, `VmHWM` at most so far."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name == field:
+                return int(value.split()[0]) * 1024
+        raise RuntimeError(f"/proc tells no {field}")
+
+    def cpu_seconds(self) -> float:
+        """CPU time that it has used, in user and system mode."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
