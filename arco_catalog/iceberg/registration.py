@@ -21,7 +21,20 @@ from arco_catalog.iceberg.metadata import (
 from arco_catalog.iceberg.partition import PARTITION_FIELD, PARTITION_SPEC, check_names, check_spec
 from arco_catalog.iceberg.properties import SUPPORTED_FORMAT_VERSION
 from arco_catalog.iceberg.schema import SCHEMA, columns_by_id
-from arco_catalog.iceberg.shapes import INT, LONG, NAME, OBJECT, STRING, STRINGS, Shape, check, list_of, map_of, record
+from arco_catalog.iceberg.shapes import (
+    INT,
+    LONG,
+    NAME,
+    OBJECT,
+    STRING,
+    STRINGS,
+    Shape,
+    ShapeError,
+    check,
+    list_of,
+    map_of,
+    record,
+)
 from arco_catalog.iceberg.snapshots import (
     MAIN,
     ONE_MINUTE_MS,
@@ -36,7 +49,19 @@ from arco_catalog.iceberg.sort import SORT_ORDER, check_order
 
 _LOG_ENTRY = record(MetadataLogEntry, required={"metadata-file": STRING, "timestamp-ms": LONG})
 
-_ALWAYS: Mapping[str, Shape[object]] = {"location": NAME, "last-updated-ms": LONG, "last-column-id": INT}
+LAST_MS = 253_402_214_400_000
+"""The last day that a calendar date of four digits has: 9999-12-31."""
+
+
+def _calendar_ms(value: JsonValue) -> int:
+    """A time that has a date: receipts are filed by day."""
+    ms = LONG(value)
+    if not 0 <= ms < LAST_MS:
+        raise ShapeError(f"expected milliseconds since 1970, before the year 10000, found {ms}")
+    return ms
+
+
+_ALWAYS: Mapping[str, Shape[object]] = {"location": NAME, "last-updated-ms": _calendar_ms, "last-column-id": INT}
 _OPTIONAL: Mapping[str, Shape[object]] = {
     "properties": STRINGS,
     "current-snapshot-id": LONG,

@@ -6,7 +6,14 @@ README.md beside this file tells each step, its guard, and what happens when the
 from collections.abc import Awaitable
 from typing import Generic, TypeVar
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, KeyInProgress, KeyReused, Refusal, Unavailable
+from arco_catalog.iceberg.errors import (
+    CommitStateUnknown,
+    KeyInProgress,
+    KeyReused,
+    Refusal,
+    Unavailable,
+    Unsupported,
+)
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import evidence
 from arco_catalog.operations.answers import Answer, Reference, TableState, keep, recall
@@ -22,6 +29,7 @@ V = TypeVar("V", bound=View)
 BACKOFF_SECONDS = 0.05
 """Upper end of the first wait after a lost compare-and-swap; it doubles each time."""
 MAX_BACKOFF_SECONDS = 2.0
+KEY_REUSED = "Idempotency-Key was used for another request"
 POLL_SECONDS = 0.2
 """How often a duplicate looks for the answer, roughly."""
 
@@ -78,6 +86,8 @@ class Driver(Generic[V]):
 
     async def run(self) -> Answer:
         """The whole of it."""
+        if self.session.settings.read_only_because is not None:
+            return await self.answer_read_only(self.session.settings.read_only_because)
         key = self.session.call.key
         if self.marker is not None and key is not None and key.suspicious(self.session.runtime.now_ms()):
             # The marker is read before the key's age is judged: an old answer is still the answer.
@@ -89,6 +99,18 @@ class Driver(Generic[V]):
             return await self.drive(Freshness.REMEMBERED)
         except Overtaken:
             return await self.follow()
+
+    async def answer_read_only(self, reason: str) -> Answer:
+        """Nothing may be written, so nothing is begun; but what was done before under this key is not denied."""
+        slots = [] if self.marker is None else await self.marker.read_on()
+        if not slots:
+            raise Unsupported(f"This catalog is read-only: {reason}")
+        assert self.marker is not None
+        if not bound_to(slots[0], self.marker.identity):
+            raise KeyReused(KEY_REUSED)
+        if slots[-1].answer is None:
+            raise CommitStateUnknown(f"This catalog is read-only now ({reason}), and the request was begun before")
+        return await self.replay(slots[-1].answer)
 
     # Read, look for our own past, plan, prepare, move.
 
@@ -291,7 +313,7 @@ class Driver(Generic[V]):
             if not slots:
                 raise CommitStateUnknown("The marker of this Idempotency-Key is gone")
             if not bound_to(slots[0], self.marker.identity):
-                raise KeyReused("Idempotency-Key was used for another request")
+                raise KeyReused(KEY_REUSED)
             kept = slots[-1].answer
             if kept is not None:
                 return await self.replay(kept)

@@ -30,6 +30,8 @@ def build_catalog(
     settings: Settings, store: ObjectStore, url: str, allowed: Sequence[str], runtime: Runtime
 ) -> Catalog:
     """A catalog over an open store. Its root is a folder of its name, so that one store serves many."""
+    if "%" in url:
+        raise ValueError(f"A store's URL must not hold percent signs, which engines read in two ways: {url}")
     base = Location.parse(url if "//" in url else url.replace(":", "://", 1))
     paths = Paths(settings.warehouse)
     warehouse = base.below(paths.warehouse)

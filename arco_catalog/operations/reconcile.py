@@ -8,17 +8,19 @@ once, and beside live writers (design.md 6.8).
 One implementation, two drivers: asyncio (`arco reconcile`, the scheduled function) and PySpark (`reconciler/`).
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import Broken, NotFound, Refusal
+from arco_catalog.iceberg.errors import Broken, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import read_decision
+from arco_catalog.operations.decisions import committed, read_decision
+from arco_catalog.operations.kinds import TABLES, VIEWS
+from arco_catalog.operations.names import dotted
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text, texts
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.walk_log import Walked, WalkLog
@@ -30,33 +32,41 @@ MAX_FILES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ListedPointer:
-    """A pointer as the LIST shows it."""
+    """A pointer as the LIST shows it, and whether a name leads to its entity, or did."""
 
     entity: str
     version: str
+    named: bool = True
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a walk found and did. `missing` names the receipts that were not there, and why each was to be."""
+    """What a walk found and did. `missing` names the receipts that were not there, and what told of each.
+
+    Each pointer is `nameless`, `unchanged` or `walked`. `stopped` says that the run ended before it had seen them all.
+    """
 
     pointers: int = 0
+    nameless: int = 0
     unchanged: int = 0
     walked: int = 0
     files: int = 0
     written: int = 0
     incomplete: int = 0
+    stopped: bool = False
     unreadable: list[str] = field(default_factory=list)
     missing: list[JsonObject] = field(default_factory=list)
 
     def add(self, other: "Tally") -> None:
         """Adds another's counts."""
         self.pointers += other.pointers
+        self.nameless += other.nameless
         self.unchanged += other.unchanged
         self.walked += other.walked
         self.files += other.files
         self.written += other.written
         self.incomplete += other.incomplete
+        self.stopped |= other.stopped
         self.unreadable += other.unreadable
         self.missing += other.missing
 
@@ -66,38 +76,54 @@ class Tally:
         missing: list[JsonValue] = [*self.missing]
         return {
             "pointers": self.pointers,
+            "nameless": self.nameless,
             "unchanged": self.unchanged,
             "walked": self.walked,
             "files": self.files,
             "written": self.written,
             "incomplete": self.incomplete,
+            "stopped": self.stopped,
             "unreadable": unreadable,
             "missing": missing,
         }
 
 
-async def list_pointers(session: Session) -> AsyncIterator[Sequence[ListedPointer]]:
-    """All pointers, a LIST call at a time."""
+async def list_pointers(session: Session) -> AsyncGenerator[Sequence[ListedPointer], None]:
+    """All pointers, a LIST call at a time, with what the registry said of them before the first."""
+    entities = await named_entities(session)
     prefix = session.state.paths.pointers
     after: Cursor | None = None
     while True:
         page = await session.state.store.list(prefix, after)
+        names = [entry.key.removeprefix(prefix).removesuffix(".json") for entry in page.entries]
         yield [
-            ListedPointer(entry.key.removeprefix(prefix).removesuffix(".json"), entry.version)
-            for entry in page.entries
-            if entry.key.endswith(".json")
+            ListedPointer(entity, entry.version, named=entity in entities)
+            for entity, entry in zip(names, page.entries, strict=True)
         ]
         after = page.after
         if after is None:
             return
 
 
+async def named_entities(session: Session) -> set[str]:
+    """Everything live or dropped, as of now; what a transaction creates, once that committed."""
+    index = (await session.state.head()).index
+    entities: set[str] = set()
+    for kind in ("relation\n", "tombstone\n"):
+        for _, entry in index.scan(kind):
+            transaction = optional_text(entry, "transaction")
+            if transaction is None or await committed(session.state, transaction):
+                entities.add(text(entry, "entity"))
+    return entities
+
+
 def changed_since(log: WalkLog, listed: Sequence[ListedPointer]) -> list[ListedPointer]:
-    """Those whose pointer has moved since their last complete walk: all others cost no GET."""
+    """Those whose pointer has moved since their last complete walk: all others cost no GET. A pointer to which no name
+    leads is an unfinished create's, and not walked: what it names has not become current, and may never."""
     return [
         pointer
         for pointer in listed
-        if (walked := log.walked.get(pointer.entity)) is None or walked.version != pointer.version
+        if pointer.named and ((walked := log.walked.get(pointer.entity)) is None or walked.version != pointer.version)
     ]
 
 
@@ -113,28 +139,34 @@ async def walk(session: Session, entity: str, known: Walked | None, *, dry: bool
     """Walks one entity back to where its last complete walk began, to its creation, or to the file that it was
     registered with. With `dry` nothing is written.
 
-    A walk that met an undecided intent, or a file that can't be read, is not complete.
+    A walk that met an undecided intent, or a record or file that can't be read, is not complete.
     """
     tally = Tally(walked=1)
-    pointer = await session.state.pointer(entity)
-    if pointer is None:
-        return Walk(tally, None)  # collected since it was listed
-    version = pointer.version
-    complete = True
-    if pointer.intent is not None:
-        decision = await read_decision(session.state, pointer.intent)
-        complete = decision is not None and decision.status != "pending"
-        pointer = pointer.resolved(decision is not None and decision.status == "committed")
+    walked: Walked | None = None
     try:
+        pointer = await session.state.pointer(entity)
+        if pointer is None:
+            return Walk(tally, None)  # collected since it was listed
+        pointer, decided = await _resolved(session, pointer)
         await _walk_back(session, entity, pointer, None if known is None else known.file, tally, dry=dry)
+        if decided and pointer.version is not None:
+            walked = Walked(pointer.version, pointer.metadata.location)
     except (Refusal, Broken, MalformedJson) as error:
         tally.unreadable.append(f"{entity}: {error}")
-        complete = False
-    if not complete:
+    if walked is None:
         tally.incomplete += 1
-    if dry or not complete or version is None:
-        return Walk(tally, None)
-    return Walk(tally, Walked(version, pointer.metadata.location))
+    return Walk(tally, None if dry else walked)
+
+
+async def _resolved(session: Session, pointer: Pointer) -> tuple[Pointer, bool]:
+    """The pointer as its intent leaves it, and whether that is decided. A transaction that is gone was: if it committed
+    the pointer has moved since, and is listed at another version next time."""
+    if pointer.intent is None:
+        return pointer, True
+    decision = await read_decision(session.state, pointer.intent)
+    if decision is None:
+        return pointer.resolved(committed=False), True
+    return pointer.resolved(decision.status == "committed"), decision.status != "pending"
 
 
 async def _walk_back(
@@ -147,6 +179,7 @@ async def _walk_back(
             return
         tally.files += 1
         file = await _attest(session, entity, pointer, file, tally, dry=dry)
+    raise Broken(f"more than {MAX_FILES} metadata files")
 
 
 async def _attest(
@@ -156,16 +189,14 @@ async def _attest(
     key = commit_key(entity, file.location)
     pending, where = await _read(session, receipt.PENDING, key, file)
     if pending is None:
-        committed, _ = await _read(session, receipt.COMMITTED, key, file)
-        if committed is not None:  # the pending one was collected after an earlier walk
-            return _base(committed)
+        done, _ = await _read(session, receipt.COMMITTED, key, file)
+        if done is not None:  # the pending one was collected after an earlier walk
+            return _base(done)
         pending = await _restored(session, entity, pointer, file)
-        where = "its metadata log: the pending receipt is gone"
+        where = file.location
     if await _write(session, key, file, pending, dry=dry):
         tally.written += not dry
-        tally.missing.append(
-            {"entity": entity, "metadata_location": file.location, "commit_key": key, "told_by": where}
-        )
+        tally.missing.append(_named(pending) | {"told_by": where})
     return _base(pending)
 
 
@@ -187,21 +218,32 @@ async def _write(session: Session, key: str, file: MetadataFile, pending: JsonOb
         await session.state.pause()
 
 
+def _named(said: JsonObject) -> JsonObject:
+    """What a report says of a receipt."""
+    known = ("entity", "metadata_location", "metadata_ms", "commit_key", "principal")
+    name = optional_text(said, "name")
+    return {
+        "table": None if name is None else dotted(texts(said, "namespace"), name),
+        **{each: said.get(each) for each in known},
+    }
+
+
 def _base(said: JsonObject) -> MetadataFile | None:
     base = mapping(said, "base")
     return MetadataFile(text(base, "metadata_location"), integer(base, "metadata_ms")) if base else None
 
 
 async def _restored(session: Session, entity: str, pointer: Pointer, file: MetadataFile) -> JsonObject:
-    """A receipt from what metadata alone can tell: who and why is lost, and it says so. Raises `Refusal`."""
-    document = loads(await session.files.read(file.location))
-    if not isinstance(document, dict):
-        raise NotFound(f"{file.location} is not a JSON object")
+    """A receipt from what metadata alone can tell: who and why is lost, and it says so. Raises `Refusal` and `Broken`
+    where even that can't be told."""
+    kind = text(pointer.document, "type")
+    semantics = TABLES if kind == "table" else VIEWS
+    document = semantics.check_registered(loads(await session.files.read(file.location)))
     said: JsonObject = {
         "attempt": None,
-        "entity_type": text(pointer.document, "type"),
-        "uuid": table.table_uuid(document),
-        "snapshot_id": table.current_snapshot_id(document),
+        "entity_type": kind,
+        "uuid": semantics.uuid(document),
+        "snapshot_id": semantics.facts(document).get("current_snapshot_id"),
         "principal": None,
         "source": {"kind": "Restored"},
     }
@@ -209,13 +251,16 @@ async def _restored(session: Session, entity: str, pointer: Pointer, file: Metad
 
 
 def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:
+    """The file before, as the pointer or the metadata log has it. Views have no log."""
     if file == pointer.metadata and pointer.base is not None:
         return pointer.base
     log = document.get("metadata-log")
     last = log[-1] if isinstance(log, list) and log else None
-    if not isinstance(last, dict):
-        return None
-    return MetadataFile(text(last, "metadata-file"), integer(last, "timestamp-ms"))
+    if isinstance(last, dict):
+        return MetadataFile(text(last, "metadata-file"), integer(last, "timestamp-ms"))
+    if not file.location.rpartition("/")[2].startswith("00000-"):
+        raise Broken(f"nothing tells which file came before {file.location}")
+    return None
 
 
 async def reconcile(
@@ -224,23 +269,33 @@ async def reconcile(
     dry: bool = False,
     concurrency: int = 16,
     progress: Callable[[Tally], None] = lambda tally: None,
+    enough: Callable[[], bool] = lambda: False,
 ) -> Tally:
-    """Walks every pointer that moved since its last complete walk. What was walked is remembered a page at a time, so a
-    run that ends early is taken up by the next. Raises `StoreUnavailable` when the session's deadline passes."""
+    """Walks every pointer that moved since its last complete walk. What was walked is remembered a page at a time, and
+    when `enough`, asked before each batch, says stop: the next run goes on from there. Raises `StoreUnavailable` when
+    the session's deadline passes."""
     log = await WalkLog.read(session.state)
     total = Tally()
-    async for page in list_pointers(session):
-        changed = changed_since(log, page)
-        total.add(Tally(pointers=len(page), unchanged=len(page) - len(changed)))
-        for start in range(0, len(changed), concurrency):
-            batch = changed[start : start + concurrency]
-            for pointer, done in zip(batch, await _walk_batch(session, log, batch, dry=dry), strict=True):
-                total.add(done.tally)
-                if done.walked is not None:
-                    log.note(pointer.entity, done.walked)
-            progress(total)
-        if not dry:
-            await log.write(session.state)
+    async with aclosing(list_pointers(session)) as pages:
+        async for page in pages:
+            changed = changed_since(log, page)
+            nameless = sum(not pointer.named for pointer in page)
+            unchanged = len(page) - nameless - len(changed)
+            total.add(Tally(len(page), nameless=nameless, unchanged=unchanged))
+            for start in range(0, len(changed), concurrency):
+                if enough():
+                    total.stopped = True
+                    break
+                batch = changed[start : start + concurrency]
+                for pointer, done in zip(batch, await _walk_batch(session, log, batch, dry=dry), strict=True):
+                    total.add(done.tally)
+                    if done.walked is not None:
+                        log.note(pointer.entity, done.walked)
+                progress(total)
+            if not dry:
+                await log.write(session.state)
+            if total.stopped:
+                break
     return total
 
 

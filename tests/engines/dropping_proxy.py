@@ -1,16 +1,13 @@
 """An HTTP proxy that applies requests and loses answers: the moment in which clients and catalogs lie to each other."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 PATIENCE_S = 60.0
-HEAD_LIMIT = 1 << 16
 GATEWAY_TIMEOUT = b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -73,7 +70,7 @@ def always(fate: Fate) -> Judge:
     return lambda request: fate if request.mutates else Fate.DELIVERED
 
 
-@dataclass
+@dataclass(frozen=True)
 class Message:
     """An HTTP/1.1 message as it came: its head with the blank line, its headers by their names in lower case."""
 
@@ -97,77 +94,66 @@ class Message:
 
 @dataclass
 class DroppingProxy:
-    """Listens on a free loopback port while its context is open, and passes requests on to `upstream`, a URI.
+    """Passes requests on to `upstream`, a URI, and lets `judge` decide on each answer.
 
-    `judge` decides on each answer. `exchanges` are those whose answer has come, in order. With `strip_keys` the server
-    sees no idempotency keys: the negative control.
+    `exchanges` are those whose answer has come, in order. With `strip_keys` the server sees no idempotency keys: the
+    negative control.
     """
 
     upstream: str
     judge: Judge
     strip_keys: bool = False
     exchanges: list[Exchange] = field(default_factory=list)
-    failures: list[Exception] = field(default_factory=list)
-    uri: str = ""
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=HEAD_LIMIT)
-        self.uri = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[str]:
+        """Yields the URI to call it by, on loopback. Leaves when every request is answered and every client is gone."""
+        async with asyncio.TaskGroup() as connections:
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.close()
-        await self._server.wait_closed()
-        if self.failures:
-            raise ExceptionGroup("the proxy failed", self.failures)
+            def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                connections.create_task(self._serve(reader, writer))
+
+            server = await asyncio.start_server(accept, "127.0.0.1", 0)
+            try:
+                yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            finally:
+                server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of a client, request after request."""
-        try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError):  # the client has hung up
-                while await self._relay(await Message.read(reader), writer) is Fate.DELIVERED:
-                    pass
-        except Exception as error:  # asyncio would only log it
-            self.failures.append(error)
-        finally:
-            writer.close()
+        with closing(writer), suppress(asyncio.IncompleteReadError, ConnectionError):  # the client hangs up
+            while await self._relay(await Message.read(reader), writer):
+                pass
 
-    async def _relay(self, message: Message, writer: asyncio.StreamWriter) -> Fate:
-        """One request to the server, and of its answer to the client what the judge grants."""
+    async def _relay(self, message: Message, writer: asyncio.StreamWriter) -> bool:
+        """One request to the server, and of its answer to the client what the judge grants. False ends it."""
         method, target, _ = message.start.split(" ")
         request = Request(method, target, message.headers)
         fate = self.judge(request)
         if fate is Fate.ABANDONED:
             writer.close()
-        async with asyncio.timeout(PATIENCE_S):
-            answer = await self._ask(message, bodiless=method == "HEAD")
+        answer = await self._ask(message, bodiless=method == "HEAD")
         self.exchanges.append(Exchange(request, int(answer.start.split(" ")[1]), fate))
-        whole = answer.head + answer.body
         match fate:
             case Fate.DELIVERED:
-                writer.write(whole)
+                writer.write(answer.head + answer.body)
             case Fate.TIMED_OUT:
                 writer.write(GATEWAY_TIMEOUT)
-                fate = Fate.DELIVERED  # of this connection there is more to come
             case Fate.CUT_SHORT:
-                writer.write(whole[:-1])
+                writer.write((answer.head + answer.body)[:-1])
         await writer.drain()
-        return fate
+        return fate in (Fate.DELIVERED, Fate.TIMED_OUT)
 
     async def _ask(self, message: Message, *, bodiless: bool) -> Message:
         """The server's whole answer, over a connection of its own."""
         address = urlsplit(self.upstream)
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        try:
-            writer.write((self._without_key(message.head) if self.strip_keys else message.head) + message.body)
-            return await Message.read(reader, bodiless=bodiless)
-        finally:
-            writer.close()
-            await writer.wait_closed()
+        async with asyncio.timeout(PATIENCE_S):
+            reader, writer = await asyncio.open_connection(address.hostname, address.port)
+            with closing(writer):
+                writer.write((_without_key(message.head) if self.strip_keys else message.head) + message.body)
+                return await Message.read(reader, bodiless=bodiless)
 
-    @staticmethod
-    def _without_key(head: bytes) -> bytes:
-        lines = head.split(b"\r\n")
-        return b"\r\n".join(line for line in lines if not line.lower().startswith(b"idempotency-key:"))
+
+def _without_key(head: bytes) -> bytes:
+    lines = head.split(b"\r\n")
+    return b"\r\n".join(line for line in lines if not line.lower().startswith(b"idempotency-key:"))

@@ -25,13 +25,22 @@ def runtime_jar(version: str) -> Path:
     return jar
 
 
-async def work(version: str, uri: str, steps: Sequence[str], log: Path) -> dict[str, str]:
-    """What became of each step: `done`, or the exception's class. Raises `TimeoutError`."""
+async def work(version: str, uri: str, steps: Sequence[str], scratch: Path) -> dict[str, str]:
+    """What became of each step: `done`, or the exception's class. Raises `TimeoutError`, and `RuntimeError` if the JVM
+    fails."""
     class_path = f"{runtime_jar(version)}:{Path(pyspark.__file__).parent / 'jars' / '*'}"
     program = PROJECT / "tools" / "javaclient" / "Commits.java"
-    command = [java_home() / "bin" / "java", "-Xmx512m", "-cp", class_path, program, uri, WAREHOUSE, *steps]
-    with log.open("wb") as errors:
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, stderr=errors)
+    java = java_home() / "bin" / "java"
+    said = await run([str(java), "-Xmx512m", "-cp", class_path, str(program), uri, WAREHOUSE, *steps], scratch)
+    return dict(line.split("\t") for line in said.splitlines())
+
+
+async def run(command: Sequence[str], scratch: Path) -> str:
+    """What a process prints. Its errors go to `scratch/stderr`."""
+    with (scratch / "stderr").open("wb") as errors:
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=PROJECT, stdout=asyncio.subprocess.PIPE, stderr=errors
+        )
         try:
             async with asyncio.timeout(LIMIT_S):
                 said, _ = await process.communicate()
@@ -39,5 +48,6 @@ async def work(version: str, uri: str, steps: Sequence[str], log: Path) -> dict[
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-    assert process.returncode == 0, log.read_text()
-    return dict(line.split("\t") for line in said.decode().splitlines())
+    if process.returncode != 0:
+        raise RuntimeError(f"{command[0]} ended with {process.returncode}, see {scratch / 'stderr'}")
+    return said.decode()

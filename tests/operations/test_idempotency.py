@@ -1,6 +1,7 @@
 """A key is one change, however often it is sent and whoever dies over it (design.md 6.1, 6.5)."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from arco_catalog.iceberg.errors import (
     KeyReused,
     NoSuchTable,
     Unavailable,
+    Unsupported,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.answers import Document
@@ -305,3 +307,20 @@ async def test_a_deadline_that_passes_before_anything_was_sent_is_told_as_unavai
 def test_settings_give_takeovers_more_time_than_requests() -> None:
     settings = Settings("wh")
     assert settings.in_progress_ms > settings.request_ms
+
+
+async def test_a_catalog_that_became_read_only_denies_nothing_that_was_done(stumbling: Desk) -> None:
+    done, begun, other = stumbling.key(), stumbling.key(), stumbling.key()
+    first = await stumbling.commit(set_property("a", "1"), key=done)
+    on(stumbling, "iceberg_pointers", "down")
+    with pytest.raises(CommitStateUnknown):
+        await stumbling.commit(set_property("b", "1"), key=begun)
+    closed = Desk(stumbling.store, stumbling.runtime, replace(stumbling.settings, read_only_because="of a test"))
+    assert await closed.commit(set_property("a", "1"), key=done) == first
+    with pytest.raises(KeyReused):
+        await closed.commit(set_property("a", "2"), key=done)
+    with pytest.raises(CommitStateUnknown):
+        await closed.commit(set_property("b", "1"), key=begun)
+    for key in (other, None):
+        with pytest.raises(Unsupported, match="read-only: of a test"):
+            await closed.commit(set_property("c", "1"), key=key)

@@ -18,7 +18,7 @@ from tests.serve.server import WAREHOUSE
 NAMESPACE = "db"
 COLUMNS: Sequence[JsonValue] = [
     {"id": place, "name": f"a_column_with_a_name_{place}", "type": "decimal(38, 10)", "required": False}
-    for place in range(1, 61)
+    for place in range(1, 65)
 ]
 """So many that a metadata file takes more than 6 KB: 10,000 of them are more than a server keeps."""
 
@@ -36,6 +36,8 @@ class _Maker:
         self.base = Location.parse(f"file://{root}")
         self.paths = Paths(WAREHOUSE)
         self.runtime = SystemRuntime()
+        self.files = self.base.below(self.paths.warehouse, "metadata")
+        """One folder for all metadata files: two for each table would be most of the work."""
         self.document = new_table_metadata(
             parse_create_table({"name": "t", "schema": {"type": "struct", "fields": [*COLUMNS]}}),
             location=self.base.uri,
@@ -64,7 +66,7 @@ class _Maker:
         entity = self.runtime.ulid()
         home = self.base.below(self.paths.warehouse, NAMESPACE, f"{name}-{entity}")
         document: JsonObject = {**self.document, "location": home.uri, "table-uuid": self.runtime.uuid()}
-        file = home.below("metadata", f"00000-{entity}-1.metadata.json")
+        file = self.files.below(f"00000-{entity}-1.metadata.json")
         self.keep("/".join(file.segments[len(self.base.segments) :]), dumps(document))
         pointer = Pointer.first(
             entity=entity,

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
 
-from tests.simulation.explore import Scenario, explore, name_of, trace
+from tests.simulation.explore import Scenario, explore, name_of
 from tests.simulation.faults import NO_FAULTS, Kind, random_plans
 from tests.simulation.scenarios import SCENARIOS, TRANSACTIONS
+from tests.simulation.test_protocols import calls_of
 
 BATCH = 100
 SECONDS_A_BATCH = 600.0
@@ -35,7 +36,7 @@ def batch(seed: int, names: tuple[str, ...]) -> tuple[int, int, str | None]:
         scenario = rng.choice(chosen)
         name = name_of(scenario)
         if name not in calls:
-            calls[name] = {process: kinds for process, kinds in trace(scenario).calls.items() if process != "setup"}
+            calls[name] = calls_of(scenario)
         plan = NO_FAULTS if rng.random() < 0.2 else next(random_plans(rng.getrandbits(48), 1, calls[name], most=4))
         try:
             explored = explore(scenario, [rng.getrandbits(32)], [plan], seconds=SECONDS_A_BATCH)

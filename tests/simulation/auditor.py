@@ -15,6 +15,7 @@ from arco_catalog.iceberg.errors import (
     NoSuchTable,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, mapping, sequence, text
 from arco_catalog.state.paths import Paths, commit_key
 from tests.simulation.history import Event
@@ -55,7 +56,7 @@ class Ask:
     """One request, however often it is sent: what it asks for, since when, and how often it was carried out.
 
     `names` are the tables that it names, `other_name` what one is to be called; `needs_schema` is the current schema
-    that it requires of each, None for any. `units` are the attempts that were seen to take effect.
+    that it requires of each, None for any; `undoes` marks an undrop. `units` are the attempts that took effect.
     """
 
     principal: str
@@ -63,6 +64,7 @@ class Ask:
     names: tuple[str, ...] = ()
     other_name: str | None = None
     needs_schema: int | None = None
+    undoes: bool = False
     since: float = 0.0
     units: set[str] = field(default_factory=set)
     succeeded: bool = False
@@ -116,6 +118,16 @@ class Auditor:
             self._see_registry(event, objects)
         elif event.key.startswith(PATHS.transaction("").removesuffix(".json")):
             self._see_transaction(event, objects)
+        elif "/iceberg/committed/" in event.key:
+            self._see_committed_receipt(event, objects)
+
+    def _see_committed_receipt(self, event: Event, objects: dict[str, bytes]) -> None:
+        """It must be of a file that became current, and say what its pending one says: whoever wrote it."""
+        said = _json(objects[event.key])
+        file = (text(said, "entity"), text(said, "metadata_location"), integer(said, "metadata_ms"))
+        assert file in self.became_current, f"a committed receipt of {file[1]}, which never became current"
+        pending = objects[event.key.replace("/committed/", "/pending/")]
+        assert objects[event.key] == receipt.encode(receipt.committed(_json(pending)))
 
     def _see_pointer(self, event: Event, objects: dict[str, bytes]) -> None:
         pointer = _json(objects[event.key])
@@ -158,11 +170,11 @@ class Auditor:
             return
         base = mapping(pointer, "base").get("metadata_location")
         assert base == before, f"{entity} lost the commit that made {before}"
-        receipt = self._became_current(pointer, now, objects)
-        attempt, principal = text(receipt, "attempt"), text(receipt, "principal")
+        said = self._became_current(pointer, now, objects)
+        attempt, principal = text(said, "attempt"), text(said, "principal")
         assert self._decided.get(attempt, "committed") == "committed", f"{attempt} shows, and did not commit"
         self._applied(principal, attempt)
-        self._named_while_current(principal, text(receipt, "name"), entity, stood_on, now)
+        self._named_while_current(principal, text(said, "name"), entity, stood_on, now)
 
     def _became_current(self, pointer: JsonObject, now: float, objects: dict[str, bytes]) -> JsonObject:
         """A metadata file is now what readers see. Returns its pending receipt, which must be there."""
@@ -172,11 +184,11 @@ class Auditor:
         assert file["last-updated-ms"] == ms
         self.schemas.setdefault(entity, Spans()).become(file.get("current-schema-id"), now)
         self.locations.setdefault(entity, Spans()).become(location, now)
-        receipt = objects.get(PATHS.receipt("pending", commit_key(entity, location), ms))
-        assert receipt is not None, f"{location} became current without a pending receipt"
+        pending = objects.get(PATHS.receipt("pending", commit_key(entity, location), ms))
+        assert pending is not None, f"{location} became current without a pending receipt"
         self.became_current.append((entity, location, ms))
         self.last_commit[entity] = now
-        return _json(receipt)
+        return _json(pending)
 
     def _named_while_current(self, principal: str, name: str, entity: str, stood_on: float, now: float) -> None:
         """The commit must have an instant in which the name meant the entity and the base was its state (rule 4)."""
@@ -212,9 +224,9 @@ class Auditor:
                 continue
             entity = live[key.rpartition("\n")[2]] = text(entry, "entity")
             if entity not in self.locations:
-                receipt = self._became_current(self._raw[entity], now, objects)
+                said = self._became_current(self._raw[entity], now, objects)
                 if isinstance(transaction, str):
-                    self._applied(text(receipt, "principal"), transaction)
+                    self._applied(text(said, "principal"), transaction)
         assert len(set(live.values())) == len(live), "two names for one entity"
         for name in {*self.names, *live}:
             self.names.setdefault(name, Spans([(None, 0.0, 0.0)])).become(live.get(name), now)
@@ -246,6 +258,8 @@ class Auditor:
         """Whether a definite no was true at some instant since the request was sent."""
         now = self.world.loop.time()
         match refusal:
+            case NoSuchTable() if ask.undoes:
+                return not any(self.burials)  # nothing was dropped
             case NoSuchTable():
                 return any(name not in self.names or self.names[name].ever(None, ask.since, now) for name in ask.names)
             case AlreadyExists():
@@ -282,8 +296,9 @@ class Auditor:
 
     # What must be true in the end.
 
-    def close(self) -> None:
-        """Nothing is under way any more: answers and state agree, and every commit has exactly one receipt path."""
+    def close(self, *, reconciled: bool) -> None:
+        """Nothing is under way any more: answers and state agree, and every commit has exactly one receipt path; after
+        a last walk receipts, commits and files that became current are one number."""
         objects = self.world.snapshot()
         for ask in self.asks.values():
             assert ask.applied == 1 if ask.succeeded else ask.refused is not None, f"{ask.principal} was never answered"
@@ -292,7 +307,7 @@ class Auditor:
         assert len(set(keys)) == len(keys), "a file became current twice"
         committed = {key.rpartition("/")[2] for key in objects if "/iceberg/committed/" in key}
         live = {f"{key}.json" for key in keys}
-        assert committed <= live, "a committed receipt of what never became current"
+        assert committed == live if reconciled else committed <= live
         for entity, location, ms in self.became_current:
             assert PATHS.receipt("pending", commit_key(entity, location), ms) in objects
         for entity, when in self.drops_answered.items():

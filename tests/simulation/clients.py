@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, KeyInProgress, NoSuchTable, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
@@ -12,8 +13,10 @@ from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
+from arco_catalog.operations.undrop import undrop
 from storage_backends import StoreUnavailable
 from tests.operations.desk import NS, Desk, schema, uuid7
 from tests.simulation.auditor import Ask, Auditor
@@ -132,6 +135,11 @@ class Office:
         if ask.succeeded:
             self.auditor.drop_was_answered(ask)
 
+    async def undrop(self, principal: str, *processes: str, name: str = "t", key: bool = True) -> None:
+        """Brings back what was dropped under a name, sent by each process at once."""
+        ask = self.auditor.ask(Ask(principal, "undrop", (name,), undoes=True))
+        await self._all(ask, lambda session: undrop(session, NS, name), {}, processes, key)
+
     async def rename(self, principal: str, *processes: str, name: str = "t", to: str = "u", key: bool = True) -> None:
         """A rename, sent by each process at once."""
         ask = self.auditor.ask(Ask(principal, "rename", (name,), other_name=to))
@@ -179,10 +187,25 @@ class Office:
             for process in processes:
                 senders.create_task(self.send(ask, perform, body, process, key))
 
+    async def reconcile(self, process: str, times: int = 3) -> None:
+        """A reconciler that walks again and again, beside everything else; when it dies, another goes on."""
+        name = process
+        for _ in range(times):
+            walker = self.world.process(name)
+            with suppress(StoreUnavailable, CommitStateUnknown, Unavailable):
+                if await walker.run(reconcile(self.desk(walker).session(), concurrency=4)) is DIED:
+                    name += "+"
+            await self.world.runtime.sleep(3.0 * self.world.runtime.random())
+
     async def close(self) -> None:
-        """Lets everything land that is under way, and audits the end."""
+        """Lets everything land that is under way, and audits the end; a last walk mends whatever others left."""
         await self.world.settle()
-        self.auditor.close()
+        self.auditor.close(reconciled=False)
+        last = self.world.process("last walk")
+        tally = await last.run(reconcile(self.desk(last).session()))
+        assert tally is not DIED
+        assert tally.unreadable == []
+        self.auditor.close(reconciled=True)
 
 
 def build_from_nothing(principal: str) -> JsonObject:

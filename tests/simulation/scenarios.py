@@ -254,6 +254,36 @@ def transactions_as_deployed(office: Office) -> list[Awaitable[None]]:
     ]
 
 
+@scenario("a", "b")
+def two_reconcilers_beside_everything(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.reconcile("w1"),
+        office.reconcile("w2"),
+        office.commit("k", "p1", "p2", to="a", needs=None),
+        office.transact("l", "p3", needs=None),
+        later(
+            office, 2.0, lambda: office.rename("r", "p4", name="a", to="c"), lambda: office.create("n", "p4", name="a")
+        ),
+        later(office, 2.0, lambda: office.drop("d", "p5", name="b")),
+    ]
+
+
+@scenario("a")
+def a_reconciler_beside_drops_and_undrops(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.reconcile("w1", times=5),
+        office.commit("k", "p1", "p2", to="a", needs=None),
+        later(
+            office,
+            1.0,
+            lambda: office.drop("d", "p3", name="a"),
+            lambda: office.undrop("u", "p3", name="a"),
+            lambda: office.commit("m", "p3", to="a", needs=None),
+            lambda: office.drop("e", "p3", name="a"),
+        ),
+    ]
+
+
 TRANSACTIONS: tuple[Scenario, ...] = (
     two_transactions_in_opposite_order,
     a_transaction_of_one_key_twice_and_a_commit,
@@ -282,4 +312,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     renames_that_cross,
     commits_as_deployed,
     *TRANSACTIONS,
+    two_reconcilers_beside_everything,
+    a_reconciler_beside_drops_and_undrops,
 )

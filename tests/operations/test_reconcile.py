@@ -1,0 +1,451 @@
+"""Every file that became current has its committed receipt in the end, whatever died (design.md 6.8)."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import pytest
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
+from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.operations.beside import beside
+from arco_catalog.operations.commit import commit_view
+from arco_catalog.operations.create import create_view
+from arco_catalog.operations.decisions import decide, read_decision
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.receipts import receipts
+from arco_catalog.operations.reconcile import Tally, reconcile
+from arco_catalog.operations.register import register_table
+from arco_catalog.operations.transaction import TableChange, commit_transaction
+from storage_backends import ANY, Found, StoreUnavailable, When
+from storage_backends import memory as memory_module
+from storage_backends.base import Outcome
+from storage_backends.memory import MemoryStore
+from storage_backends.wrappers.counting import CountingStore
+from tests.operations.clockwork import Clockwork
+from tests.operations.desk import NS, Desk, set_property
+from tests.operations.test_transactions import creation
+from tests.operations.test_views import view_request
+
+Death = Callable[[str, bytes], bool]
+
+
+def never(key: str, body: bytes) -> bool:
+    return False
+
+
+class Mortal(MemoryStore):
+    """A store whose client dies at a write: that one and all after it do not happen, until it is revived."""
+
+    dies: Death = staticmethod(never)
+    dead = False
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        self.dead = self.dead or self.dies(key, body)
+        if self.dead:
+            raise StoreUnavailable("dead")
+        return await super().put(key, body, when)
+
+    def revive(self) -> None:
+        self.dies, self.dead = never, False
+
+
+class Site:
+    """A catalog whose receipts are looked at, and lost."""
+
+    def __init__(self) -> None:
+        clock = Clockwork()
+        self.store = Mortal(now_ms=clock.now_ms)
+        self.counting = CountingStore(self.store)
+        self.desk = Desk(self.counting, clock)
+
+    async def receipts(self, stage: str = "committed") -> Mapping[str, bytes]:
+        """All receipts of a stage by path."""
+        keys = [key for key in self.store.keys("") if f"/iceberg/{stage}/" in key]
+        found = [await self.store.get(key) for key in keys]
+        return {key: answer.body for key, answer in zip(keys, found, strict=True) if isinstance(answer, Found)}
+
+    async def lose(self, *stages: str, location: str | None = None) -> None:
+        """Deletes receipts: all of them, or those of one metadata file."""
+        for stage in stages:
+            for key, body in (await self.receipts(stage)).items():
+                if location is None or record(body)["metadata_location"] == location:
+                    await self.store.delete(key)
+
+    async def walk(self, *, dry: bool = False) -> Tally:
+        """A run by a process that remembers nothing."""
+        return await reconcile(self.desk.another().session(), dry=dry)
+
+
+def record(body: bytes) -> JsonObject:
+    document = loads(body)
+    assert isinstance(document, dict)
+    return document
+
+
+@pytest.fixture
+async def site() -> Site:
+    """Two tables and a view, with ten commits in all."""
+    made = Site()
+    desk = made.desk
+    await desk.namespace("db")
+    for name in ("t", "u"):
+        await desk.table(name)
+        for value in "abc":
+            await desk.commit(set_property("p", value), name)
+    body = view_request()
+    await create_view(desk.session(body), NS, body)
+    await commit_view(desk.session(set_property("a", "2")), NS, "v", set_property("a", "2"))
+    return made
+
+
+async def locations(site: Site, name: str = "t") -> list[str]:
+    """A table's metadata files, newest first."""
+    return [str(said["metadata_location"]) for said in await receipts(site.desk.session(), NS, name)]
+
+
+async def test_missing_receipts_are_written_as_their_writers_would_have(site: Site) -> None:
+    written = await site.receipts()
+    assert len(written) == 10
+    await site.lose("committed")
+
+    tally = await site.walk()
+
+    assert await site.receipts() == written
+    assert (tally.pointers, tally.walked, tally.files, tally.written, tally.incomplete) == (3, 3, 10, 10, 0)
+    assert len(tally.missing) == 10
+
+
+async def test_one_that_is_missing_in_the_middle_is_found(site: Site) -> None:
+    written = await site.receipts()
+    await site.lose("committed", location=(await locations(site))[2])
+
+    tally = await site.walk()
+
+    assert await site.receipts() == written
+    assert [missing["metadata_location"] for missing in tally.missing] == [(await locations(site))[2]]
+    [missing] = tally.missing
+    assert (missing["table"], missing["principal"]) == ("db.t", "tester")
+    assert "/iceberg/pending/" in str(missing["told_by"])
+
+
+async def test_a_walk_that_is_killed_anywhere_is_made_good_by_the_next(site: Site) -> None:
+    written = await site.receipts()
+    writes = 0
+    for fatal in range(1000):
+        await site.lose("committed")
+        for key in site.store.keys("wh/_catalog/operational/"):
+            await site.store.delete(key)
+        writes = 0
+
+        def at(key: str, body: bytes, fatal: int = fatal) -> bool:
+            nonlocal writes
+            writes += 1
+            return writes > fatal
+
+        site.store.dies = at
+        try:
+            await site.walk()
+            break
+        except StoreUnavailable:
+            site.store.revive()
+        await site.walk()
+        assert await site.receipts() == written
+    site.store.revive()
+    assert writes > 10
+    assert await site.receipts() == written
+
+
+async def test_two_walks_at_once_write_each_receipt_once(site: Site) -> None:
+    written = await site.receipts()
+    await site.lose("committed")
+
+    one, two = await beside(site.walk(), site.walk())
+
+    assert await site.receipts() == written
+    assert one.written + two.written == 10
+
+
+async def test_a_walk_beside_writers_leaves_no_commit_without_its_receipt(site: Site) -> None:
+    await site.lose("committed")
+
+    async def write(name: str) -> Tally:
+        for value in range(10):
+            await site.desk.commit(set_property("p", str(value)), name)
+        return Tally()
+
+    await beside(site.walk(), write("t"), site.walk(), write("u"), site.walk())
+    await site.walk()
+
+    assert len(await site.receipts()) == 30
+    assert await site.receipts() == {
+        key.replace("/pending/", "/committed/"): body.replace(b"IcebergCommitPending", b"IcebergCommitCommitted")
+        for key, body in (await site.receipts("pending")).items()
+        if key.replace("/pending/", "/committed/") in await site.receipts()
+    }
+
+
+async def test_a_dry_run_says_what_is_missing_and_writes_nothing(site: Site) -> None:
+    await site.lose("committed", location=(await locations(site))[1])
+    before = site.store.keys()
+
+    with site.counting.measure() as measured:
+        tally = await site.walk(dry=True)
+
+    assert measured.by_kind["put"] == measured.by_kind["delete"] == 0
+    assert site.store.keys() == before
+    assert [missing["metadata_location"] for missing in tally.missing] == [(await locations(site))[1]]
+    assert tally.written == 0
+
+
+async def test_tables_that_did_not_change_cost_nothing_but_their_place_in_a_list(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(22):
+        await site.desk.table(f"more{number}")
+    await site.walk()
+    monkeypatch.setattr(memory_module, "PAGE_SIZE", 10)
+
+    with site.counting.measure() as measured:
+        tally = await site.walk()
+
+    assert (tally.pointers, tally.unchanged, tally.walked) == (25, 25, 0)
+    gets = [key for kind, key in measured.log if kind == "get"]
+    assert len([key for key in gets if "/operational/reconciler/" in key]) == 16
+    assert [key for key in gets if "/operational/reconciler/" not in key] == ["wh/_catalog/core/manifest.json"]
+    assert measured.by_kind["list"] == 3
+    assert measured.by_kind["put"] == 0
+
+
+async def test_a_table_that_moved_on_is_walked_back_to_where_the_last_walk_began(site: Site) -> None:
+    await site.walk()
+    await site.desk.commit(set_property("p", "d"))
+    await site.desk.commit(set_property("p", "e"))
+
+    tally = await site.walk()
+
+    assert (tally.unchanged, tally.walked, tally.files) == (2, 1, 2)
+
+
+async def test_a_pending_receipt_that_was_collected_is_not_needed(site: Site) -> None:
+    written = await site.receipts()
+    middle = (await locations(site))[1]
+    await site.lose("pending", location=middle)
+    await site.lose("committed", location=(await locations(site))[2])
+
+    tally = await site.walk()
+
+    assert await site.receipts() == written
+    assert tally.unreadable == []
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+async def test_where_both_are_gone_the_metadata_tells_what_it_can(site: Site, place: int) -> None:
+    written = await site.receipts()
+    files = await locations(site)
+    await site.lose("pending", "committed", location=files[place])
+    await site.lose("committed", location=files[2])
+
+    tally = await site.walk()
+
+    now = await site.receipts()
+    assert now.keys() == written.keys()
+    [(key, body)] = [(key, body) for key, body in now.items() if body != written[key]]
+    restored, lost = record(body), record(written[key])
+    assert (restored["source"], restored["principal"]) == ({"kind": "Restored"}, None)
+    same = ("event_id", "commit_key", "entity", "metadata_location", "metadata_ms", "base", "uuid", "snapshot_id")
+    assert {each: restored[each] for each in same} == {each: lost[each] for each in same}
+    assert {missing["told_by"] for missing in tally.missing if missing["table"] is None} == {files[place]}
+
+
+async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(site: Site) -> None:
+    commit = set_property("a", "3")
+    await commit_view(site.desk.session(commit), NS, "v", commit)
+    said = [record(body) for body in (await site.receipts()).values()]
+    newest, middle = sorted((each for each in said if each["entity_type"] == "view"), key=metadata_ms, reverse=True)[:2]
+    await site.lose("pending", "committed", location=str(newest["metadata_location"]))
+    assert (await site.walk(dry=True)).unreadable == []
+
+    await site.lose("pending", "committed", location=str(middle["metadata_location"]))
+    tally = await site.walk()
+
+    [reason] = tally.unreadable
+    assert f"nothing tells which file came before {middle['metadata_location']}" in reason
+    assert (tally.incomplete, (await site.walk()).incomplete) == (1, 1)
+
+
+def metadata_ms(said: JsonObject) -> int:
+    ms = said["metadata_ms"]
+    assert isinstance(ms, int)
+    return ms
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"[]", b"{}", b"\x1f\x8bbroken", b'{"format-version":2}'])
+async def test_metadata_that_cannot_be_read_is_skipped_and_reported(site: Site, damage: bytes | None) -> None:
+    files = await locations(site)
+    await site.lose("pending", "committed", location=files[1])
+    key = files[1].removeprefix("memory:///")
+    if damage is None:
+        await site.store.delete(key)
+    else:
+        await site.store.put(key, damage, ANY)
+    await site.lose("committed", location=(await locations(site, "u"))[1])
+
+    tally = await site.walk()
+
+    entity = str(tally.unreadable[0]).partition(":")[0]
+    assert len(tally.unreadable) == tally.incomplete == 1
+    assert tally.written == 1, "the other table is served all the same"
+    again = await site.walk()
+    assert (again.walked, again.unchanged, [reason.partition(":")[0] for reason in again.unreadable]) == (
+        1,
+        2,
+        [entity],
+    )
+
+
+@pytest.mark.parametrize("kind", ["iceberg_pointers", "iceberg/pending"])
+async def test_a_record_that_is_no_record_stops_nothing_but_its_own_table(site: Site, kind: str) -> None:
+    [broken, *_] = [key for key in site.store.keys("") if kind in key]
+    await site.store.put(broken, b"{", ANY)
+
+    tally = await site.walk()
+
+    assert (tally.walked, tally.incomplete, len(tally.unreadable)) == (3, 1, 1)
+    assert "is not JSON" in tally.unreadable[0]
+
+
+async def test_an_undecided_intent_leaves_a_walk_incomplete_until_it_is_decided(site: Site) -> None:
+    changes: list[TableChange] = [(NS, name, set_property("p", "both")) for name in ("t", "u")]
+    await dies(site, commit_transaction(site.desk.session(), changes), at=is_decision)
+
+    tally = await site.walk()
+    assert (tally.walked, tally.incomplete, tally.files, tally.written) == (3, 2, 10, 0)
+
+    await decide_left(site, "committed")
+    tally = await site.walk()
+    assert (tally.unchanged, tally.incomplete, tally.written) == (1, 0, 2)
+    tally = await site.walk()
+    assert (tally.unchanged, tally.incomplete) == (3, 0)
+    assert len(await locations(site)) == 5
+
+
+async def test_an_aborted_transaction_earns_no_receipt_decision_collected_or_not(site: Site) -> None:
+    changes: list[TableChange] = [(NS, name, set_property("p", "both")) for name in ("t", "u")]
+    await dies(site, commit_transaction(site.desk.session(), changes), at=is_decision)
+    await decide_left(site, "aborted")
+    assert (await site.walk()).incomplete == 0
+    for key in (*site.store.keys("wh/_catalog/operational/"), *site.store.keys("wh/_catalog/transactions/")):
+        await site.store.delete(key)
+
+    tally = await site.walk()
+
+    assert (tally.walked, tally.incomplete, tally.written, len(await site.receipts())) == (3, 0, 0, 10)
+
+
+async def test_a_create_that_never_committed_earns_no_receipt(site: Site) -> None:
+    await dies(site, site.desk.table("orphan"), at=is_manifest)
+
+    tally = await site.walk()
+
+    assert (tally.pointers, tally.nameless, tally.walked) == (4, 1, 3)
+    assert len(await site.receipts()) == 10
+
+
+@pytest.mark.parametrize(("status", "nameless", "written"), [("pending", 2, 0), ("aborted", 2, 0), ("committed", 0, 2)])
+async def test_tables_that_a_transaction_creates_are_there_once_it_committed(
+    site: Site, status: str, nameless: int, written: int
+) -> None:
+    await dies(site, commit_transaction(site.desk.session(), [creation("w"), creation("x")]), at=is_decision)
+    await decide_left(site, status)
+
+    tally = await site.walk()
+
+    assert (tally.nameless, tally.walked, tally.written, tally.incomplete) == (nameless, 5 - nameless, written, 0)
+
+
+async def dies(site: Site, operation: Awaitable[object], at: Death) -> None:
+    """Has the client die in an operation."""
+    site.store.dies = at
+    with pytest.raises((Unavailable, CommitStateUnknown)):
+        await operation
+    site.store.revive()
+
+
+def is_manifest(key: str, body: bytes) -> bool:
+    return key.endswith("/manifest.json")
+
+
+def is_decision(key: str, body: bytes) -> bool:
+    return "/transactions/" in key and b'"status":"pending"' not in body
+
+
+async def decide_left(site: Site, status: str) -> None:
+    """Decides the one transaction that there is."""
+    session = site.desk.session()
+    [key] = site.store.keys("wh/_catalog/transactions/")
+    decision = await read_decision(session.state, key.rpartition("/")[2].removesuffix(".json"))
+    assert decision is not None
+    assert decision.status == "pending"
+    if status == "committed":
+        assert await decide(session.state, session.runtime, decision, "committed")
+    elif status == "aborted":
+        assert await decide(session.state, session.runtime, decision, "aborted")
+
+
+async def test_a_registered_table_is_walked_back_to_the_file_that_it_came_with(site: Site) -> None:
+    document = record((await site.desk.commit(set_property("a", "1"))).metadata)
+    folder = "memory:///wh/warehouse/elsewhere"
+    body = dumps({**document, "location": folder})
+    await site.store.put("wh/warehouse/elsewhere/metadata/00007-x.metadata.json", body, ANY)
+    file = f"{folder}/metadata/00007-x.metadata.json"
+    await register_table(site.desk.session(), NS, "r", file, overwrite=False)
+    await site.desk.commit(set_property("b", "1"), "r")
+    written = await site.receipts()
+    await site.lose("committed")
+
+    tally = await site.walk()
+
+    assert (tally.incomplete, tally.unreadable) == (0, [])
+    assert await site.receipts() == written
+    assert file not in [record(body)["metadata_location"] for body in written.values()]
+
+
+async def test_dropped_tables_are_walked_too(site: Site) -> None:
+    written = await site.receipts()
+    await drop_table(site.desk.session(), NS, "t", purge=False)
+    await drop_table(site.desk.session(), NS, "u", purge=True)
+    await site.lose("committed")
+
+    assert (await site.walk()).nameless == 0
+    assert await site.receipts() == written
+
+
+async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(site: Site) -> None:
+    await site.lose("committed")
+    asked: list[bool] = []
+
+    def enough() -> bool:
+        asked.append(True)
+        return len(asked) > 1
+
+    first = await reconcile(site.desk.another().session(), concurrency=1, enough=enough)
+    second = await site.walk()
+
+    assert (first.stopped, first.walked, first.unchanged) == (True, 1, 0)
+    assert (second.stopped, second.walked, second.unchanged) == (False, 2, 1)
+    assert first.written + second.written == 10
+
+
+async def test_progress_is_told_after_each_batch(site: Site) -> None:
+    told: list[int] = []
+
+    await reconcile(site.desk.session(), concurrency=2, progress=lambda tally: told.append(tally.walked))
+
+    assert told == [2, 3]
+
+
+async def test_a_tally_is_json(site: Site) -> None:
+    await site.lose("committed", location=(await locations(site))[0])
+    tally = await site.walk()
+
+    assert record(dumps(tally.to_json())) == tally.to_json()
+    assert tally.to_json()["written"] == 1

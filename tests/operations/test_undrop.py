@@ -1,0 +1,206 @@
+"""A drop is undone: the tombstone becomes the name again, as it was, until its purge begins (design.md 6.6)."""
+
+import pytest
+
+from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed, NoSuchNamespace, NoSuchTable
+from arco_catalog.operations.answers import Document
+from arco_catalog.operations.create import create_view
+from arco_catalog.operations.drop import drop_table, drop_view
+from arco_catalog.operations.evidence import mark_dropped
+from arco_catalog.operations.load import load_table, load_view, view_exists
+from arco_catalog.operations.namespaces import drop_namespace
+from arco_catalog.operations.receipts import receipts
+from arco_catalog.operations.register import register_table
+from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.undrop import undrop
+from arco_catalog.state.index import tombstones_of
+from tests.operations.desk import NS, Desk, set_property
+from tests.operations.test_views import view_request
+
+
+async def drop(desk: Desk, name: str = "t", *, purge: bool = False) -> None:
+    await drop_table(desk.session(), NS, name, purge=purge)
+
+
+async def entry(desk: Desk, name: str = "t") -> object:
+    """What the registry says of a name."""
+    head = await desk.another().session().state.head()
+    return head.index.get(f"relation\ndb\n{name}")
+
+
+async def test_a_table_comes_back_as_it_was(desk: Desk) -> None:
+    await desk.table("t")
+    last = await desk.commit(set_property("a", "1"))
+    before, history = await entry(desk), await receipts(desk.session(), NS, "t")
+    index = (await desk.session().state.head()).index
+    await drop(desk)
+
+    assert await undrop(desk.another().session(), NS, "t") == Document(204)
+
+    loaded = await load_table(desk.another().session(), NS, "t")
+    assert (loaded.entity, loaded.metadata_location, loaded.metadata) == (
+        last.entity,
+        last.metadata_location,
+        last.metadata,
+    )
+    assert await entry(desk) == before
+    assert await receipts(desk.session(), NS, "t") == history
+    assert (await desk.another().session().state.head()).index.to_json() == index.to_json()
+
+
+async def test_the_mark_of_the_drop_is_ignored_and_goes_with_the_next_commit(desk: Desk) -> None:
+    made = await desk.table("t")
+    await drop(desk)
+    await undrop(desk.session(), NS, "t")
+    marked = await desk.session().state.pointer(made.entity)
+    assert marked is not None
+    assert marked.dropped_by is not None
+
+    await desk.another().commit(set_property("a", "1"))
+    await desk.commit(set_property("b", "1"))
+
+    pointer = await desk.session().state.pointer(made.entity)
+    assert pointer is not None
+    assert pointer.dropped_by is None
+    assert len(await receipts(desk.session(), NS, "t")) == 3
+
+
+async def test_a_mark_that_comes_late_does_no_harm(desk: Desk) -> None:
+    made = await desk.table("t")
+    await drop(desk)
+    await undrop(desk.session(), NS, "t")
+
+    await mark_dropped(desk.session(), made.entity, "the drop, from a dropper that slept")
+
+    await desk.commit(set_property("a", "1"))
+    assert (await load_table(desk.another().session(), NS, "t")).entity == made.entity
+
+
+async def test_a_table_can_be_dropped_and_brought_back_again_and_again(desk: Desk) -> None:
+    made = await desk.table("t")
+    for _ in range(3):
+        await drop(desk)
+        await undrop(desk.session(), NS, "t")
+
+    assert (await load_table(desk.another().session(), NS, "t")).entity == made.entity
+    await drop(desk)
+    with pytest.raises(NoSuchTable):
+        await load_table(desk.another().session(), NS, "t")
+
+
+async def test_of_several_the_one_that_was_dropped_last_comes_back(desk: Desk) -> None:
+    await desk.table("t")
+    await drop(desk)
+    second = await desk.table("t")
+    await drop(desk)
+
+    await undrop(desk.session(), NS, "t")
+
+    assert (await load_table(desk.session(), NS, "t")).entity == second.entity
+    head = await desk.session().state.head()
+    assert len(list(head.index.scan(tombstones_of(NS, "t")))) == 1
+
+
+async def test_a_name_that_is_taken_refuses_it(desk: Desk) -> None:
+    await desk.table("t")
+    await drop(desk)
+    await desk.table("t")
+    with pytest.raises(AlreadyExists, match=r"^Table already exists: db\.t$"):
+        await undrop(desk.session(), NS, "t")
+    await drop(desk)
+    await create_view(desk.session(), NS, view_request("t"))
+    with pytest.raises(AlreadyExists, match=r"^View with same name already exists: db\.t$"):
+        await undrop(desk.session(), NS, "t")
+
+
+async def test_a_location_that_is_taken_refuses_it(desk: Desk) -> None:
+    place = "memory:///wh/warehouse/shared"
+    await desk.table("t", location=place)
+    await drop(desk)
+    await desk.table("u", location=f"{place}/inner")
+
+    with pytest.raises(AlreadyExists, match="overlaps the location of another table"):
+        await undrop(desk.session(), NS, "t")
+
+    await drop(desk, "u")
+    await undrop(desk.session(), NS, "t")
+    with pytest.raises(AlreadyExists, match="overlaps"):
+        await undrop(desk.session(), NS, "u")
+
+
+async def test_what_is_being_purged_stays_dropped(desk: Desk) -> None:
+    await desk.table("t")
+    await drop(desk, purge=True)
+
+    with pytest.raises(CommitFailed, match=r"db\.t is being purged: it can't be brought back"):
+        await undrop(desk.session(), NS, "t")
+    with pytest.raises(NoSuchTable):
+        await load_table(desk.session(), NS, "t")
+
+
+async def test_what_was_never_dropped_cannot_come_back(desk: Desk) -> None:
+    with pytest.raises(NoSuchTable, match=r"Nothing was dropped under the name db\.t"):
+        await undrop(desk.session(), NS, "t")
+    with pytest.raises(NoSuchNamespace):
+        await undrop(desk.session(), ("nowhere",), "t")
+    await desk.table("t")
+    await drop(desk)
+    await drop_namespace(desk.session(), NS)
+    with pytest.raises(NoSuchNamespace):
+        await undrop(desk.session(), NS, "t")
+
+
+async def test_it_comes_back_under_the_name_that_it_had_last(desk: Desk) -> None:
+    await desk.table("t")
+    await rename_table(desk.session(), (NS, "t"), (NS, "u"))
+    await drop(desk, "u")
+    with pytest.raises(NoSuchTable):
+        await undrop(desk.session(), NS, "t")
+    assert await undrop(desk.session(), NS, "u") == Document(204)
+
+
+async def test_what_a_registration_buried_comes_back(desk: Desk) -> None:
+    await desk.table("old")
+    file = (await load_table(desk.session(), NS, "old")).metadata_location
+    await drop(desk, "old")
+    buried = await desk.table("t")
+    await register_table(desk.session(), NS, "t", file, overwrite=True)
+    await drop(desk)
+    stones = [stone for _, stone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))]
+    assert len(stones) == 2
+
+    await rename_after_undrop(desk)
+
+    await undrop(desk.session(), NS, "t")
+    assert (await load_table(desk.session(), NS, "t")).entity == buried.entity
+
+
+async def rename_after_undrop(desk: Desk) -> None:
+    """Brings back the newest of the name, and moves it out of the way."""
+    await undrop(desk.session(), NS, "t")
+    await rename_table(desk.session(), (NS, "t"), (NS, "newest"))
+
+
+async def test_a_key_replays_it(desk: Desk) -> None:
+    await desk.table("t")
+    await drop(desk)
+    key = desk.key()
+
+    first = await undrop(desk.session(key=key, commit=False), NS, "t")
+    await drop(desk)
+    again = await undrop(desk.another().session(key=key, commit=False), NS, "t")
+
+    assert first == again == Document(204)
+    with pytest.raises(NoSuchTable):
+        await load_table(desk.session(), NS, "t")
+
+
+async def test_views_come_back_too(desk: Desk) -> None:
+    body = view_request()
+    made = await create_view(desk.session(body), NS, body)
+    await drop_view(desk.session(), NS, "v")
+
+    await undrop(desk.session(), NS, "v")
+
+    await view_exists(desk.another().session(), NS, "v")
+    assert getattr(made, "metadata", None) == (await load_view(desk.session(), NS, "v")).metadata
