@@ -16,7 +16,7 @@ class Fate(Enum):
 
     DELIVERED = "the client gets it"
     DROPPED = "the connection closes when the whole answer is there"
-    CUT_SHORT = "the connection closes before the answer's last byte"
+    CUT_SHORT = "the connection closes in the middle of the answer"
     TIMED_OUT = "a gateway's 504 comes in its place"
     ABANDONED = "the connection closes while the server is at work"
 
@@ -140,7 +140,8 @@ class DroppingProxy:
             case Fate.TIMED_OUT:
                 writer.write(GATEWAY_TIMEOUT)
             case Fate.CUT_SHORT:
-                writer.write((answer.head + answer.body)[:-1])
+                whole = answer.head + answer.body
+                writer.write(whole[: len(whole) // 2])
         await writer.drain()
         return fate in (Fate.DELIVERED, Fate.TIMED_OUT)
 

@@ -14,11 +14,27 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.index import tombstones_of
+from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, set_property
 from tests.operations.test_views import view_request
 
 
+@pytest.fixture
+async def desk(clock: Clockwork) -> Desk:
+    """A catalog in memory, with the namespace `db`, whose clock is moved by hand."""
+    made = Desk(runtime=clock)
+    await made.namespace("db")
+    return made
+
+
+@pytest.fixture
+def clock() -> Clockwork:
+    return Clockwork()
+
+
 async def drop(desk: Desk, name: str = "t", *, purge: bool = False) -> None:
+    """Drops a table, a millisecond after the one before: which drop was last is told by the clock."""
+    await desk.runtime.sleep(0.001)
     await drop_table(desk.session(), NS, name, purge=purge)
 
 

@@ -227,6 +227,7 @@ class Auditor:
                 said = self._became_current(self._raw[entity], now, objects)
                 if isinstance(transaction, str):
                     self._applied(text(said, "principal"), transaction)
+            self.drops_answered.pop(entity, None)  # undropped
         assert len(set(live.values())) == len(live), "two names for one entity"
         for name in {*self.names, *live}:
             self.names.setdefault(name, Spans([(None, 0.0, 0.0)])).become(live.get(name), now)

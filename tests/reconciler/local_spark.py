@@ -1,0 +1,78 @@
+"""Spark on this machine, in this process: two cores, loopback only, no UI, its log in a file."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+
+from demo.java import java_home
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+def environment() -> dict[str, str]:
+    """What Spark has to find in the environment before it starts."""
+    return {
+        "JAVA_HOME": str(java_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def settings(scratch: Path) -> dict[str, str]:
+    """Spark's own settings; everything it keeps lies in `scratch`, its log in `scratch/spark.log`."""
+    log4j = f"-Dlog4j2.configurationFile={PROJECT / 'demo' / 'log4j2.properties'} -Ddemo.log={scratch / 'spark.log'}"
+    return {
+        "spark.master": "local[2]",
+        "spark.app.name": "arco-reconcile",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": log4j,
+        "spark.local.dir": str(scratch),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.executorEnv.PYTHONPATH": str(PROJECT),
+    }
+
+
+@contextmanager
+def local_spark(scratch: Path) -> Iterator[SparkContext]:
+    """A running Spark. The environment is as it was afterwards."""
+    conf = SparkConf().setAll([*settings(scratch).items()])
+    with _environment(environment()), _stderr_in(scratch / "spark.stderr"):
+        spark = SparkContext(conf=conf)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _stderr_in(file: Path) -> Iterator[None]:
+    """What is started inside writes its standard error to `file`: a JVM greets with warnings that mean nothing."""
+    ours = os.dup(2)
+    try:
+        with file.open("wb") as theirs:
+            os.dup2(theirs.fileno(), 2)
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)

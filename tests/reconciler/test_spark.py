@@ -1,0 +1,193 @@
+"""The reconciler on Spark (design.md 6.8). What a walk does is tested where it is written; here it is dealt out."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+
+from arco_catalog.operations.reconcile import Tally
+from reconciler.spark import reconcile
+from tests.reconciler.conftest import COMMITS, TABLES
+from tests.reconciler.lakes import FolderLake, parsed
+from tests.reconciler.local_spark import PROJECT, environment, settings
+
+FILES = TABLES * (COMMITS + 1)
+PART = 10
+
+
+async def test_every_commit_ends_with_the_one_receipt_that_its_writer_wrote(
+    spark: SparkContext, lake: FolderLake
+) -> None:
+    before = lake.lose(every=3)
+    assert len(before) == FILES
+
+    tally = await reconcile(spark, lake.lake, part=PART)
+
+    assert lake.receipts() == before
+    assert (tally.pointers, tally.walked, tally.files) == (TABLES, TABLES, FILES)
+    assert tally.written == len(tally.missing) == len(range(0, FILES, 3))
+    assert (tally.incomplete, tally.unreadable) == (0, [])
+
+
+async def test_a_second_run_walks_nothing(spark: SparkContext, lake: FolderLake) -> None:
+    await reconcile(spark, lake.lake, part=PART)
+
+    again = await reconcile(spark, lake.lake, part=PART)
+
+    assert (again.unchanged, again.walked, again.files) == (TABLES, 0, 0)
+
+
+async def test_a_table_that_moved_is_walked_back_to_where_its_last_walk_began(
+    spark: SparkContext, lake: FolderLake
+) -> None:
+    await reconcile(spark, lake.lake, part=PART)
+    await lake.commit("t7")
+
+    again = await reconcile(spark, lake.lake, part=PART)
+
+    assert (again.unchanged, again.walked, again.files) == (TABLES - 1, 1, 1)
+
+
+async def test_both_drivers_share_what_they_remember(spark: SparkContext, lake: FolderLake) -> None:
+    await lake.reconcile_here()
+    assert (await reconcile(spark, lake.lake)).walked == 0
+
+    await lake.commit("t7")
+    await reconcile(spark, lake.lake)
+    assert (await lake.reconcile_here()).walked == 0
+
+
+@pytest.mark.parametrize("how", ["raises", "killed"])
+async def test_a_run_whose_executor_died_halfway_is_completed_by_the_next(
+    spark: SparkContext, lake: FolderLake, how: str
+) -> None:
+    before = lake.lose(every=2)
+    finished: list[int] = []
+    last = lake.entities()[-1]
+
+    with pytest.raises(Py4JJavaError):
+        await reconcile(spark, lake.failing(last, how), part=PART, progress=lambda tally: finished.append(tally.walked))
+    assert lake.receipts() != before
+
+    remembered = sum(finished[-1:])
+    again = await reconcile(spark, lake.lake, part=PART)
+
+    assert lake.receipts() == before
+    assert (again.unchanged, again.walked) == (remembered, TABLES - remembered)
+
+
+async def test_the_two_drivers_and_writers_do_not_mind_each_other(spark: SparkContext, lake: FolderLake) -> None:
+    before = lake.lose(every=2)
+
+    await asyncio.gather(
+        reconcile(spark, lake.lake, part=PART),
+        reconcile(spark, lake.lake, part=PART),
+        lake.reconcile_here(),
+        *(lake.commit(f"t{number}") for number in range(5)),
+    )
+
+    after = lake.receipts()
+    assert {path: after.get(path) for path in before} == before
+    assert len(after) == FILES + 5
+    assert len({parsed(receipt)["metadata_location"] for receipt in after.values()}) == FILES + 5
+
+
+async def test_a_dry_run_names_what_is_missing_and_writes_nothing(spark: SparkContext, lake: FolderLake) -> None:
+    lost = lake.lose(every=4)
+    left = lake.receipts()
+    gone = [parsed(lost[path])["metadata_location"] for path in lost.keys() - left.keys()]
+
+    tally = await reconcile(spark, lake.lake, dry=True, part=PART)
+
+    assert sorted(str(missing["metadata_location"]) for missing in tally.missing) == sorted(map(str, gone))
+    assert tally.written == 0
+    assert lake.receipts() == left
+    assert (await reconcile(spark, lake.lake, dry=True)).walked == TABLES
+
+
+async def test_executors_reach_the_tables_files_and_report_what_they_cannot_read(
+    spark: SparkContext, lake: FolderLake
+) -> None:
+    newest: dict[str, Path] = {}
+    for path, body in lake.receipts("pending").items():
+        if not parsed(body)["base"]:
+            newest[str(parsed(body)["entity"])] = path
+    (restored, create), (lost, other) = sorted(newest.items())[:2]
+    gone = str(parsed(other.read_bytes())["metadata_location"])
+    for pending in (create, other):
+        (pending.parents[1] / "committed" / pending.name).unlink()
+        pending.unlink()
+    Path(gone.removeprefix("file://")).unlink()
+
+    tally = await reconcile(spark, lake.lake, part=PART)
+
+    written = parsed((create.parents[1] / "committed" / create.name).read_bytes())
+    assert (written["entity"], written["source"]) == (restored, {"kind": "Restored"})
+    assert tally.incomplete == 1
+    assert len(tally.unreadable) == 1
+    assert tally.unreadable[0].startswith(lost)
+    assert gone in tally.unreadable[0]
+
+
+async def test_each_finished_part_is_heard_of(spark: SparkContext, lake: FolderLake) -> None:
+    heard: list[int] = []
+
+    def progress(tally: Tally) -> None:
+        heard.append(tally.walked)
+
+    await reconcile(spark, lake.lake, part=PART, progress=progress)
+
+    assert heard == [PART, 2 * PART, 3 * PART, 4 * PART]
+
+
+@pytest.mark.parametrize("shipped", [True, False], ids=["as an archive", "from the checkout"])
+async def test_spark_submit_runs_the_job(lake: FolderLake, tmp_path: Path, shipped: bool) -> None:
+    before = lake.lose(every=5)
+    options = ["--store", lake.lake.store, "--warehouse", lake.lake.warehouse]
+
+    dry = submit(tmp_path, [*options, "--dry-run"], shipped=shipped)
+    assert dry["written"] == 0
+    assert lake.receipts() != before
+
+    tally = submit(tmp_path, options, shipped=shipped)
+    assert (tally["walked"], tally["written"]) == (TABLES, len(range(0, FILES, 5)))
+    assert lake.receipts() == before
+
+
+def submit(scratch: Path, options: list[str], *, shipped: bool) -> dict[str, object]:
+    """Runs `spark-submit`, from a folder in which there is nothing to import if the packages are shipped."""
+    conf = settings(scratch) | {"spark.executorEnv.PYTHONPATH": ""}
+    command = [str(Path(sys.executable).with_name("spark-submit"))]
+    for name, value in conf.items():
+        command += ["--conf", f"{name}={value}"]
+    if shipped:
+        command += ["--py-files", str(archive(scratch / "arco.zip"))]
+    done = subprocess.run(
+        [*command, str(PROJECT / "reconciler" / "job.py"), *options],
+        cwd=scratch if shipped else PROJECT,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"{TABLES} of {TABLES} tables walked" in done.stderr
+    told: dict[str, object] = json.loads(done.stdout)
+    return told
+
+
+def archive(file: Path) -> Path:
+    """The packages as docs/reconciler.md has them packed."""
+    with zipfile.ZipFile(file, "w") as packed:
+        for package in ("arco_catalog", "storage_backends", "reconciler"):
+            for module in (PROJECT / package).rglob("*.py"):
+                packed.write(module, module.relative_to(PROJECT))
+    return file
