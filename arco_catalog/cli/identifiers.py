@@ -1,6 +1,7 @@
 """Table names as people type them: `a.b.t`, and `"a.b".t` for a level that holds a dot."""
 
 import re
+from collections.abc import Sequence
 
 from arco_catalog.cli.failure import Failure
 
@@ -21,6 +22,15 @@ def parse_identifier(text: str) -> tuple[tuple[str, ...], str]:
     if level is None or len(levels) < 2:
         raise _not_a_table(text)
     return tuple(levels[:-1]), levels[-1]
+
+
+def spelled(levels: Sequence[str]) -> str:
+    """Levels as one would type them."""
+    return ".".join(_quoted(level) if "." in level or '"' in level else level for level in levels)
+
+
+def _quoted(level: str) -> str:
+    return '"' + level.replace('"', '""') + '"'
 
 
 def _not_a_table(text: str) -> Failure:

@@ -77,6 +77,13 @@ def port(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    """How many."""
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"give a number from 1 on, not {text!r}")
+    return int(text)
+
+
 def warehouse(text: str) -> str:
     """A catalog's name. It is a folder in the store and part of every location, so it is spelled alike everywhere."""
     if not _NAME.fullmatch(text):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from arco_catalog.cli.failure import Failure
-from arco_catalog.cli.options import Gathered, Option, Switch, dialect, log_level, port, warehouse
+from arco_catalog.cli.options import Gathered, Option, Switch, dialect, log_level, port, positive, warehouse
 
 INTERRUPTED = 130
 STORES = "file:/absolute/path, s3://bucket/prefix or memory:"
@@ -68,6 +68,39 @@ examples:
   arco receipts sales.orders --store file:/var/lib/arco
   arco receipts '"sales.2026".orders' --store s3://bucket/catalog --json
 """
+HISTORY_EXAMPLES = """\
+Every creation, registration, rename and drop, newest first, as far back as the
+history was kept. What the protocols do for themselves is shown with --all.
+
+examples:
+  arco history --store file:/var/lib/arco
+  arco history --limit 1000 --json --store s3://bucket/catalog
+"""
+SHOW_EXAMPLES = """\
+Shows what the records say of a table or view: its pointer and recent moves, a
+transaction's intent on it, and the idempotency keys under which requests that
+name it are under way or were left unfinished. Nothing is written.
+
+examples:
+  arco show sales.orders --store file:/var/lib/arco
+"""
+UNDROP_EXAMPLES = """\
+What was dropped last under the name comes back with its entity, its location
+and its history. Refused if the name or the location was taken meanwhile, and
+once a purge was asked for.
+
+examples:
+  arco undrop sales.orders --store s3://bucket/catalog
+"""
+RECONCILE_EXAMPLES = """\
+Writes the receipts that died with their writers. It may be ended at any time,
+run twice at once, and run beside live servers; the next run goes on from there.
+The exit code is 1 if some metadata could not be read.
+
+examples:
+  arco reconcile --dry-run --store s3://bucket/catalog
+  arco reconcile --seconds 600 --json --store s3://bucket/catalog
+"""
 
 
 def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> int:
@@ -81,18 +114,42 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
     if parsed.store is None:
         parsed.parser.error(f"--store or {STORE.variable} is required: {STORES}")
     try:
-        if parsed.command == "serve":
-            from arco_catalog.cli import serve
-
-            return serve.run(serve.ServeOptions.of(parsed))
-        from arco_catalog.cli import receipts
-
-        return receipts.run(parsed.store, parsed.warehouse, parsed.table, as_json=parsed.json)
+        return _run(parsed)
     except Failure as failure:
         print(f"arco: {failure}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    where = parsed.store, parsed.warehouse
+    match parsed.command:
+        case "serve":
+            from arco_catalog.cli import serve
+
+            return serve.run(serve.ServeOptions.of(parsed))
+        case "receipts":
+            from arco_catalog.cli import receipts
+
+            return receipts.run(*where, parsed.table, as_json=parsed.json)
+        case "history":
+            from arco_catalog.cli import history
+
+            return history.run(*where, parsed.limit, own=parsed.all, as_json=parsed.json)
+        case "show":
+            from arco_catalog.cli import show
+
+            return show.run(*where, parsed.table, as_json=parsed.json)
+        case "undrop":
+            from arco_catalog.cli import undrop
+
+            return undrop.run(*where, parsed.table)
+        case "reconcile":
+            from arco_catalog.cli import reconcile
+
+            return reconcile.run(*where, parsed.seconds, dry=parsed.dry_run, as_json=parsed.json)
+    raise AssertionError(parsed.command)
 
 
 def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
@@ -116,8 +173,28 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     for option in SERVE:
         option.add_to(serve, environment)
     receipts = command("receipts", "list the commits of a table, newest first", RECEIPTS_EXAMPLES)
-    receipts.add_argument("table", metavar="NAMESPACE.TABLE", help="the table")
-    for option in (STORE, WAREHOUSE):
-        option.add_to(receipts, environment)
-    receipts.add_argument("--json", action="store_true", help="print whole receipts, as a JSON array")
+    history = command("history", "list who made, renamed and dropped what", HISTORY_EXAMPLES)
+    show = command("show", "show what the records say of a table", SHOW_EXAMPLES)
+    undrop = command("undrop", "bring back a table or view that was dropped", UNDROP_EXAMPLES)
+    reconcile = command("reconcile", "see to it that every commit has its receipt", RECONCILE_EXAMPLES)
+    for each in (receipts, show, undrop):
+        each.add_argument("table", metavar="NAMESPACE.TABLE", help="the table")
+    for each in (receipts, history, show, undrop, reconcile):
+        for option in (STORE, WAREHOUSE):
+            option.add_to(each, environment)
+    history.add_argument(
+        "--limit", type=positive, default=50, metavar="N", help="show this many operations [default 50]"
+    )
+    history.add_argument("--all", action="store_true", help="show fences and the registry's own commits too")
+    reconcile.add_argument("--dry-run", action="store_true", help="say what is missing and why, and write nothing")
+    reconcile.add_argument(
+        "--seconds", type=positive, metavar="N", help="stop after this long; the next run goes on from there"
+    )
+    for each, whole in (
+        (receipts, "whole receipts, as a JSON array"),
+        (history, "whole operations, as a JSON array"),
+        (show, "everything, as a JSON object"),
+        (reconcile, "counts, all missing receipts and what could not be read, as JSON"),
+    ):
+        each.add_argument("--json", action="store_true", help=f"print {whole}")
     return parser

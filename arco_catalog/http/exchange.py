@@ -9,6 +9,7 @@ from arco_catalog.http.names import check_name, decode_namespace
 from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
 from arco_catalog.http.query import Query
 from arco_catalog.http.responses import Response
+from arco_catalog.http.source import update_source
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import Fields
 from arco_catalog.operations.call import Call, IdempotencyKey
@@ -16,7 +17,6 @@ from arco_catalog.operations.catalog import Catalog, Session
 from arco_catalog.state.index import Namespace
 
 ANONYMOUS = "anonymous"
-MAX_CLIENT_NAME = 256
 
 
 class Effect(Enum):
@@ -111,8 +111,7 @@ class Exchange:
         return Fields(self.body or {}, "request")
 
     def session(self) -> Session:
-        """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key."""
-        client = self.headers.get("user-agent")
+        """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""
         return self.catalog.session(
             Call(
                 method=self.route.method,
@@ -120,11 +119,7 @@ class Exchange:
                 query=self.query.canonical,
                 body=self.body,
                 principal=ANONYMOUS,
-                source={
-                    "kind": "IcebergRest",
-                    "client": None if client is None else client[:MAX_CLIENT_NAME],
-                    "principal": ANONYMOUS,
-                },
+                source=update_source(self.headers, ANONYMOUS),
                 deadline_ms=self.catalog.runtime.now_ms() + self.catalog.settings.request_ms,
                 key=self._key(),
                 commit=self.route.commits,

@@ -9,6 +9,7 @@ from arco_catalog.iceberg.errors import (
     NoSuchNamespace,
     Unprocessable,
 )
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Document
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
@@ -24,7 +25,8 @@ from tests.operations.desk import NS, Desk
 
 async def test_a_namespace_comes_back_with_its_properties_and_a_location(desk: Desk) -> None:
     answer = await create_namespace(desk.session(), ("a",), {"owner": "me"})
-    described = {"namespace": ["a"], "properties": {"owner": "me", "location": "memory:///wh/warehouse/a"}}
+    properties: JsonObject = {"owner": "me", "location": "memory:///wh/warehouse/a"}
+    described: JsonObject = {"namespace": ["a"], "properties": properties}
     assert answer == Document(200, described)
     assert await load_namespace(desk.another().session(), ("a",)) == described
 

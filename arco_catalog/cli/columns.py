@@ -1,0 +1,59 @@
+"""How records are shown to people: columns under headings, times, and who did it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+
+
+def columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Lines under headings, in columns as wide as they need to be."""
+    table = [headings, *lines]
+    widths = [max(len(line[column]) for line in table) for column in range(len(headings))]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
+
+
+def moment(ms: JsonValue) -> str:
+    """A time in UTC, to the millisecond."""
+    if not isinstance(ms, int):
+        return "-"
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def duration(ms: JsonValue) -> str:
+    """How long, in the unit that suits it."""
+    if not isinstance(ms, int):
+        return "-"
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if ms >= 2 * size:
+            return f"{ms // size} {unit}"
+    return f"{ms} ms"
+
+
+def by(record: JsonObject) -> str:
+    """Who a receipt or a registry commit is by: principal, and by which client."""
+    source = record.get("source")
+    client = via(source) if isinstance(source, dict) else None
+    principal = plain(record.get("principal"))
+    return principal if client is None else f"{principal} ({client})"
+
+
+def via(source: JsonObject) -> str | None:
+    """Which client an UpdateSource names (seed 004, section 8.2)."""
+    match source:
+        case {"kind": "IcebergRest", "client_info": str(client)}:
+            return client
+        case {"kind": "Servo", "run_id": str(run), "task_id": str(task)}:
+            return f"Servo run {run}, task {task}"
+        case {"kind": "AdminApi", "user_id": str(user)}:
+            return f"admin {user}"
+        case {"kind": "Cli"}:
+            return "arco"
+        case {"kind": "Restored"}:
+            return "restored from metadata"
+    return None
+
+
+def plain(value: JsonValue) -> str:
+    """Text, with a dash for nothing."""
+    return "-" if value is None else str(value)

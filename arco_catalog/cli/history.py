@@ -1,0 +1,60 @@
+"""`arco history`: who made, renamed and dropped what, and when, as the registry's commits tell it."""
+
+import json
+from collections.abc import Sequence
+
+from arco_catalog.cli.columns import by, columns, moment, plain
+from arco_catalog.cli.identifiers import spelled
+from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.history import history
+from arco_catalog.state.fields import mapping, optional_text, texts
+
+HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
+
+
+def run(url: str, warehouse: str, limit: int, *, own: bool, as_json: bool) -> int:
+    """Prints the newest operations on the registry. Raises `Failure`."""
+
+    async def read() -> list[JsonObject]:
+        found: list[JsonObject] = []
+        async with reading(url, warehouse, "history") as session:
+            async for operation in history(session, own=own):
+                found.append(operation)
+                if len(found) == limit:
+                    break
+        return found
+
+    found = carry_out(read)
+    print(json.dumps(found, indent=2, ensure_ascii=False) if as_json else as_table(found))
+    return 0
+
+
+def as_table(found: Sequence[JsonObject]) -> str:
+    """One line an operation, under headings, in columns."""
+    if not found:
+        return "Nothing has happened in this catalog."
+    return columns(HEADINGS, [*map(_columns, found)])
+
+
+def _columns(operation: JsonObject) -> tuple[str, ...]:
+    purged = " (purge)" if operation.get("purge") is True else ""
+    return (
+        moment(operation.get("at_ms")),
+        plain(operation.get("sequence")),
+        plain(operation.get("kind")) + purged,
+        _names(operation),
+        by(operation),
+        plain(operation.get("entity")),
+    )
+
+
+def _names(operation: JsonObject) -> str:
+    to = mapping(operation, "to")
+    return f"{_name(operation)} -> {_name(to)}" if to else _name(operation)
+
+
+def _name(holder: JsonObject) -> str:
+    name = optional_text(holder, "name")
+    levels = [*texts(holder, "namespace"), *([] if name is None else [name])]
+    return spelled(levels) if levels else "-"

@@ -1,0 +1,88 @@
+"""`arco reconcile`: sees to it that every commit has its receipt, whatever died."""
+
+import json
+import sys
+from collections.abc import Callable
+
+from arco_catalog.cli.columns import columns, moment, plain
+from arco_catalog.cli.session import carry_out, reading, writing
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.reconcile import Tally, reconcile
+
+DAY_MS = 24 * 60 * 60 * 1000
+MARGIN_MS = 60 * 1000
+"""What a run that was told to stop may take to end."""
+REPORT_MS = 1000
+"""How often progress is told, at most."""
+SHOWN = 100
+"""How many missing receipts a table shows; `--json` has them all."""
+HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
+
+
+def run(url: str, warehouse: str, seconds: int | None, *, dry: bool, as_json: bool) -> int:
+    """Walks what has changed since the last walk, and prints what was found. Returns 1 if anything could not be read.
+    Raises `Failure`."""
+    patience_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
+    opened = reading if dry else writing
+
+    async def work() -> Tally:
+        async with opened(url, warehouse, "reconcile", patience_ms) as session:
+            now_ms = session.runtime.now_ms
+            end_ms = session.call.deadline_ms - MARGIN_MS
+            return await reconcile(session, dry=dry, progress=Progress(now_ms).told, enough=lambda: now_ms() >= end_ms)
+
+    tally = carry_out(work)
+    print(json.dumps(tally.to_json(), indent=2, ensure_ascii=False) if as_json else as_text(tally, dry=dry))
+    return 1 if tally.unreadable else 0
+
+
+class Progress:
+    """Tells on stderr how far a run has come, the first time at once."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._next_ms = 0
+
+    def told(self, tally: Tally) -> None:
+        """A line, unless there was one just before."""
+        now_ms = self._now_ms()
+        if now_ms < self._next_ms:
+            return
+        self._next_ms = now_ms + REPORT_MS
+        print(
+            f"arco: {tally.walked:,} walked and {tally.unchanged:,} unchanged of {tally.pointers:,} listed so far, "
+            f"{len(tally.missing):,} receipts missing, {tally.written:,} written",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def as_text(tally: Tally, *, dry: bool) -> str:
+    """What was found: counts, what was missing and why, and what could not be read."""
+    told = [
+        f"{tally.pointers:,} tables and views: {tally.unchanged:,} unchanged, {tally.walked:,} walked, "
+        f"{tally.incomplete:,} of them not to the end; {tally.nameless:,} pointers of creates that did not commit.",
+        f"{len(tally.missing):,} of {tally.files:,} commits walked had no receipt; "
+        + ("nothing was written (dry run)." if dry else f"{tally.written:,} were written."),
+    ]
+    if tally.stopped:
+        told.append("Stopped before the end, as told: the next run goes on from here.")
+    if tally.missing:
+        shown = tally.missing[:SHOWN]
+        told += ["", columns(HEADINGS, [*map(_missing, shown)])]
+        if len(tally.missing) > SHOWN:
+            told.append(f"... and {len(tally.missing) - SHOWN:,} more (--json has all)")
+    if tally.unreadable:
+        told += ["", "Could not be read:", *(f"  {what}" for what in tally.unreadable)]
+    return "\n".join(told)
+
+
+def _missing(missing: JsonObject) -> tuple[str, ...]:
+    restored = missing.get("told_by") == missing.get("metadata_location")
+    return (
+        moment(missing.get("metadata_ms")),
+        plain(missing.get("table")) if missing.get("table") else f"entity {plain(missing.get('entity'))}",
+        plain(missing.get("principal")),
+        "both receipts are gone: metadata tells" if restored else "announced, and its writer stopped there",
+        plain(missing.get("metadata_location")),
+    )

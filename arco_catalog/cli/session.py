@@ -1,0 +1,57 @@
+"""A session with a catalog, for a command: no server is asked, the store alone is."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from arco_catalog.cli.failure import Failure
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.call import Call
+from arco_catalog.operations.catalog import Catalog, Session, Settings
+from arco_catalog.operations.open import build_catalog, open_catalog
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends import StoreError
+from storage_backends.open import open_store
+
+T = TypeVar("T")
+
+PATIENCE_MS = 10 * 60 * 1000
+OPERATOR = "operator"
+
+
+def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
+    """Runs a command's work. Raises `Failure` for what its user can understand."""
+    try:
+        return asyncio.run(work())
+    except (CatalogError, StoreError, ValueError, OSError) as error:
+        raise Failure(str(error)) from error
+
+
+@asynccontextmanager
+async def reading(url: str, warehouse: str, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
+    """A session that must write nothing: not even the store's conditions are probed."""
+    catalog = build_catalog(Settings(warehouse), open_store(url), url, (), SystemRuntime())
+    async with _session(catalog, command, patience_ms) as session:
+        yield session
+
+
+@asynccontextmanager
+async def writing(url: str, warehouse: str, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
+    """A session that may write. Raises `Failure` over a store that ignores conditions."""
+    catalog = await open_catalog(Settings(warehouse), url, (), SystemRuntime())
+    async with _session(catalog, command, patience_ms) as session:
+        if catalog.settings.read_only_because is not None:
+            raise Failure(f"this catalog is read-only: {catalog.settings.read_only_because}")
+        yield session
+
+
+@asynccontextmanager
+async def _session(catalog: Catalog, command: str, patience_ms: int) -> AsyncIterator[Session]:
+    source: JsonObject = {"kind": "Cli"}
+    deadline_ms = catalog.runtime.now_ms() + patience_ms
+    try:
+        yield catalog.session(Call("CLI", command, "", None, OPERATOR, source, deadline_ms))
+    finally:
+        await catalog.store.close()

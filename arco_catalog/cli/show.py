@@ -1,0 +1,78 @@
+"""`arco show`: one table as its records have it: pointer, recent moves, open intent and markers."""
+
+import json
+
+from arco_catalog.cli.columns import columns, duration, moment, plain, via
+from arco_catalog.cli.identifiers import parse_identifier
+from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.show import show
+from arco_catalog.state.fields import mapping, sequence, texts
+
+MARKERS = ("AGE", "SLOT", "REQUEST", "BY", "ATTEMPT", "MARKER")
+
+
+def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
+    """Prints what is known of a table. Raises `Failure`."""
+    namespace, name = parse_identifier(table)
+
+    async def read() -> JsonObject:
+        async with reading(url, warehouse, "show") as session:
+            return await show(session, namespace, name)
+
+    shown = carry_out(read)
+    print(json.dumps(shown, indent=2, ensure_ascii=False) if as_json else as_text(shown))
+    return 0
+
+
+def as_text(shown: JsonObject) -> str:
+    """A fact a line, then the open markers in columns."""
+    base = mapping(shown, "base")
+    facts = [
+        (plain(shown.get("type")), f"{plain(shown.get('name'))} ({plain(shown.get('state'))})"),
+        ("entity", plain(shown.get("entity"))),
+        ("uuid", plain(shown.get("uuid"))),
+        *(("location", location) for location in texts(shown, "locations")),
+        ("metadata", plain(shown.get("metadata_location"))),
+        ("  made", moment(shown.get("metadata_ms"))),
+        ("  from", plain(base.get("metadata_location"))),
+        ("updated", _updated(shown)),
+        ("moves", plain(shown.get("sequence"))),
+        *(("  recent" if place == 0 else "", move) for place, move in enumerate(texts(shown, "recent"))),
+        ("drop's mark", plain(shown.get("dropped_by"))),
+        ("intent", _intent(mapping(shown, "intent"))),
+    ]
+    width = max(len(label) for label, _ in facts)
+    return "\n".join(f"{label.ljust(width)}  {value}" for label, value in facts) + f"\n\n{_markers(shown)}"
+
+
+def _updated(shown: JsonObject) -> str:
+    client = via(mapping(shown, "updated_by"))
+    return moment(shown.get("updated_ms")) + ("" if client is None else f" by {client}")
+
+
+def _intent(intent: JsonObject) -> str:
+    if not intent:
+        return "-"
+    age = duration(intent.get("age_ms"))
+    return f"of transaction {plain(intent.get('transaction'))}, {plain(intent.get('status'))}, last moved {age} ago"
+
+
+def _markers(shown: JsonObject) -> str:
+    found = [marker for marker in sequence(shown, "open_markers") if isinstance(marker, dict)]
+    unseen = "" if shown.get("all_markers_seen") else "\nThere are too many markers to look at: older ones were not."
+    if not found:
+        return f"No request under way names it.{unseen}"
+    return f"Requests under way, or left unfinished:\n{columns(MARKERS, [*map(_marker, found)])}{unseen}"
+
+
+def _marker(marker: JsonObject) -> tuple[str, ...]:
+    request = mapping(marker, "request")
+    return (
+        duration(marker.get("age_ms")),
+        plain(marker.get("slot")),
+        f"{request['method']} {request['path']}" if {"method", "path"} <= request.keys() else "-",
+        plain(request.get("principal")),
+        plain(marker.get("attempt")),
+        plain(marker.get("marker")),
+    )

@@ -1,0 +1,54 @@
+"""Where a change came from, as request headers say it and receipts keep it (seed 004, section 8.2)."""
+
+import re
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+
+MAX_TEXT = 256
+"""Characters of a client's or a user's name."""
+SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id", "x-arco-admin-user"
+
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
+
+
+def update_source(headers: Mapping[str, str], principal: str) -> JsonObject:
+    """The `UpdateSource` of a request; header names are lower case. Raises `BadRequest` for one that is half told, told
+    twice or malformed.
+
+    A client's name is nobody's claim, so a long one is cut; the other headers are, and are refused.
+    """
+    run, task, user = (headers.get(name) for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER))
+    if (run is not None or task is not None) and user is not None:
+        raise BadRequest("A request comes from a Servo task or from an administrator, not from both")
+    if run is not None or task is not None:
+        if run is None or task is None:
+            raise BadRequest("X-Arco-Servo-Run-Id and X-Arco-Servo-Task-Id go together")
+        return {"kind": "Servo", "run_id": _ulid("Run", run), "task_id": _ulid("Task", task)}
+    if user is not None:
+        return {"kind": "AdminApi", "user_id": _user(user)}
+    client = headers.get("user-agent")
+    return {
+        "kind": "IcebergRest",
+        "client_info": None if client is None else _printable("User-Agent", client[:MAX_TEXT]),
+        "principal": principal,
+    }
+
+
+def _ulid(what: str, text: str) -> str:
+    if not _ULID.fullmatch(text):
+        raise BadRequest(f"X-Arco-Servo-{what}-Id must be a ULID, not {text[:64]!r}")
+    return text.upper()
+
+
+def _user(text: str) -> str:
+    if not 1 <= len(text) <= MAX_TEXT:
+        raise BadRequest(f"X-Arco-Admin-User must have 1 to {MAX_TEXT} characters")
+    return _printable("X-Arco-Admin-User", text)
+
+
+def _printable(header: str, text: str) -> str:
+    if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in text):
+        raise BadRequest(f"{header} must hold no control characters")
+    return text

@@ -1,0 +1,52 @@
+"""What happened to the catalog's names: its registry's commits, which are themselves their receipts (design.md 6.8)."""
+
+from collections.abc import AsyncIterator
+
+from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.beside import beside
+from arco_catalog.operations.catalog import Session
+from arco_catalog.state.fields import sequence
+from arco_catalog.state.registry import Head
+
+OWN = frozenset({"fence", "add-locations", "lay-names", "settle-names"})
+"""Operations that are no request's own: the protocols need them, and they change no name by themselves."""
+AHEAD = 8
+"""Commits read beside each other: each is one GET."""
+
+
+async def history(session: Session, *, own: bool = False) -> AsyncIterator[JsonObject]:
+    """Operations on the registry, newest first, each with its commit's id, sequence number and time; with `own` the
+    registry's own too. Ends where the history was collected.
+
+    One commit lists the ids of 500; the one before those is where the walk goes on.
+    """
+    head: Head | None = await session.state.head()
+    while head is not None:
+        listed = [commit for commit, _ in head.recent()]
+        for start in range(0, len(listed), AHEAD):
+            for commit in await beside(*(_commit(session, head, each) for each in listed[start : start + AHEAD])):
+                if commit is None:
+                    return
+                for operation in _operations(commit):
+                    if own or operation.get("kind") not in OWN:
+                        yield operation
+        head = None if head.before is None else await _commit(session, head, head.before)
+
+
+async def _commit(session: Session, head: Head, commit: str) -> Head | None:
+    if commit == head.id:
+        return head
+    try:
+        return await session.state.registry_commit(commit)
+    except CommitStateUnknown:
+        return None  # collected
+
+
+def _operations(commit: Head) -> list[JsonObject]:
+    made: JsonObject = {"commit": commit.id, "sequence": commit.sequence, "at_ms": commit.at_ms}
+    return [
+        {**made, **{name: value for name, value in operation.items() if name != "answer"}}
+        for operation in reversed(sequence(commit.document, "operations"))
+        if isinstance(operation, dict)
+    ]

@@ -1,0 +1,139 @@
+"""One table or view as its records have it: what an operator looks at when something is stuck. Nothing is written."""
+
+from collections.abc import Sequence
+
+from arco_catalog.iceberg.errors import Broken, NoSuchTable
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.beside import beside
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import as_read, read_decision
+from arco_catalog.operations.names import dotted
+from arco_catalog.state.entries import find_relation
+from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text
+from arco_catalog.state.index import Index, Namespace, tombstones_of
+from arco_catalog.state.marker import Slot
+from arco_catalog.state.pointer import Pointer
+from storage_backends import Cursor, Found, Listed
+
+MOVES = 10
+"""How many of the recent moves are shown."""
+MAX_PAGES = 10
+MAX_MARKERS = 2_000
+"""How far the search for open markers goes: pages of their listing, and markers read, the newest first."""
+AT_ONCE = 32
+
+
+async def show(session: Session, namespace: Namespace, name: str) -> JsonObject:
+    """The table or view that the name means, or what was dropped last under it: its entry, its pointer as a reader sees
+    it, its intent, and the markers of requests under way that name it. Raises `NoSuchTable`."""
+    index = (await session.state.head()).index
+    entry, state = _entry(index, namespace, name)
+    entity = text(entry, "entity")
+    pointer = await session.state.pointer(entity)
+    if pointer is None:
+        raise Broken(f"entity {entity} has a name and no pointer")
+    read = await as_read(session.state, pointer)
+    markers, all_seen = await _open_markers(session, entity)
+    base = read.base
+    listed: list[JsonValue] = [*markers]
+    return {
+        "name": dotted(namespace, name),
+        "type": entry.get("type"),
+        "state": state,
+        "entity": entity,
+        "uuid": entry.get("uuid"),
+        "locations": entry.get("locations"),
+        "metadata_location": read.metadata.location,
+        "metadata_ms": read.metadata.ms,
+        "base": None if base is None else {"metadata_location": base.location, "metadata_ms": base.ms},
+        "updated_ms": read.document.get("updated_ms"),
+        "updated_by": read.document.get("updated_by"),
+        "sequence": pointer.sequence,
+        "recent": [*pointer.recent[:MOVES]],
+        "dropped_by": pointer.dropped_by,
+        "intent": await _intent(session, pointer),
+        "open_markers": listed,
+        "all_markers_seen": all_seen,
+    }
+
+
+def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, str]:
+    entry = find_relation(index, namespace, name)
+    if entry is not None:
+        return entry.json, "live" if entry.transaction is None else "in a transaction"
+    stones = [stone for _, stone in index.scan(tombstones_of(namespace, name))]
+    if not stones:
+        raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
+    newest = max(stones, key=lambda stone: integer(stone, "dropped_ms"))
+    return newest, text(newest, "state")
+
+
+async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
+    """What a transaction laid here, and how far that has come. One that is gone was decided long ago."""
+    if pointer.intent is None:
+        return None
+    decision = await read_decision(session.state, pointer.intent)
+    planned = mapping(mapping(pointer.document, "intent"), "state")
+    return {
+        "transaction": pointer.intent,
+        "status": "gone" if decision is None else decision.status,
+        "age_ms": None if decision is None else decision.age_ms,
+        "metadata_location": planned.get("metadata_location"),
+    }
+
+
+async def _open_markers(session: Session, entity: str) -> tuple[list[JsonObject], bool]:
+    """Markers whose last slot is no answer yet and names the entity, newest first; and whether all were looked at."""
+    last, complete = await _last_slots(session)
+    newest = sorted(last, key=lambda listed: listed.written_ms, reverse=True)
+    found: list[JsonObject] = []
+    for start in range(0, min(len(newest), MAX_MARKERS), AT_ONCE):
+        batch = newest[start : min(start + AT_ONCE, MAX_MARKERS)]
+        told = await beside(*(_open_marker(session, entity, listed.key) for listed in batch))
+        found += [marker for marker in told if marker is not None]
+    return found, complete and len(newest) <= MAX_MARKERS
+
+
+async def _last_slots(session: Session) -> tuple[Sequence[Listed], bool]:
+    prefix = f"{session.state.paths.state}/iceberg_idempotency/"
+    last: dict[str, tuple[int, Listed]] = {}
+    after: Cursor | None = None
+    for _ in range(MAX_PAGES):
+        page = await session.state.store.list(prefix, after)
+        for listed in page.entries:
+            marker, _, file = listed.key.rpartition("/")
+            number = file.removesuffix(".json")
+            if number.isdecimal() and (marker not in last or int(number) > last[marker][0]):
+                last[marker] = int(number), listed
+        after = page.after
+        if after is None:
+            break
+    return [listed for _, listed in last.values()], after is None
+
+
+async def _open_marker(session: Session, entity: str, key: str) -> JsonObject | None:
+    found = await session.state.store.get(key)
+    if not isinstance(found, Found):
+        return None
+    slot = Slot.parse(found, key)
+    if slot.final or not await _names(session, slot, entity):
+        return None
+    marker, _, number = key.rpartition("/")
+    return {
+        "marker": marker.rpartition("/")[2],
+        "slot": int(number.removesuffix(".json")),
+        "attempt": slot.attempt,
+        "age_ms": max(0, found.now_ms - found.written_ms),
+        "request": slot.identity or None,
+    }
+
+
+async def _names(session: Session, slot: Slot, entity: str) -> bool:
+    binding = slot.binding
+    if entity in binding.pointers or entity in binding.marks:
+        return True
+    if binding.creates is not None and binding.creates[0] == entity:
+        return True
+    decision = None if binding.transaction is None else await read_decision(session.state, binding.transaction)
+    members = [] if decision is None else sequence(decision.document, "tables")
+    return any(isinstance(member, dict) and optional_text(member, "entity") == entity for member in members)
