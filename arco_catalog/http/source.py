@@ -10,6 +10,7 @@ MAX_TEXT = 256
 """Characters of a client's or a user's name."""
 SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id", "x-arco-admin-user"
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
 
 
@@ -17,7 +18,7 @@ def update_source(headers: Mapping[str, str], principal: str) -> JsonObject:
     """The `UpdateSource` of a request; header names are lower case. Raises `BadRequest` for one that is half told, told
     twice or malformed.
 
-    A client's name is nobody's claim, so a long one is cut; the other headers are, and are refused.
+    No request fails for its client's name: a long one is cut, and what can't be printed is replaced.
     """
     run, task, user = (headers.get(name) for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER))
     if (run is not None or task is not None) and user is not None:
@@ -31,7 +32,7 @@ def update_source(headers: Mapping[str, str], principal: str) -> JsonObject:
     client = headers.get("user-agent")
     return {
         "kind": "IcebergRest",
-        "client_info": None if client is None else _printable("User-Agent", client[:MAX_TEXT]),
+        "client_info": None if client is None else _CONTROL.sub("?", client[:MAX_TEXT]),
         "principal": principal,
     }
 
@@ -45,10 +46,6 @@ def _ulid(what: str, text: str) -> str:
 def _user(text: str) -> str:
     if not 1 <= len(text) <= MAX_TEXT:
         raise BadRequest(f"X-Arco-Admin-User must have 1 to {MAX_TEXT} characters")
-    return _printable("X-Arco-Admin-User", text)
-
-
-def _printable(header: str, text: str) -> str:
-    if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in text):
-        raise BadRequest(f"{header} must hold no control characters")
+    if _CONTROL.search(text):
+        raise BadRequest("X-Arco-Admin-User must hold no control characters")
     return text

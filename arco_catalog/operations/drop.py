@@ -13,6 +13,7 @@ from arco_catalog.state.entries import RelationEntry, holds
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import Binding
+from arco_catalog.state.registry import Head
 
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
@@ -40,9 +41,25 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
     return TableState(entity, location, await session.files.read(location), created=False)
 
 
-def burial(entry: RelationEntry, namespace: Namespace, name: str, operation: str, at_ms: int, purging: bool) -> Edits:
+def burial(
+    session: Session,
+    head: Head,
+    entry: RelationEntry,
+    namespace: Namespace,
+    name: str,
+    operation: str,
+    *,
+    purging: bool,
+) -> Edits:
     """Edits that leave a tombstone in place of what had the name; the name's own entry is the caller's."""
-    stone = entry.buried(namespace=namespace, name=name, operation=operation, at_ms=at_ms, purging=purging)
+    stone = entry.buried(
+        namespace=namespace,
+        name=name,
+        operation=operation,
+        sequence=head.sequence,
+        at_ms=session.runtime.now_ms(),
+        purging=purging,
+    )
     held = holds(entry.entity, entry.locations, "purging" if purging else "dropped")
     return {tombstone_key(namespace, name, entry.entity): stone, **held}
 
@@ -74,9 +91,8 @@ class Drop(RegistryMutation):
         entry = self.entry(view)
         if entry is None:
             raise self.semantics.no_such(self.namespace, self.name)
-        stone = burial(
-            entry.standing(), self.namespace, self.name, attempt.id, self.session.runtime.now_ms(), purging=self.purge
-        )
+        entry.standing()
+        stone = burial(self.session, view.head, entry, self.namespace, self.name, attempt.id, purging=self.purge)
         return Change(
             edits={relation_key(self.namespace, self.name): None, **stone},
             answer=self.answer(entry),

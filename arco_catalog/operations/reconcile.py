@@ -16,7 +16,7 @@ from arco_catalog.iceberg.errors import Broken, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import committed, read_decision
+from arco_catalog.operations.decisions import committed, decide, read_decision
 from arco_catalog.operations.kinds import TABLES, VIEWS
 from arco_catalog.operations.names import dotted
 from arco_catalog.state import receipt
@@ -26,6 +26,8 @@ from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.walk_log import Walked, WalkLog
 from storage_backends import ABSENT, Applied, Cursor, Found, StoreError, StoreUnavailable, Unknown
 
+WRITE_AFTER = 5_000
+"""Complete walks after which the log is written: all of a changed shard is."""
 MAX_FILES = 1_000_000
 """How far back one walk goes at most: a bound on loops, far beyond any table."""
 
@@ -147,7 +149,7 @@ async def walk(session: Session, entity: str, known: Walked | None, *, dry: bool
         pointer = await session.state.pointer(entity)
         if pointer is None:
             return Walk(tally, None)  # collected since it was listed
-        pointer, decided = await _resolved(session, pointer)
+        pointer, decided = await _resolved(session, pointer, dry=dry)
         await _walk_back(session, entity, pointer, None if known is None else known.file, tally, dry=dry)
         if decided and pointer.version is not None:
             walked = Walked(pointer.version, pointer.metadata.location)
@@ -158,13 +160,16 @@ async def walk(session: Session, entity: str, known: Walked | None, *, dry: bool
     return Walk(tally, None if dry else walked)
 
 
-async def _resolved(session: Session, pointer: Pointer) -> tuple[Pointer, bool]:
+async def _resolved(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
     """The pointer as its intent leaves it, and whether that is decided. A transaction that is gone was: if it committed
-    the pointer has moved since, and is listed at another version next time."""
+    the pointer has moved since, and is listed at another version next time. One whose lease has passed is aborted, or
+    an idle table would never be walked to the end."""
     if pointer.intent is None:
         return pointer, True
     decision = await read_decision(session.state, pointer.intent)
     if decision is None:
+        return pointer.resolved(committed=False), True
+    if decision.expired and not dry and await decide(session.state, session.runtime, decision, "aborted"):
         return pointer.resolved(committed=False), True
     return pointer.resolved(decision.status == "committed"), decision.status != "pending"
 
@@ -292,10 +297,12 @@ async def reconcile(
                     if done.walked is not None:
                         log.note(pointer.entity, done.walked)
                 progress(total)
-            if not dry:
+            if not dry and log.unwritten >= WRITE_AFTER:
                 await log.write(session.state)
             if total.stopped:
                 break
+    if not dry:
+        await log.write(session.state)
     return total
 
 

@@ -88,8 +88,7 @@ class _Register(RegistryMutation):
         )
         buried: Edits = {}
         if replaced is not None:
-            at_ms = self.session.runtime.now_ms()
-            buried = burial(replaced, self.namespace, self.name, attempt.id, at_ms, purging=False)
+            buried = burial(self.session, view.head, replaced, self.namespace, self.name, attempt.id, purging=False)
         return Change(
             edits={
                 **buried,

@@ -64,7 +64,7 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
     stones = [stone for _, stone in index.scan(tombstones_of(namespace, name))]
     if not stones:
         raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
-    newest = max(stones, key=lambda stone: integer(stone, "dropped_ms"))
+    newest = max(stones, key=lambda stone: integer(stone, "sequence"))
     return newest, text(newest, "state")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, Broken, Refusal
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
@@ -210,7 +210,15 @@ class _Coordination:
 
     def names_commit(self, kind: str, head: Head, edits: Edits) -> RegistryCommit:
         """A registry commit that lays or settles our intents on names."""
-        return RegistryCommit(self.session, kind, {"transaction": self.plan.id}, head, edits)
+        return RegistryCommit(self.session, kind, self.detail(), head, edits)
+
+    def detail(self) -> JsonObject:
+        """What the registry's history says of the tables that it creates."""
+        tables: list[JsonValue] = [
+            {"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity}
+            for creator, draft in self.plan.drafts
+        ]
+        return {"transaction": self.plan.id, "tables": tables}
 
     def new_names(self, head: Head) -> Edits:
         """Intents on all new names, each judged with those before it in place. Raises `Refusal` and `Undecided`."""
@@ -295,7 +303,7 @@ class _Coordination:
         if await prepared.swap():
             return True
         try:
-            await change_registry(self.session, "lay-names", {"transaction": self.plan.id}, self.names_to_lay)
+            await change_registry(self.session, "lay-names", self.detail(), self.names_to_lay)
         except (Refusal, Undecided):
             return False
         return True
@@ -345,8 +353,7 @@ class _Coordination:
 
         async def settle_new_names() -> None:
             if self.settling is None or not await self.settling.swap():
-                detail: JsonObject = {"transaction": self.plan.id}
-                await change_registry(self.session, "settle-names", detail, self.names_to_settle)
+                await change_registry(self.session, "settle-names", self.detail(), self.names_to_settle)
 
         steps = [settle_pointer(laid) for laid in self.laid]
         if self.naming is not None:

@@ -57,7 +57,7 @@ class _Undrop(RegistryMutation):
         stones = [stone for _, stone in index.scan(tombstones_of(self.namespace, self.name))]
         if not stones:
             raise NoSuchTable(f"Nothing was dropped under the name {dotted(self.namespace, self.name)}")
-        newest = max(stones, key=lambda stone: integer(stone, "dropped_ms"))
+        newest = max(stones, key=lambda stone: integer(stone, "sequence"))
         if newest.get("state") != "dropped":
             raise self._too_late()
         return RelationEntry(newest)

@@ -16,7 +16,7 @@ Kind = Literal["table", "view"]
 Hold = Literal["live", "dropped", "purging"]
 
 
-BURIAL = ("namespace", "name", "operation", "dropped_ms", "state")
+BURIAL = ("namespace", "name", "operation", "sequence", "dropped_ms", "state")
 """The fields that a tombstone has besides those of the entry that it was."""
 
 
@@ -110,13 +110,17 @@ class RelationEntry:
         """The entry holding further locations."""
         return RelationEntry({**self.json, "locations": [*self.locations, *added]})
 
-    def buried(self, *, namespace: Namespace, name: str, operation: str, at_ms: int, purging: bool) -> JsonObject:
-        """The tombstone that keeps what a drop must not lose: entity, pointer and locations (design.md 6.6)."""
+    def buried(
+        self, *, namespace: Namespace, name: str, operation: str, sequence: int, at_ms: int, purging: bool
+    ) -> JsonObject:
+        """The tombstone that keeps what a drop must not lose: entity, pointer and locations (design.md 6.6). `sequence`
+        is the registry's at the drop: clocks don't tell which of two came last."""
         return {
             **self.json,
             "namespace": [*namespace],
             "name": name,
             "operation": operation,
+            "sequence": sequence,
             "dropped_ms": at_ms,
             "state": "purging" if purging else "dropped",
         }

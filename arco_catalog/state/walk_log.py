@@ -27,6 +27,7 @@ class WalkLog:
     """The log as one run knows it."""
 
     walked: dict[str, Walked] = field(default_factory=dict)
+    unwritten: int = 0
     _changed: set[int] = field(default_factory=set)
 
     @classmethod
@@ -43,6 +44,7 @@ class WalkLog:
     def note(self, entity: str, walked: Walked) -> None:
         """Remembers a complete walk."""
         self.walked[entity] = walked
+        self.unwritten += 1
         self._changed.add(shard_of(entity))
 
     async def write(self, state: State) -> None:
@@ -57,6 +59,7 @@ class WalkLog:
             body = dumps({"version": 1, "walked": entries}, sort_keys=True)
             await state.store.put(state.paths.walk_log(shard), body, ANY)
         self._changed.clear()
+        self.unwritten = 0
 
 
 def shard_of(entity: str) -> int:

@@ -8,7 +8,7 @@ from arco_catalog.cli.program import SERVE, build_parser, main
 from arco_catalog.cli.serve import ServeOptions
 from arco_catalog.operations.call import Dialect
 
-COMMANDS = [[], ["serve"], ["receipts"]]
+COMMANDS = [[], ["serve"], ["receipts"], ["history"], ["show"], ["undrop"], ["reconcile"]]
 
 
 def parsed(*arguments: str, **environment: str) -> ServeOptions:

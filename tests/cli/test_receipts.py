@@ -10,7 +10,7 @@ CREATED: JsonObject = {
     "snapshot_id": None,
     "updates": [],
     "principal": "anonymous",
-    "source": {"kind": "IcebergRest", "client": None, "principal": "anonymous"},
+    "source": {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"},
     "state": "committed",
 }
 APPENDED: JsonObject = {
@@ -20,7 +20,7 @@ APPENDED: JsonObject = {
     "base": {"metadata_location": CREATED["metadata_location"], "metadata_ms": CREATED["metadata_ms"]},
     "snapshot_id": 9_000_000_000_000_000_001,
     "updates": ["add-snapshot", "set-snapshot-ref", "add-snapshot"],
-    "source": {"kind": "IcebergRest", "client": "Spark/4.1", "principal": "anonymous"},
+    "source": {"kind": "IcebergRest", "client_info": "Spark/4.1", "principal": "anonymous"},
     "state": "pending",
 }
 

@@ -14,7 +14,7 @@ RETRIES = "1.12.0"
 """The first release that sends a request again, under its idempotency key, when the answer is lost."""
 GIVES_UP = "1.11.0"
 """The last one that sends keys and does not."""
-LIMIT_S = 120.0
+LIMIT_S = 240.0
 
 
 def runtime_jar(version: str) -> Path:

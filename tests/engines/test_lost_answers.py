@@ -44,6 +44,9 @@ COMMITS = (
     "append-both:db.t:db.u:c",
 )
 
+NO_ANSWER = "RESTException"
+"""What the client raises without an answer. It takes it for no refusal, so it deletes no files."""
+
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
@@ -129,18 +132,27 @@ async def test_a_gateway_that_times_out_after_the_commit_is_retried_too(
 @pytest.mark.parametrize(
     ("judge", "version"),
     [
-        pytest.param(first_time(Fate.DROPPED), GIVES_UP, id="a client that never retries a POST"),
-        pytest.param(first_time(Fate.CUT_SHORT), RETRIES, id="an answer that has begun is not asked for again"),
-        pytest.param(always(Fate.DROPPED), RETRIES, id="no answer ever comes"),
+        pytest.param(first_time(Fate.DROPPED), GIVES_UP, id="a client that never repeats a POST"),
+        pytest.param(always(Fate.DROPPED), RETRIES, id="a client that repeats in vain"),
     ],
 )
-async def test_a_client_that_gives_up_knows_nothing_and_its_commits_stand(
+async def test_a_client_that_gets_no_answer_knows_nothing_and_its_commits_stand(
     server: Server, catalog: Catalog, tmp_path: Path, judge: Judge, version: str
 ) -> None:
     said, _ = await disturbed(server, judge, version, COMMITS, tmp_path)
 
-    # What the client raises where it has no answer: a failure that is not a refusal, so it deletes no files.
-    assert said == dict.fromkeys(COMMITS, "RESTException")
+    assert said == dict.fromkeys(COMMITS, NO_ANSWER)
+    await assert_every_commit_once(server, catalog)
+
+
+async def test_an_answer_that_has_begun_is_not_asked_for_again(
+    server: Server, catalog: Catalog, tmp_path: Path
+) -> None:
+    said, exchanges = await disturbed(server, first_time(Fate.CUT_SHORT), RETRIES, COMMITS, tmp_path)
+
+    # The answer to a transaction is a status and no body: half of it says everything.
+    assert said == {**dict.fromkeys(COMMITS, NO_ANSWER), COMMITS[-1]: "done"}
+    assert all(len(each) == 1 for each in statuses(exchanges).values())
     await assert_every_commit_once(server, catalog)
 
 
@@ -158,12 +170,12 @@ async def assert_every_commit_once(server: Server, catalog: Catalog) -> None:
 async def test_without_the_key_the_same_retry_destroys_a_table(
     server: Server, catalog: Catalog, tmp_path: Path
 ) -> None:
-    """The negative control: the client is told that its own create is somebody else's, and deletes live manifests."""
+    """The negative control: told that its own snapshot exists already, the client deletes that live one's manifests."""
     proxy = DroppingProxy(server.uri, first_time(Fate.DROPPED), strip_keys=True)
     async with proxy.listening() as uri:
-        said = await work(RETRIES, uri, ["namespace:db", "create-with:db.t:a"], tmp_path)
+        said = await work(RETRIES, uri, ["namespace:db", "create:db.t", "replace-with:db.t:a"], tmp_path)
 
-    assert said["create-with:db.t:a"] == "AlreadyExistsException"
+    assert said["replace-with:db.t:a"] == "BadRequestException"
     with pytest.raises(FileNotFoundError):
         files_of(catalog.load_table("db.t"))
 

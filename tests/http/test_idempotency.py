@@ -268,6 +268,6 @@ async def test_receipts_and_markers_hold_the_client_and_no_header_of_ours(site: 
         for key, body in bodies.items()
         if "/committed/" in key and isinstance(document := loads(body), dict) and document["base"]
     ]
-    assert receipt["source"] == {"kind": "IcebergRest", "client": "Spark/4.1", "principal": "anonymous"}
+    assert receipt["source"] == {"kind": "IcebergRest", "client_info": "Spark/4.1", "principal": "anonymous"}
     assert receipt["principal"] == "anonymous"
     assert receipt["request"] == {"method": "POST", "path": TABLE}

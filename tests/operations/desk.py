@@ -72,7 +72,7 @@ class Desk:
         """One request."""
         parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
         deadline = self.runtime.now_ms() + (self.settings.request_ms if deadline_ms is None else deadline_ms)
-        source: JsonObject = {"kind": "IcebergRest", "client": "tests"}
+        source: JsonObject = {"kind": "IcebergRest", "client_info": "tests"}
         return self.catalog.session(Call("POST", path, "", body, principal, source, deadline, parsed, commit))
 
     async def namespace(self, *levels: str) -> None:

@@ -286,6 +286,6 @@ async def test_every_commit_has_one_receipt_which_says_who_and_what(desk: Desk) 
     assert [entry["state"] for entry in said] == ["committed"] * 4
     assert len({str(entry["commit_key"]) for entry in said}) == 4
     assert said[0]["updates"] == ["set-properties"]
-    assert (said[0]["principal"], said[0]["source"]) == ("tester", {"kind": "IcebergRest", "client": "tests"})
+    assert (said[0]["principal"], said[0]["source"]) == ("tester", {"kind": "IcebergRest", "client_info": "tests"})
     with pytest.raises(NoSuchTable):
         await receipts(desk.session(), NS, "nothing")

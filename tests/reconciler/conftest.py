@@ -1,3 +1,4 @@
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,3 +25,10 @@ async def lake(tmp_path: Path) -> FolderLake:
     made = FolderLake(tmp_path / "lake")
     await made.make(TABLES, COMMITS)
     return made
+
+
+@pytest.fixture(autouse=True)
+def _sockets_of_pyspark() -> Iterator[None]:
+    """Has what PySpark left open closed before the next test, which does not expect it."""
+    yield
+    gc.collect()

@@ -51,6 +51,10 @@ class FolderLake:
             file.unlink()
         return there
 
+    def unlink(self, location: str) -> None:
+        """Deletes a file of a table."""
+        Path(location.removeprefix("file://")).unlink()
+
     def entities(self) -> list[str]:
         """Of every pointer, in the order of a LIST."""
         return sorted(file.stem for file in (self.state / "iceberg_pointers").iterdir())
@@ -84,6 +88,11 @@ class FolderLake:
     def failing(self, entity: str, how: str) -> Lake:
         """The same lake, whose executors fail when they come to an entity."""
         return Lake(self.lake.store, WAREHOUSE, opens=partial(_opened_to_fail, os.getpid(), entity, how))
+
+
+def committed(pending: Path) -> Path:
+    """Where the committed receipt of a pending one is."""
+    return pending.parents[1] / "committed" / pending.name
 
 
 def parsed(receipt: bytes) -> JsonObject:

@@ -35,14 +35,13 @@ def settings(scratch: Path) -> dict[str, str]:
         "spark.local.dir": str(scratch),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.executorEnv.PYTHONPATH": str(PROJECT),
     }
 
 
 @contextmanager
 def local_spark(scratch: Path) -> Iterator[SparkContext]:
     """A running Spark. The environment is as it was afterwards."""
-    conf = SparkConf().setAll([*settings(scratch).items()])
+    conf = SparkConf().setAll([*settings(scratch).items(), ("spark.executorEnv.PYTHONPATH", str(PROJECT))])
     with _environment(environment()), _stderr_in(scratch / "spark.stderr"):
         spark = SparkContext(conf=conf)
     try:

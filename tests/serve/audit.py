@@ -91,7 +91,7 @@ async def read_history(session: Session) -> History:
 
 
 def _operation(stored: JsonObject) -> Operation:
-    client = mapping(stored, "source").get("client")
+    client = mapping(stored, "source").get("client_info")
     return Operation(text(stored, "kind"), str(client), stored)
 
 
@@ -117,7 +117,8 @@ def check_answers(history: History, requests: Iterable[Request]) -> None:
     asked = {request.token: request for request in requests}
     happened = Counter(operation.token for operation in history.operations)
     happened.update(version.token for log in history.logs.values() for version in log[1:])
-    assert set(happened) <= set(asked), "something happened that nobody asked for"
+    unasked = set(happened) - set(asked)
+    assert not unasked, f"something happened that nobody asked for: {unasked}"
     for request in asked.values():
         times = happened[request.token]
         assert request.acknowledged or request.refused, f"no definite answer: {request}"
@@ -179,7 +180,7 @@ async def check_receipts(session: Session, history: History) -> None:
             ]
             assert isinstance(pending, Found), f"no receipt of {version.location}"
             said = parse_record(pending.body, key)
-            assert mapping(said, "source")["client"] == version.token
+            assert mapping(said, "source")["client_info"] == version.token
             if isinstance(done, Found):
                 assert done.body == receipt.encode(receipt.committed(said))
     async for key in _keys(session, f"{session.state.paths.state}/events/"):

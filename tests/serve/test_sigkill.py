@@ -65,7 +65,9 @@ def check_printed_receipts(url: str, history: History) -> None:
     """`arco receipts` lists a table's commits, newest first, each once."""
     name = PERMANENT[0]
     command = [str(ARCO), "receipts", f"{NAMESPACE}.{name}", "--store", url, "--warehouse", WAREHOUSE, "--json"]
-    printed = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=30).stdout)
+    ended = subprocess.run(command, capture_output=True, timeout=30)
+    assert ended.returncode == 0, ended.stderr
+    printed = json.loads(ended.stdout)
     log = history.logs[history.names[name]]
     assert [receipt["metadata_location"] for receipt in printed] == [version.location for version in reversed(log)]
 

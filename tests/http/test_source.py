@@ -1,0 +1,98 @@
+"""Where a change came from travels from request headers to receipts (seed 004, section 8.2), and backfill keeps it."""
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.call import Call
+from arco_catalog.operations.reconcile import reconcile
+from storage_backends import Found
+from tests.http.client import Client
+from tests.http.conftest import Site
+from tests.operations.desk import set_property
+
+TABLE = "/v1/wh/namespaces/db/tables/t"
+RUN, TASK = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
+SERVO = {"x_arco_servo_run_id": RUN, "x_arco_servo_task_id": TASK}
+SOURCES: list[tuple[dict[str, str], JsonObject]] = [
+    ({}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
+    ({"user_agent": "Spark/4.1"}, {"kind": "IcebergRest", "client_info": "Spark/4.1", "principal": "anonymous"}),
+    ({"user_agent": "a" * 300}, {"kind": "IcebergRest", "client_info": "a" * 256, "principal": "anonymous"}),
+    ({"user_agent": "a\tb"}, {"kind": "IcebergRest", "client_info": "a?b", "principal": "anonymous"}),
+    (SERVO, {"kind": "Servo", "run_id": RUN, "task_id": TASK}),
+    ({**SERVO, "x_arco_servo_run_id": RUN.lower()}, {"kind": "Servo", "run_id": RUN, "task_id": TASK}),
+    ({"x_arco_admin_user": "ada@example.org"}, {"kind": "AdminApi", "user_id": "ada@example.org"}),
+]
+
+
+async def stored(site: Site, prefix: str = "") -> dict[str, JsonObject]:
+    """Every JSON object whose key holds `prefix`."""
+    found: dict[str, JsonObject] = {}
+    for key in site.store.keys(""):
+        answer = await site.store.get(key)
+        if prefix in key and isinstance(answer, Found):
+            document = loads(answer.body)
+            assert isinstance(document, dict)
+            found[key] = document
+    return found
+
+
+async def commit(site: Site, headers: dict[str, str]) -> int:
+    return (await site.client.post(TABLE, set_property("a", "b"), **headers)).status
+
+
+@pytest.mark.parametrize(("headers", "source"), SOURCES)
+async def test_receipts_and_pointer_say_where_a_commit_came_from(
+    site: Site, headers: dict[str, str], source: JsonObject
+) -> None:
+    assert await commit(site, headers) == 200
+
+    said = [each for each in (await stored(site, "/iceberg/")).values() if each["base"]]
+    assert [each["source"] for each in said] == [source, source], "pending and committed"
+    [pointer] = (await stored(site, "/iceberg_pointers/")).values()
+    assert pointer["updated_by"] == source
+
+
+@pytest.mark.parametrize(("headers", "source"), SOURCES)
+async def test_backfill_keeps_it(site: Site, headers: dict[str, str], source: JsonObject) -> None:
+    await commit(site, headers)
+    written = await stored(site, "/iceberg/committed/")
+    for key in written:
+        await site.store.delete(key)
+    catalog = site.catalog()
+    other: JsonObject = {"kind": "Cli"}
+
+    await reconcile(catalog.session(Call("GET", "", "", None, "operator", other, site.clock.now_ms() + 60_000)))
+
+    assert await stored(site, "/iceberg/committed/") == written
+    assert source in [each["source"] for each in written.values()]
+
+
+async def test_registry_commits_say_it_too(site: Site) -> None:
+    await Client(site.client.app, {"x-arco-admin-user": "ada"}).delete(TABLE)
+
+    operations = [each["operations"] for each in (await stored(site, "/core/commits/")).values()]
+    assert any('"AdminApi"' in str(each).replace("'", '"') and "drop-table" in str(each) for each in operations)
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        ({"x_arco_servo_run_id": RUN}, "go together"),
+        ({"x_arco_servo_task_id": TASK}, "go together"),
+        ({**SERVO, "x_arco_servo_run_id": "run-1"}, "X-Arco-Servo-Run-Id must be a ULID, not 'run-1'"),
+        ({**SERVO, "x_arco_servo_task_id": "8" + TASK[1:]}, "X-Arco-Servo-Task-Id must be a ULID"),
+        ({**SERVO, "x_arco_servo_task_id": f"{TASK}, {TASK}"}, "X-Arco-Servo-Task-Id must be a ULID"),
+        ({**SERVO, "x_arco_servo_task_id": ""}, "X-Arco-Servo-Task-Id must be a ULID"),
+        ({"x_arco_admin_user": ""}, "1 to 256 characters"),
+        ({"x_arco_admin_user": "a" * 257}, "1 to 256 characters"),
+        ({"x_arco_admin_user": "a\tb"}, "no control characters"),
+        ({"x_arco_admin_user": "a\x7fb"}, "no control characters"),
+        ({**SERVO, "x_arco_admin_user": "ada"}, "not from both"),
+    ],
+)
+async def test_what_is_half_told_or_malformed_is_refused(site: Site, headers: dict[str, str], why: str) -> None:
+    answer = await site.client.post(TABLE, set_property("a", "b"), **headers)
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")
+    assert why in answer.message
+    assert len(await stored(site, "/iceberg/committed/")) == 1, "the creation's alone"
