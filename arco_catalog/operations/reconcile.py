@@ -292,7 +292,7 @@ async def reconcile(
                     total.stopped = True
                     break
                 batch = changed[start : start + concurrency]
-                for pointer, done in zip(batch, await _walk_batch(session, log, batch, dry=dry), strict=True):
+                for pointer, done in zip(batch, await walk_batch(session, log, batch, dry=dry), strict=True):
                     total.add(done.tally)
                     if done.walked is not None:
                         log.note(pointer.entity, done.walked)
@@ -306,7 +306,10 @@ async def reconcile(
     return total
 
 
-async def _walk_batch(session: Session, log: WalkLog, batch: Sequence[ListedPointer], *, dry: bool) -> list[Walk]:
+async def walk_batch(session: Session, log: WalkLog, batch: Sequence[ListedPointer], *, dry: bool) -> list[Walk]:
+    """Walks some entities beside each other. One whose record the store refuses is counted and reported; one that it
+    does not answer for ends the run."""
+
     async def one(pointer: ListedPointer) -> Walk:
         try:
             return await walk(session, pointer.entity, log.walked.get(pointer.entity), dry=dry)

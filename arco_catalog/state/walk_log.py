@@ -50,12 +50,11 @@ class WalkLog:
     async def write(self, state: State) -> None:
         """Stores what changed. Two runs at once may overwrite each other's entries: each is true, and a lost one is
         walked again."""
-        for shard in sorted(self._changed):
-            entries: JsonObject = {
-                entity: {"version": walked.version, "file": walked.file}
-                for entity, walked in self.walked.items()
-                if shard_of(entity) == shard
-            }
+        shards: dict[int, JsonObject] = {shard: {} for shard in sorted(self._changed)}
+        for entity, walked in self.walked.items():
+            if (shard := shard_of(entity)) in shards:
+                shards[shard][entity] = {"version": walked.version, "file": walked.file}
+        for shard, entries in shards.items():
             body = dumps({"version": 1, "walked": entries}, sort_keys=True)
             await state.store.put(state.paths.walk_log(shard), body, ANY)
         self._changed.clear()

@@ -1,0 +1,232 @@
+"""What each operation asks of its store, against the budgets of design.md, section 8: `python -m bench.calls`."""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from arco_catalog.iceberg.errors import NoSuchTable
+from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.operations.catalog import Settings
+from arco_catalog.operations.listing import Paging, list_relations
+from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.transaction import commit_transaction
+from demo.server import s3
+from storage_backends.open import open_store
+from storage_backends.wrappers.counting import CountingStore, Measurement
+from storage_backends.wrappers.delaying import DelayingStore
+from tests.operations.desk import NS, Desk, set_property
+
+STORES = ("s3", "local", "memory")
+S3_URL = "s3://arco-bench/calls"
+FARTHER_S = 0.004
+"""Every call takes this much longer, so that calls beside each other are seen as such."""
+RUNS = 3
+TABLES = 3
+"""How many a transaction names."""
+
+
+class Counted(Desk):
+    """A desk whose store counts. Its locations say `memory:`, wherever its objects are."""
+
+    store: CountingStore
+
+    def another(self) -> "Counted":
+        return Counted(self.store, self.runtime, self.settings)
+
+    async def cost(self, operation: Awaitable[object]) -> Measurement:
+        """What an operation costs, refused or not."""
+        with self.store.measure() as measured, suppress(NoSuchTable):
+            await operation
+        return measured
+
+
+Scenario: TypeAlias = Callable[[Counted], Awaitable[Measurement]]
+"""Measures one operation at a catalog that has a table `t` in `db`, made by this very process."""
+
+
+async def warm_load(desk: Counted) -> Measurement:
+    await load_table(desk.session(), NS, "t")
+    return await desk.cost(load_table(desk.session(), NS, "t"))
+
+
+async def cold_load(desk: Counted) -> Measurement:
+    return await desk.cost(load_table(desk.another().session(), NS, "t"))
+
+
+async def load_of_what_moved(desk: Counted) -> Measurement:
+    await load_table(desk.session(), NS, "t")
+    await desk.another().commit(set_property("a", "1"))
+    return await desk.cost(load_table(desk.session(), NS, "t"))
+
+
+async def missing_load(desk: Counted) -> Measurement:
+    return await desk.cost(load_table(desk.session(), NS, "nothing"))
+
+
+async def missing_head(desk: Counted) -> Measurement:
+    return await desk.cost(table_exists(desk.another().session(), NS, "nothing"))
+
+
+async def warm_keyed_commit(desk: Counted) -> Measurement:
+    return await desk.cost(desk.commit(set_property("a", "1"), key=desk.key()))
+
+
+async def cold_keyed_commit(desk: Counted) -> Measurement:
+    return await desk.cost(desk.another().commit(set_property("a", "1"), key=desk.key()))
+
+
+async def warm_commit(desk: Counted) -> Measurement:
+    return await desk.cost(desk.commit(set_property("a", "1")))
+
+
+async def overtaken_commit(desk: Counted) -> Measurement:
+    await desk.commit(set_property("a", "1"))
+    await desk.another().commit(set_property("b", "1"))
+    return await desk.cost(desk.commit(set_property("a", "2"), key=desk.key()))
+
+
+async def warm_create(desk: Counted) -> Measurement:
+    return await desk.cost(desk.table("u"))
+
+
+async def warm_keyed_create(desk: Counted) -> Measurement:
+    return await desk.cost(desk.table("u", key=desk.key()))
+
+
+async def create_under_a_moved_head(desk: Counted) -> Measurement:
+    await desk.another().table("u")
+    return await desk.cost(desk.table("v", key=desk.key()))
+
+
+async def later_page(desk: Counted) -> Measurement:
+    await desk.table("u")
+    first = await list_relations(desk.session(), NS, "table", Paging("", 1))
+    await desk.namespace("another")
+    return await desk.cost(list_relations(desk.another().session(), NS, "table", Paging(first.next_page_token, 1)))
+
+
+async def warm_keyed_transaction(desk: Counted) -> Measurement:
+    names = [f"t{number}" for number in range(TABLES)]
+    for name in names:
+        await desk.table(name)
+    changes = [(NS, name, set_property("a", "1")) for name in names]
+    bodies: list[JsonValue] = [body for _, _, body in changes]
+    session = desk.session(bodies, key=desk.key(), path="/transaction")
+    return await desk.cost(commit_transaction(session, changes))
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A row of the table: what an operation may cost, and how to find out what it does cost."""
+
+    operation: str
+    depth: int
+    calls: int
+    scenario: Scenario
+
+
+BUDGETS = (
+    Budget("loadTable, warm", 1, 3, warm_load),
+    Budget("loadTable, cold", 3, 3, cold_load),
+    Budget("loadTable, warm, committed to elsewhere", 2, 4, load_of_what_moved),
+    Budget("load of a name that does not exist", 1, 1, missing_load),
+    Budget("HEAD of a name that does not exist, cold", 1, 1, missing_head),
+    Budget("commit with key, warm", 3, 7, warm_keyed_commit),
+    Budget("commit with key, cold", 6, 10, cold_keyed_commit),
+    Budget("commit without key, warm", 3, 5, warm_commit),
+    Budget("commit with key, warm, overtaken once", 7, 14, overtaken_commit),
+    Budget("createTable without key, warm", 3, 7, warm_create),
+    Budget("createTable with key, warm", 3, 9, warm_keyed_create),
+    Budget("createTable with key, registry moved", 4, 10, create_under_a_moved_head),
+    Budget(f"transaction over {TABLES} tables with key, warm", 4, 5 * TABLES + 5, warm_keyed_transaction),
+    Budget("a later page of a listing", 2, 2, later_page),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What was counted of one operation."""
+
+    budget: Budget
+    depth: int
+    calls: int
+    read: int
+    written: int
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is within its budget."""
+        return self.depth <= self.budget.depth and self.calls <= self.budget.calls
+
+
+async def count(store: CountingStore, budget: Budget, warehouses: Iterator[str]) -> Count:
+    """The least depth of a few runs: a store whose calls take uneven times makes a chain look longer, never shorter."""
+    runs: list[Measurement] = []
+    for _ in range(RUNS):
+        desk = Counted(store, settings=Settings(next(warehouses)))
+        await desk.namespace(*NS)
+        await desk.table("t")
+        runs.append(await budget.scenario(desk))
+    least = min(runs, key=lambda run: (run.depth, run.calls))
+    return Count(budget, least.depth, least.calls, least.bytes_read, least.bytes_written)
+
+
+async def count_all(url: str) -> list[Count]:
+    """Every row, each run at a catalog of its own."""
+    store = CountingStore(DelayingStore(open_store(url), FARTHER_S))
+    warehouses = (f"wh{number}" for number in range(RUNS * len(BUDGETS)))
+    try:
+        return [await count(store, budget, warehouses) for budget in BUDGETS]
+    finally:
+        await store.close()
+
+
+@contextmanager
+def place(kind: str) -> Iterator[str]:
+    """The URL of an empty store."""
+    match kind:
+        case "s3":
+            with s3(S3_URL):
+                yield S3_URL
+        case "local":
+            with tempfile.TemporaryDirectory(prefix="arco-bench-") as folder:
+                yield f"file:{folder}"
+        case _:
+            yield "memory:"
+
+
+HEADER = f"{'':42}{'depth':>7}{'':>9}{'calls':>8}{'':>9}{'bytes':>9}\n" + (
+    f"{'operation':42}{'budget':>7}{'counted':>9}{'budget':>8}{'counted':>9}{'read':>9}{'written':>9}"
+)
+
+
+def line(count: Count) -> str:
+    """One row."""
+    budget = count.budget
+    return (
+        f"{budget.operation:42}{budget.depth:7}{count.depth:9}{budget.calls:8}{count.calls:9}"
+        f"{count.read:9,}{count.written:9,}{'' if count.kept else '  OVER'}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Zero if every operation keeps to its budget."""
+    parser = argparse.ArgumentParser(prog="python -m bench.calls", description=__doc__)
+    parser.add_argument("--store", choices=STORES, default="s3", help="where (default: s3, which is moto)")
+    kind = parser.parse_args(arguments).store
+    with place(kind) as url:
+        counts = asyncio.run(count_all(url))
+    print(f"Store calls of each operation (design.md, section 8), on {'S3 (moto)' if kind == 's3' else kind}\n")
+    print(HEADER)
+    for each in counts:
+        print(line(each))
+    return 0 if all(each.kept for each in counts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The reconciler's job: `spark-submit reconciler/job.py`, or `python -m reconciler` (docs/reconciler.md)."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+
+from pyspark import SparkConf, SparkContext
+
+from arco_catalog.operations.reconcile import Tally
+from reconciler.lake import Lake
+from reconciler.spark import reconcile
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints a line for each finished part, and the tally, as JSON, on the last line. One if something could not be
+    read."""
+    parser = argparse.ArgumentParser(prog="reconciler", description="See that every commit has its receipt.")
+    parser.add_argument("--store", required=True, help="URL of the store: s3://bucket/prefix or file:/folder")
+    parser.add_argument("--warehouse", required=True, help="name of the catalog in it")
+    parser.add_argument("--allowed-location", nargs="+", action="extend", default=[], help="as given to `arco serve`")
+    parser.add_argument("--dry-run", action="store_true", help="say what is missing, and write nothing")
+    options = parser.parse_args(arguments)
+    lake = Lake(options.store, options.warehouse, tuple(options.allowed_location))
+    with SparkContext.getOrCreate(SparkConf().setAppName("arco-reconcile")) as spark:
+        tally = asyncio.run(reconcile(spark, lake, dry=options.dry_run, progress=_show))
+    sys.stdout.write(json.dumps(tally.to_json(), ensure_ascii=False) + "\n")
+    return 1 if tally.unreadable else 0
+
+
+def _show(tally: Tally) -> None:
+    due = tally.pointers - tally.nameless - tally.unchanged
+    sys.stderr.write(
+        f"{tally.walked:,} of {due:,} tables walked: {tally.files:,} files, {len(tally.missing):,} receipts missing, "
+        f"{tally.written:,} written\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

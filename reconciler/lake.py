@@ -1,0 +1,45 @@
+"""Which catalog to walk, as plain values: what travels from the driver to executors, each of which opens its own."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from arco_catalog.operations.call import Call
+from arco_catalog.operations.catalog import Session, Settings
+from arco_catalog.operations.open import build_catalog
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends import ObjectStore
+from storage_backends.open import open_store
+
+PATIENCE_MS = 12 * 60 * 60 * 1000
+"""How long one session may take: as long as EMR Serverless lets a job run unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A warehouse in the store at a URL, and prefixes outside of it where its tables may live.
+
+    `opens` opens the store; it must survive pickling, as functions of a module do.
+    """
+
+    store: str
+    warehouse: str
+    allowed: tuple[str, ...] = ()
+    opens: Callable[[str], ObjectStore] = open_store
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        """A session with the catalog, opened here. Raises `ValueError` for a bad URL or prefix.
+
+        Whether the store keeps conditions is not asked: a walk only ever writes the bytes that belong where it writes.
+        """
+        runtime = SystemRuntime()
+        catalog = build_catalog(Settings(self.warehouse), self.opens(self.store), self.store, self.allowed, runtime)
+        deadline_ms = runtime.now_ms() + PATIENCE_MS
+        try:
+            yield catalog.session(
+                Call("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
+            )
+        finally:
+            for space in catalog.spaces:
+                await space.store.close()
