@@ -2,15 +2,14 @@
 # Downloads come from the package indexes that pip and Maven are configured for, pinned by hash.
 
 PYTHON ?= python3.11
-ARCO_STORE ?= file:$(CURDIR)/.arco/store
-export ARCO_STORE
-
 BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11
 
 ICEBERG := 1.11.0
 JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
+RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
+KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
 
 # uv does not read pip's configuration; an index named in pip's environment variable holds for both.
 ifdef PIP_INDEX_URL
@@ -27,8 +26,9 @@ MAKEFLAGS += --no-builtin-rules
 
 .PHONY: help run setup demo
 help: ## Say what each target does
-	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s  %s\n", $$1, $$2 }' Makefile
 
+run: export ARCO_STORE ?= file:$(CURDIR)/.arco/store
 run: setup ## Serve the catalog on http://127.0.0.1:8181 over .arco/store (ARGS="--port 9000" adds options)
 	@exec $(BIN)/arco serve $(ARGS)
 
@@ -39,7 +39,7 @@ demo: .venv/.dev $(JARS) ## Spark and PyIceberg work on TPC-H through the catalo
 
 ##@ Work on it
 
-.PHONY: dev jars lint test test-slow bench bench-calls lock clean
+.PHONY: dev jars lint test test-slow rck bench bench-calls bench-reconcile lock clean
 dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
 jars: $(JARS) ## Fetch Iceberg's Spark runtime and AWS bundle into .jars
@@ -50,19 +50,27 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/mypy
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-test: .venv/.dev $(JARS) ## All tests, then the short demo on local files and on S3 (moto)
+test: .venv/.dev $(JARS) $(RETRYING) $(firstword $(KITS)) ## All tests, then the short demo on local files and on S3 (moto)
 	$(BIN)/pytest
 	$(BIN)/python -m demo --short
 	$(BIN)/python -m demo --short --store s3://arco-demo/catalog
 
-test-slow: .venv/.dev ## The long searches that `test` runs in a short form
-	$(BIN)/pytest --slow
+test-slow: export ARCO_SIM_RUNS ?= 20
+test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long, then 100,000 random schedules
+	$(BIN)/pytest tests/simulation
+	$(BIN)/python -m tests.simulation --schedules 100000
+
+rck: .venv/.dev $(KITS) ## Iceberg's REST Compatibility Kit against a fresh server, on local files and on S3
+	$(BIN)/python -m tools.rck $(ARGS)
 
 bench: .venv/.dev ## Requests a second and CPU a request
 	$(BIN)/python -m bench $(ARGS)
 
 bench-calls: .venv/.dev ## Store calls and depth of each operation, against the budgets, on S3 (moto)
 	$(BIN)/python -m bench.calls $(ARGS)
+
+bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS="--full" adds 100,000 tables)
+	$(BIN)/python -m bench.reconcile $(ARGS)
 
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
@@ -90,7 +98,15 @@ clean: ## Remove everything that make made, but not the store in .arco
 	$(INSTALL) --require-hashes -r $<
 	@touch $@
 
-.jars/%-$(ICEBERG).jar: requirements/jars.sha256
-	mvn --batch-mode --quiet -Dstyle.color=never dependency:copy -Dartifact=org.apache.iceberg:$*:$(ICEBERG) -DoutputDirectory=.jars
+.jars/%.jar: version = $(lastword $(subst -, ,$*))
+.jars/%.jar: requirements/jars.sha256
+	mvn --batch-mode --quiet -Dstyle.color=never dependency:copy \
+	  -Dartifact=org.apache.iceberg:$(patsubst %-$(version),%,$*):$(version) -DoutputDirectory=.jars
 	@cd .jars && grep -F ' $(@F)' ../$< | sha256sum --check --strict --quiet -
+	@touch $@
+
+.jars/rck-%/complete: tools/rck/pom.xml tools/rck/%.sha256
+	mvn --batch-mode --quiet -Dstyle.color=never --file $< dependency:copy-dependencies \
+	  -Diceberg.version=$* -DoutputDirectory=$(CURDIR)/$(@D)
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/rck/$*.sha256
 	@touch $@

@@ -32,6 +32,19 @@ def s3_properties() -> dict[str, str]:
 
 
 @contextmanager
+def _stderr_in(file: Path) -> Iterator[None]:
+    """What is started inside writes its standard error to `file`: a JVM greets with warnings that mean nothing."""
+    ours = os.dup(2)
+    try:
+        with file.open("wb") as theirs:
+            os.dup2(theirs.fileno(), 2)
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+
+
+@contextmanager
 def spark_session(uri: str, warehouse: str, scratch: Path, properties: dict[str, str]) -> Iterator[SparkSession]:
     """Spark with the catalog as `rest`, listening on loopback only. Its log is `scratch/spark.log`."""
     os.environ["JAVA_HOME"] = str(java_home())
@@ -67,7 +80,8 @@ def spark_session(uri: str, warehouse: str, scratch: Path, properties: dict[str,
     builder = SparkSession.Builder().master("local[2]").appName("arco-demo")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with _stderr_in(scratch / "spark.stderr"):
+        session = builder.getOrCreate()
     try:
         yield session
     finally:

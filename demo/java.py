@@ -6,7 +6,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-SUPPORTED = (17, 21)
+SUPPORTED = (17, 21)  # in this order
+_INSTALLED = (
+    (Path("/usr/lib/jvm"), "*"),
+    (Path("/opt"), "*jdk*"),
+    (Path("/Library/Java/JavaVirtualMachines"), "*/Contents/Home"),
+    (Path.home() / ".sdkman/candidates/java", "*"),
+)
 
 
 def java_home() -> Path:
@@ -24,12 +30,7 @@ def _candidates() -> Iterator[Path]:
         yield Path(named)
     if on_path := shutil.which("java"):
         yield Path(on_path).resolve().parents[1]
-    for folder, pattern in (
-        (Path("/usr/lib/jvm"), "*"),
-        (Path("/opt"), "*jdk*"),
-        (Path("/Library/Java/JavaVirtualMachines"), "*/Contents/Home"),
-        (Path.home() / ".sdkman/candidates/java", "*"),
-    ):
+    for folder, pattern in _INSTALLED:
         yield from sorted(folder.glob(pattern))
 
 

@@ -1,26 +1,75 @@
 """The last word: each table's commits, as its receipts tell them, against the table's own history."""
 
+import asyncio
 import json
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
 
 from demo.checks import Mismatch
 from demo.lake import Lake
-from demo.server import Server
+from demo.server import WAREHOUSE, Server
+from storage_backends import Found
+from storage_backends.open import open_store
+
+Receipt = dict[str, Any]  # as `arco receipts --json` prints it
 
 
-def list_commits(server: Server, lake: Lake, table: str) -> list[str]:
-    """One line a commit, oldest first. Raises `Mismatch` unless every metadata file that was ever current has exactly
-    one committed receipt, and no other file has any."""
-    found = list(reversed(json.loads(server.receipts(table))))
-    counted = Counter(receipt["metadata_location"] for receipt in found if receipt["state"] == "committed")
-    loaded = lake.pyiceberg.load_table(table)
-    current = [entry.metadata_file for entry in loaded.metadata.metadata_log] + [loaded.metadata_location]
-    if counted != Counter(current):
+def list_commits(server: Server, lake: Lake) -> dict[str, list[str]]:
+    """For every table one line a commit, oldest first. Raises `Mismatch` unless each metadata file that was ever
+    current has exactly one committed receipt, in what `arco receipts` says and in the store, and no other file has any.
+    """
+    stored = asyncio.run(stored_receipts(server.store))
+    commits = {}
+    for table in sorted(lake.expected):
+        told: list[Receipt] = json.loads(server.receipts(table))
+        loaded = lake.pyiceberg.load_table(table)
+        current = [*(entry.metadata_file for entry in loaded.metadata.metadata_log), loaded.metadata_location]
+        compare(f"arco receipts {table}", _locations(told), current)
+        compare(f"receipts of {table} in the store", stored[told[0]["entity"]], current)
+        commits[table] = [describe(receipt) for receipt in reversed(told)]
+    return commits
+
+
+def compare(what: str, receipts: Counter[str], current: Iterable[str]) -> None:
+    """Raises `Mismatch` unless the metadata files with receipts are those that were current, each once."""
+    files = Counter(current)
+    if receipts != files:
         raise Mismatch(
-            f"{table}: {len(current)} metadata files became current and {counted.total()} receipts are committed; "
-            f"without a receipt: {sorted(set(current) - set(counted))}, "
-            f"with one and never current: {sorted(set(counted) - set(current))}, "
-            f"with several: {sorted(location for location, times in counted.items() if times > 1)}, "
-            f"pending: {sum(receipt['state'] != 'committed' for receipt in found)}"
+            f"{what}: {files.total()} metadata files became current, {receipts.total()} have a committed receipt; "
+            f"without one: {sorted(files - receipts)}, too many: {sorted(receipts - files)}"
         )
-    return [str(receipt) for receipt in found]
+
+
+def describe(receipt: Receipt) -> str:
+    """One line: when, what was changed, the metadata file."""
+    when = datetime.fromtimestamp(receipt["metadata_ms"] / 1000, UTC).isoformat(" ", "milliseconds")
+    kinds: Counter[str] = Counter(receipt["updates"])
+    what = ", ".join(f"{times} {kind}" if times > 1 else kind for kind, times in kinds.items())
+    if receipt["base"] is None:
+        what = "create"
+    return f"{when}  {receipt['metadata_location'].rpartition('/')[2]}  {what}"
+
+
+async def stored_receipts(url: str) -> defaultdict[str, Counter[str]]:
+    """The metadata locations of all committed receipts in a store, by entity: found by looking, not by the catalog."""
+    store = open_store(url)
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    try:
+        after = None
+        while True:
+            page = await store.list(f"{WAREHOUSE}/_catalog/events/", after)
+            committed = (entry.key for entry in page.entries if "/iceberg/committed/" in entry.key)
+            for answer in await asyncio.gather(*map(store.get, committed)):
+                if isinstance(answer, Found):
+                    receipt = json.loads(answer.body)
+                    found[receipt["entity"]][receipt["metadata_location"]] += 1
+            if (after := page.after) is None:
+                return found
+    finally:
+        await store.close()
+
+
+def _locations(receipts: Iterable[Receipt]) -> Counter[str]:
+    return Counter(receipt["metadata_location"] for receipt in receipts if receipt["state"] == "committed")

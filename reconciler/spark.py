@@ -16,7 +16,7 @@ from functools import partial
 from pyspark import SparkContext
 
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.reconcile import ListedPointer, Tally, Walk, walk_batch, changed_since, list_pointers
+from arco_catalog.operations.reconcile import ListedPointer, Tally, Walk, changed_since, list_pointers, walk_batch
 from arco_catalog.state.walk_log import Walked, WalkLog
 from reconciler.lake import Lake
 

@@ -1,9 +1,14 @@
 """What every store asks of its arguments, so that all stores refuse alike."""
 
+import re
+
 from storage_backends.base import Absent, Anything, InvalidKey, Matches, When
 
 MAX_KEY_BYTES = 1_024
 """S3, GCS and Azure all stop here."""
+
+_NO_SEGMENT = frozenset(("", ".", ".."))
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 PAGE_SIZE = 1_000
 """Objects in one page of a listing."""
@@ -12,9 +17,9 @@ PAGE_SIZE = 1_000
 def check_key(key: str) -> None:
     """Raises `InvalidKey` unless the key is `/`-separated segments, none of them empty, `.` or `..`, without control
     characters, at most 1,024 bytes of UTF-8 in all."""
-    if any(segment in ("", ".", "..") for segment in key.split("/")):
+    if not _NO_SEGMENT.isdisjoint(key.split("/")):
         raise InvalidKey(f"a key has no empty, '.' or '..' segment: {key!r}")
-    if any(char < " " or char == "\x7f" for char in key):
+    if _CONTROL.search(key):
         raise InvalidKey(f"a key has no control character: {key!r}")
     try:
         size = len(key.encode())

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,15 +44,19 @@ class S3Server:
 def moto_server(*, ignore_conditions: bool = False) -> Iterator[S3Server]:
     """A moto of its own process, with atomic conditional writes, or with none that hold."""
     command = [sys.executable, "-m", "tests.moto_server", *(["--ignore-conditions"] if ignore_conditions else [])]
-    with subprocess.Popen(
-        command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with (
+        tempfile.TemporaryFile("w+") as log,  # a pipe that nobody reads would stop a moto that says much
+        subprocess.Popen(
+            command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
         try:
-            if process.stdout is None or process.stderr is None:
-                raise RuntimeError("the pipes were asked for")
+            if process.stdout is None:
+                raise RuntimeError("the pipe was asked for")
             port = process.stdout.readline().strip()
             if not port:
-                raise RuntimeError(f"moto did not start: {process.stderr.read()}")
+                log.seek(0)
+                raise RuntimeError(f"moto did not start: {log.read()}")
             yield S3Server(f"http://127.0.0.1:{port}")
         finally:
             process.kill()

@@ -115,7 +115,7 @@ class Exchange:
         return self.catalog.session(
             Call(
                 method=self.route.method,
-                path=self.canonical_path(),
+                path=self.route.template if self.route.effect is Effect.READS else self.canonical_path(),
                 query=self.query.canonical,
                 body=self.body,
                 principal=ANONYMOUS,

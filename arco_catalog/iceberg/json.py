@@ -8,10 +8,11 @@ import orjson
 JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 JsonObject: TypeAlias = dict[str, JsonValue]
 
-# orjson reads integers beyond 64 bits as floats; the standard library keeps them. Any run of digits this long may be
-# one. Looking for it with a pattern instead would cost four times as much as the parse itself.
-_ANY_DIGIT = bytes.maketrans(b"0123456789", b"0000000000")
-_MAYBE_BEYOND_64_BITS = (b"0" * 20, b"-" + b"0" * 19)
+# orjson reads integers beyond 64 bits as floats; the standard library keeps them. A run of digits this long may be one,
+# but only where a number can stand: file names in metadata are full of such runs. All that can come before a number is
+# made one character, all digits another; looking with a pattern instead would cost four times as much as the parse.
+_SHAPE = bytes.maketrans(b"0123456789[, \t\r\n", b"0000000000::::::")
+_MAYBE_BEYOND_64_BITS = (b":" + b"0" * 20, b":-" + b"0" * 19)
 
 
 class MalformedJson(ValueError):
@@ -21,8 +22,8 @@ class MalformedJson(ValueError):
 def loads(data: bytes) -> JsonValue:
     """Parses one document. Raises `MalformedJson` for anything else, NaN and lone surrogates included."""
     try:
-        digits = data.translate(_ANY_DIGIT)
-        if any(run in digits for run in _MAYBE_BEYOND_64_BITS):
+        shape = data.translate(_SHAPE)
+        if any(run in shape or shape.startswith(run[1:]) for run in _MAYBE_BEYOND_64_BITS):
             orjson.loads(data)  # the stricter judge of what is JSON
             return cast(JsonValue, json.loads(data))
         return cast(JsonValue, orjson.loads(data))

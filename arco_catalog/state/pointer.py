@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text, texts
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text, texts
 from storage_backends import Version
 
 RECENT_MOVES = 1000
@@ -99,13 +99,13 @@ class Pointer:
     def landed(self, attempt: str, since: int) -> bool | None:
         """Whether `attempt`, made when the pointer's sequence number was `since`, moved this pointer before it was
         read; None if more moves have been made since than are remembered (design.md 6.3)."""
-        recent = self.recent
+        recent = sequence(self.document, "recent")  # a thousand ids: not worth a copy
         if attempt in recent:
             return True
         return False if self.sequence - since <= len(recent) else None
 
     def _moved(self, move: str, changes: JsonObject) -> "Pointer":
-        recent: list[JsonValue] = [move, *self.recent[: RECENT_MOVES - 1]]
+        recent: list[JsonValue] = [move, *sequence(self.document, "recent")[: RECENT_MOVES - 1]]
         document = {**self.document, "sequence": self.sequence + 1, "id": move, "recent": recent, **changes}
         return Pointer(document, None)
 

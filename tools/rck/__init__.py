@@ -1,0 +1,1 @@
+"""Runs Apache Iceberg's REST Compatibility Kit against `arco serve`: `python -m tools.rck`."""

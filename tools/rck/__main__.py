@@ -1,0 +1,55 @@
+"""`python -m tools.rck [--kit VERSION ...] [--store local|s3 ...]`: each kit over each store."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.rck import report
+from tools.rck.kits import CANNOT_PASS, KITS, Kit, Store
+from tools.rck.run import Run, run
+
+
+def main() -> int:
+    """Zero if every test did what it can."""
+    versions = {kit.version: kit for kit in KITS}
+    parser = argparse.ArgumentParser(prog="rck", description=__doc__)
+    parser.add_argument("--kit", nargs="+", choices=versions, default=list(versions), help="releases of the kit")
+    parser.add_argument("--store", nargs="+", choices=list(Store), default=list(Store), help="where the state is")
+    arguments = parser.parse_args()
+    runs = [(versions[version], Store(store)) for store in arguments.store for version in arguments.kit]
+    good = [_told(kit, store) for kit, store in runs]  # every run, also after one that failed
+    return 0 if all(good) else 1
+
+
+def _told(kit: Kit, store: Store) -> bool:
+    """Runs one kit over one store and says what came of it. Logs are kept where something is wrong."""
+    scratch = Path(tempfile.mkdtemp(prefix="arco-rck-"))
+    try:
+        done = run(kit, store, scratch)
+    except BaseException:
+        sys.stdout.write(f"kit {kit.version} {store}: logs are left in {scratch}\n")
+        raise
+    sys.stdout.write("\n".join(_lines(kit, store, done)) + "\n")
+    if done.faults:
+        sys.stdout.write(f"  logs and reports are left in {scratch}\n")
+    else:
+        shutil.rmtree(scratch)
+    sys.stdout.flush()
+    return not done.faults
+
+
+def _lines(kit: Kit, store: Store, done: Run) -> list[str]:
+    verdict = f"{len(done.faults)} WRONG" if done.faults else "all that can pass"
+    head = f"kit {kit.version:6}  {store:5}  {report.counts(done.outcomes)}  {done.seconds:.0f} s  {verdict}"
+    hopeless = [outcome for outcome in done.outcomes if outcome.test in CANNOT_PASS[store]]
+    return [
+        head,
+        *(f"  {fault}" for fault in done.faults),
+        *(f"  (cannot pass on {store}: {outcome.test}: {outcome.why})" for outcome in hopeless),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

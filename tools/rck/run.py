@@ -1,0 +1,124 @@
+"""One run of one kit against a fresh `arco serve`."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from demo.engines import s3_properties
+from demo.java import java_home
+from demo.server import WAREHOUSE, serving
+from tests.servers import moto_server
+from tools.rck import report
+from tools.rck.kits import CANNOT_PASS, Kit, Store
+
+HERE = Path(__file__).parent
+JARS = HERE.parents[1] / ".jars"
+LIMIT_S = 300
+
+# The strictest that a correct server can meet. The kit reads `rck.local` from JUnit's own configuration, too.
+OPTIONS = {
+    "rck.local": "false",
+    "rck.requires-namespace-create": "true",
+    "rck.supports-names-with-dot": "true",
+    "rck.supports-serverside-retry": "true",
+    "rck.overrides-requested-location": "false",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a run: its tests, what is wrong with them, and how long it took."""
+
+    outcomes: list[report.Outcome]
+    faults: list[str]
+    seconds: float
+
+
+def run(kit: Kit, store: Store, scratch: Path) -> Run:
+    """Runs the kit, tables and views, over a new store. Logs stay in `scratch`.
+
+    Raises `LookupError` without the kit's jars or a JDK, `RuntimeError` if the kit ends without a report,
+    `subprocess.TimeoutExpired` if it does not end.
+    """
+    temporary = scratch / "tmp"
+    temporary.mkdir()
+    # The kit names locations of its own: below /tmp, written into it, and in JUnit's temporary folders.
+    allowed = _environment({"ARCO_ALLOWED_LOCATIONS": f"file:///tmp,{temporary.as_uri()}"})
+    with _store(store, scratch) as url, allowed, serving(url, scratch / "server.log") as server:
+        properties = {"uri": server.uri, "warehouse": WAREHOUSE, "java.io.tmpdir": str(temporary)}
+        if store is Store.S3:
+            # No io-impl: the client's default chooses by scheme. S3FileIO can't write the `file:/tmp/...` of six tests.
+            properties |= s3_properties()
+        began = time.perf_counter()
+        outcomes = _execute(kit, OPTIONS | properties, scratch)
+        seconds = time.perf_counter() - began
+    return Run(outcomes, report.faults(kit, CANNOT_PASS[store], outcomes), seconds)
+
+
+@contextmanager
+def _store(store: Store, scratch: Path) -> Iterator[str]:
+    """The URL of an empty store, on S3 in a moto of its own."""
+    if store is Store.LOCAL:
+        yield f"file:{scratch / 'store'}"
+        return
+    with moto_server() as server, _environment(server.environment):
+        server.make_bucket("arco-rck")
+        yield "s3://arco-rck/catalog"
+
+
+@contextmanager
+def _environment(more: Mapping[str, str]) -> Iterator[None]:
+    """What this process, and whatever it starts, finds in the environment."""
+    before = dict(os.environ)
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _execute(kit: Kit, properties: Mapping[str, str], scratch: Path) -> list[report.Outcome]:
+    """The kit in a JVM of its own. Every system property becomes a property of the client."""
+    command = [
+        str(java_home() / "bin" / "java"),
+        "-Xmx1g",
+        *(f"-D{name}={value}" for name, value in properties.items()),
+        "-cp",
+        os.pathsep.join([str(HERE), *map(str, _jars(kit))]),
+        "org.junit.platform.console.ConsoleLauncher",
+        "execute",
+        "--config=rck.local=false",
+        *(f"--select-class={name}" for name in report.CLASSES),
+        f"--reports-dir={scratch}",
+        "--details=verbose",
+        "--disable-banner",
+        "--disable-ansi-colors",
+    ]
+    with (scratch / "kit.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        try:
+            process.wait(LIMIT_S)  # its exit code says less than its report
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGQUIT)  # what its threads are waiting for goes into the log
+            time.sleep(2)
+            raise
+        finally:
+            process.kill()
+    found = scratch / "TEST-junit-jupiter.xml"
+    if not found.exists():
+        raise RuntimeError(f"the kit ended without a report:\n{(scratch / 'kit.log').read_text()[-4000:]}")
+    return report.read(found)
+
+
+def _jars(kit: Kit) -> list[Path]:
+    """The jars whose hashes are known, as `make` has checked them."""
+    folder = JARS / f"rck-{kit.version}"
+    if not (folder / "complete").exists():
+        raise LookupError(f"the kit {kit.version} is not in .jars: run `make rck`")
+    hashes = (HERE / f"{kit.version}.sha256").read_text()
+    return [folder / line.split()[1] for line in hashes.splitlines()]
