@@ -146,13 +146,17 @@ class DroppingProxy:
         return fate in (Fate.DELIVERED, Fate.TIMED_OUT)
 
     async def _ask(self, message: Message, *, bodiless: bool) -> Message:
-        """The server's whole answer, over a connection of its own."""
+        """The server's whole answer, over a connection of its own. Raises `RuntimeError` if there is none: only this
+        proxy loses answers."""
         address = urlsplit(self.upstream)
-        async with asyncio.timeout(PATIENCE_S):
-            reader, writer = await asyncio.open_connection(address.hostname, address.port)
-            with closing(writer):
-                writer.write((_without_key(message.head) if self.strip_keys else message.head) + message.body)
-                return await Message.read(reader, bodiless=bodiless)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                reader, writer = await asyncio.open_connection(address.hostname, address.port)
+                with closing(writer):
+                    writer.write((_without_key(message.head) if self.strip_keys else message.head) + message.body)
+                    return await Message.read(reader, bodiless=bodiless)
+        except (OSError, EOFError) as error:  # a timeout is an OSError, a message cut short an EOFError
+            raise RuntimeError(f"the server did not answer {message.start}") from error
 
 
 def _without_key(head: bytes) -> bytes:

@@ -11,9 +11,9 @@ from demo.java import java_home
 from demo.server import WAREHOUSE
 
 RETRIES = "1.12.0"
-"""The first release that sends a request again, under its idempotency key, when the answer is lost."""
+"""A release that sends a request again, under its idempotency key, when the answer is lost."""
 GIVES_UP = "1.11.0"
-"""The last one that sends keys and does not."""
+"""A release that sends keys, but no POST again."""
 LIMIT_S = 240.0
 
 
