@@ -14,7 +14,9 @@ from arco_catalog.iceberg.errors import (
     NoSuchTable,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations import coordination
 from arco_catalog.operations.answers import Document
+from arco_catalog.operations.decisions import close
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, table_exists
@@ -188,13 +190,12 @@ async def break_at(desk: Desk, part: str, changes: list[TableChange], key: str |
 
 async def pending_with_intents(desk: Desk, changes: list[TableChange], key: str | None = None) -> None:
     """A transaction whose process dies between its intents and its decision."""
-    from arco_catalog.operations import transaction
 
     async def die(self: object) -> None:
         raise CommitStateUnknown("died")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transaction._Coordination, "decide", die)
+        patch.setattr(coordination.Coordination, "decide", die)
         with pytest.raises(CommitStateUnknown):
             await transact(desk.another(), changes, key)
 
@@ -236,13 +237,11 @@ async def test_a_takeover_closes_a_pending_transaction_and_commits_its_own(desk:
 
 
 async def test_what_is_decided_counts_for_everybody_before_it_is_settled(desk: Desk) -> None:
-    from arco_catalog.operations import transaction
-
     async def die(self: object) -> None:
         raise StoreUnavailable("died")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transaction._Coordination, "settle", die)
+        patch.setattr(coordination.Coordination, "settle", die)
         await transact(desk.another(), [creation("c"), *both("1")])
     assert [await value(desk, name) for name in "abc"] == ["1", "1", None]
     await desk.commit(set_property("q", "1"), name="a")
@@ -281,8 +280,6 @@ async def test_a_transaction_that_a_takeover_closed_before_it_began_never_begins
     session = desk.session()
     closed = Decision.closed(transaction="T", move="m")
     await desk.store.put(session.state.paths.transaction("T"), encode(closed.document), ABSENT)
-    from arco_catalog.operations.decisions import close
-
     assert await close(session.state, session.runtime, "T") is False
     assert await close(session.state, session.runtime, "never heard of") is False
 

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import decisions, evidence, table_view, transaction
+from arco_catalog.operations import coordination, decisions, evidence, table_view
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import CommitRelation
+from arco_catalog.operations.coordination import Coordination
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.mutation import Freshness, View
 from arco_catalog.operations.table_view import TableView
-from arco_catalog.operations.transaction import Transaction, TransactionView, _Coordination
+from arco_catalog.operations.transaction import Transaction, TransactionView
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.marker import Binding
@@ -141,29 +142,29 @@ BUGS: tuple[Plant, ...] = (
 
 
 def a_decision_before_every_intent_is_there(patch: pytest.MonkeyPatch) -> None:
-    async def lay(self: _Coordination) -> None:
+    async def lay(self: Coordination) -> None:
         await self.lay_pointer(*self.plan.moves[0])
 
-    patch.setattr(_Coordination, "lay", lay)
+    patch.setattr(Coordination, "lay", lay)
 
 
 def a_refused_decision_taken_for_a_commit(patch: pytest.MonkeyPatch) -> None:
     async def decided(state: State, runtime: Runtime, transaction: str) -> bool:
         return True
 
-    patch.setattr(transaction, "close", decided)
+    patch.setattr(coordination, "close", decided)
 
 
 def a_plan_laid_again_at_another_version(patch: pytest.MonkeyPatch) -> None:
-    rightly = _Coordination.lay_pointer
+    rightly = Coordination.lay_pointer
 
-    async def lay_pointer(self: _Coordination, pointer: Pointer, successor: Pointer) -> bool:
+    async def lay_pointer(self: Coordination, pointer: Pointer, successor: Pointer) -> bool:
         if await rightly(self, pointer, successor):
             return True
         now = await self.state.pointer(pointer.entity)
         return now is not None and now.intent is None and await rightly(self, now, successor)
 
-    patch.setattr(_Coordination, "lay_pointer", lay_pointer)
+    patch.setattr(Coordination, "lay_pointer", lay_pointer)
 
 
 def an_abort_acted_on_before_it_is_definite(patch: pytest.MonkeyPatch) -> None:
@@ -174,12 +175,12 @@ def an_abort_acted_on_before_it_is_definite(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_intent_settled_whatever_is_there_now(patch: pytest.MonkeyPatch) -> None:
-    async def settle(self: _Coordination) -> None:
+    async def settle(self: Coordination) -> None:
         for laid in self.laid:
             settled = laid.settled(self.session.runtime.ulid(), committed=True)
             await self.state.store.put(self.state.paths.pointer(laid.entity), settled.body, ANY)
 
-    patch.setattr(_Coordination, "settle", settle)
+    patch.setattr(Coordination, "settle", settle)
 
 
 def an_intent_revalidated_by_version(patch: pytest.MonkeyPatch) -> None:

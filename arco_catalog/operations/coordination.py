@@ -1,0 +1,206 @@
+"""One attempt at a transaction: from its pending object to its decision, and what is settled then (design.md 6.7)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from arco_catalog.iceberg.errors import Broken, Refusal
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.answers import Document
+from arco_catalog.operations.beside import beside
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.create import TableFromCommit
+from arco_catalog.operations.creation import Draft
+from arco_catalog.operations.decisions import close
+from arco_catalog.operations.mutation import Attempt, Move, TryOver, View, Write
+from arco_catalog.operations.name_intents import RegistryCommit, change_registry, settling
+from arco_catalog.operations.table_view import relation
+from arco_catalog.state.entries import Undecided
+from arco_catalog.state.index import Edits
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import Head
+from arco_catalog.state.transaction import Decision, encode
+from storage_backends import ABSENT, Applied, Refused, StoreError, Version
+
+V = TypeVar("V", bound=View)
+
+
+@dataclass
+class Plan:
+    """What one attempt lays: intents on pointers, and on names."""
+
+    attempt: Attempt
+    moves: list[tuple[Pointer, Pointer]] = field(default_factory=list)
+    drafts: list[tuple[TableFromCommit, Draft]] = field(default_factory=list)
+    first: list[Write] = field(default_factory=list)
+    after: list[Write] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        """The transaction's id is always the attempt's."""
+        return self.attempt.id
+
+
+class Coordination:
+    """One attempt's way from pending to decided."""
+
+    def __init__(self, session: Session, head: Head, plan: Plan) -> None:
+        self.session = session
+        self.state = session.state
+        self.plan = plan
+        self.pending: Decision | None = None
+        self.laid: list[Pointer] = []
+        self.naming = self.names_commit("lay-names", head, self.new_names(head)) if plan.drafts else None
+        self.settling: RegistryCommit | None = None
+
+    def names_commit(self, kind: str, head: Head, edits: Edits) -> RegistryCommit:
+        """A registry commit that lays or settles our intents on names."""
+        return RegistryCommit(self.session, kind, self.detail(), head, edits)
+
+    def detail(self) -> JsonObject:
+        """What the registry's history says of the tables that it creates."""
+        tables: list[JsonValue] = [
+            {"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity}
+            for creator, draft in self.plan.drafts
+        ]
+        return {"transaction": self.plan.id, "tables": tables}
+
+    def new_names(self, head: Head) -> Edits:
+        """Intents on all new names, each judged with those before it in place. Raises `Refusal` and `Undecided`."""
+        edits: dict[str, JsonObject | None] = {}
+        index = head.index
+        for creator, draft in self.plan.drafts:
+            creator.check_name(index)
+            creator.check_locations(index, draft.locations)
+            index = index.edited(creator.edits(draft))
+            edits |= creator.edits(draft, self.plan.id)
+        return edits
+
+    def move(self, check: Callable[[], Awaitable[V | None]]) -> Move[V]:
+        """The attempt as the driver carries it out; `check` validates the names."""
+        plan = self.plan
+        naming = [] if self.naming is None else [Write(self.naming.key, self.naming.put)]
+        return Move(
+            first=[*plan.first, *naming, Write(self.state.paths.transaction(plan.id), self.begin)],
+            check=check,
+            ready=self.lay,
+            swap=self.decide,
+            after=[*plan.after, Write("intents", self.settle)],
+            answer=Document(204),
+        )
+
+    async def begin(self) -> None:
+        """Creates the transaction's object. One that is not ours for certain ends the try: a takeover may have closed
+        it, and a late copy of ours must never be decided."""
+        members: list[JsonObject] = [
+            {
+                "entity": pointer.entity,
+                "version": pointer.version,
+                "metadata_location": successor.metadata.location,
+            }
+            for pointer, successor in self.plan.moves
+        ]
+        members += [
+            {"entity": draft.entity, "version": None, "metadata_location": draft.new.file.location}
+            for _, draft in self.plan.drafts
+        ]
+        pending = Decision.pending(
+            transaction=self.plan.id,
+            rank=self.plan.attempt.rank,
+            move=self.session.runtime.ulid(),
+            members=members,
+        )
+        key = self.state.paths.transaction(self.plan.id)
+        outcome = await self.state.store.put(key, encode(pending.document), ABSENT)
+        if not isinstance(outcome, Applied):
+            raise TryOver
+        self.pending = Decision(pending.document, outcome.version, 0)
+
+    async def lay(self) -> None:
+        """Lays every intent, beside each other. If one can't be laid, this try is over: it is aborted for certain, so
+        that nobody need wait for it."""
+        steps = [self.lay_pointer(*move) for move in self.plan.moves]
+        if self.naming is not None:
+            steps.append(self.lay_names(self.naming))
+        if not all(await beside(*steps)):
+            await close(self.state, self.session.runtime, self.plan.id)
+            raise TryOver
+
+    async def lay_pointer(self, pointer: Pointer, successor: Pointer) -> bool:
+        """An intent on one pointer, at the version that the plan stands on and no other."""
+        laid = pointer.with_intent(self.session.runtime.ulid(), self.plan.id, successor)
+        outcome = await self.state.move_pointer(laid, pointer.version)
+        if isinstance(outcome, Applied):
+            self.laid.append(Pointer(laid.document, outcome.version))
+            return True
+        now = await self.state.pointer(pointer.entity)
+        if now is None or now.intent != self.plan.id:
+            return False
+        self.laid.append(now)  # the refusal was our own echo
+        return True
+
+    async def lay_names(self, prepared: RegistryCommit) -> bool:
+        """Intents on all new names, by one registry commit. A name that is no longer free ends the try."""
+        if await prepared.swap():
+            return True
+        try:
+            await change_registry(self.session, "lay-names", self.detail(), self.names_to_lay)
+        except (Refusal, Undecided):
+            return False
+        return True
+
+    def names_to_lay(self, head: Head) -> Edits | None:
+        """The intents, unless HEAD has them already: a refusal may have been our own echo."""
+        mine = (relation(head, creator.namespace, creator.name, "table") for creator, _ in self.plan.drafts)
+        if all(entry is not None and entry.transaction == self.plan.id for entry in mine):
+            return None
+        return self.new_names(head)
+
+    async def decide(self) -> Applied | Refused:
+        """The commit. Refused: somebody aborted us, or it is our own echo: the driver reads which."""
+        if self.pending is None:
+            raise Broken("a transaction was decided before it began")
+        body = encode(self.pending.decided("committed", self.session.runtime.ulid()))
+        outcomes: list[Applied | Refused] = []
+
+        async def swap(version: Version | None) -> None:
+            outcomes.append(await self.state.swap(self.state.paths.transaction(self.plan.id), body, version))
+
+        await beside(swap(self.pending.version), self.prepare_settling())
+        outcome = outcomes[0]
+        if isinstance(outcome, Refused):
+            if await close(self.state, self.session.runtime, self.plan.id):
+                return Applied(Version(""), outcome.now_ms)
+            raise TryOver
+        return outcome
+
+    async def prepare_settling(self) -> None:
+        """Writes the registry commit that is to settle the names, while the decision is under way."""
+        head = self.state.cached_head()
+        if self.naming is None or head is None or not (edits := self.names_to_settle(head)):
+            return
+        prepared = self.names_commit("settle-names", head, edits)
+        try:
+            await prepared.put()
+            self.settling = prepared
+        except StoreError as error:
+            self.session.drop_write(prepared.key, error)
+
+    async def settle(self) -> None:
+        """Takes the intents off again. Whoever meets one that is left does the same."""
+
+        async def settle_pointer(laid: Pointer) -> None:
+            await self.state.move_pointer(laid.settled(self.session.runtime.ulid(), committed=True), laid.version)
+
+        async def settle_new_names() -> None:
+            if self.settling is None or not await self.settling.swap():
+                await change_registry(self.session, "settle-names", self.detail(), self.names_to_settle)
+
+        steps = [settle_pointer(laid) for laid in self.laid]
+        if self.naming is not None:
+            steps.append(settle_new_names())
+        await beside(*steps)
+
+    def names_to_settle(self, head: Head) -> Edits:
+        """What is left of our intents on names."""
+        return settling(head.index, self.plan.id, committed=True)
