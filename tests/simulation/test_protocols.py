@@ -15,7 +15,7 @@ from tests.simulation.scenarios import SCENARIOS
 SPARED = ("setup", "last walk")
 """Processes to which nothing happens: what comes before, and what the auditor waits for."""
 THOROUGHNESS = int(os.environ.get("ARCO_SIM_RUNS", "1"))
-SECONDS = 60.0 * THOROUGHNESS
+SECONDS = 240.0 * THOROUGHNESS
 
 
 @pytest.fixture(autouse=True)
