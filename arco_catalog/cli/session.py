@@ -1,6 +1,7 @@
 """A session with a catalog, for a command: no server is asked, the store alone is."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -32,7 +33,7 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
 @asynccontextmanager
 async def reading(url: str, warehouse: str, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
     """A session that must write nothing: not even the store's conditions are probed."""
-    catalog = build_catalog(Settings(warehouse), open_store(url), url, (), SystemRuntime())
+    catalog = build_catalog(Settings(warehouse), open_store(url), url, _allowed(), SystemRuntime())
     async with _session(catalog, command, patience_ms) as session:
         yield session
 
@@ -40,7 +41,7 @@ async def reading(url: str, warehouse: str, command: str, patience_ms: int = PAT
 @asynccontextmanager
 async def writing(url: str, warehouse: str, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
     """A session that may write. Raises `Failure` over a store that ignores conditions."""
-    catalog = await open_catalog(Settings(warehouse), url, (), SystemRuntime())
+    catalog = await open_catalog(Settings(warehouse), url, _allowed(), SystemRuntime())
     async with _session(catalog, command, patience_ms) as session:
         if catalog.settings.read_only_because is not None:
             raise Failure(f"this catalog is read-only: {catalog.settings.read_only_because}")
@@ -55,3 +56,8 @@ async def _session(catalog: Catalog, command: str, patience_ms: int) -> AsyncIte
         yield catalog.session(Call("CLI", command, "", None, OPERATOR, source, deadline_ms))
     finally:
         await catalog.store.close()
+
+
+def _allowed() -> list[str]:
+    """Where tables may live besides the warehouse, as `arco serve` was told: their metadata may have to be read."""
+    return [prefix for prefix in os.environ.get("ARCO_ALLOWED_LOCATIONS", "").split(",") if prefix]

@@ -47,13 +47,14 @@ class Desk:
     runtime: Runtime = field(default_factory=SystemRuntime)
     settings: Settings = field(default_factory=lambda: Settings("wh"))
     allowed: tuple[str, ...] = ()
+    url: str = "memory:///"
 
     def __post_init__(self) -> None:
-        self.catalog: Catalog = build_catalog(self.settings, self.store, "memory:///", self.allowed, self.runtime)
+        self.catalog: Catalog = build_catalog(self.settings, self.store, self.url, self.allowed, self.runtime)
 
     def another(self) -> "Desk":
         """A second process: nothing remembered."""
-        return Desk(self.store, self.runtime, self.settings, self.allowed)
+        return Desk(self.store, self.runtime, self.settings, self.allowed, self.url)
 
     def key(self, age_ms: int = 0) -> str:
         """A fresh idempotency key, made a while ago."""

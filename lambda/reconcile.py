@@ -1,0 +1,44 @@
+"""The scheduled reconciler: one bounded run of the walk an invocation; what it leaves, the next goes on with.
+
+Deployed as `lambda.reconcile.handler`, with `ARCO_STORE` and `ARCO_WAREHOUSE` as `arco serve` has them.
+"""
+
+import asyncio
+import os
+from typing import Protocol
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.call import Call
+from arco_catalog.operations.catalog import Settings
+from arco_catalog.operations.open import open_catalog
+from arco_catalog.operations.reconcile import Tally, reconcile
+from arco_catalog.state.runtime import SystemRuntime
+
+MARGIN_MS = 10_000
+"""Kept of the time limit, to finish the batch under way and to write down what was walked."""
+
+
+class Context(Protocol):
+    """What Lambda tells a function of its invocation."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until Lambda ends it."""
+        ...
+
+
+def handler(event: object, context: Context) -> JsonObject:
+    """Runs the walk for as long as there is time. Returns the counts; `stopped` says that there is more to do."""
+    return asyncio.run(_run(context)).to_json()
+
+
+async def _run(context: Context) -> Tally:
+    runtime = SystemRuntime()
+    prefixes = [prefix for prefix in os.environ.get("ARCO_ALLOWED_LOCATIONS", "").split(",") if prefix]
+    catalog = await open_catalog(Settings(os.environ["ARCO_WAREHOUSE"]), os.environ["ARCO_STORE"], prefixes, runtime)
+    try:
+        deadline_ms = runtime.now_ms() + context.get_remaining_time_in_millis()
+        call = Call("SCHEDULE", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
+        return await reconcile(catalog.session(call), enough=lambda: context.get_remaining_time_in_millis() < MARGIN_MS)
+    finally:
+        for space in catalog.spaces:
+            await space.store.close()

@@ -1,0 +1,65 @@
+"""The scheduled reconciler's handler, imported by path: `lambda` is a keyword."""
+
+import asyncio
+import importlib
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject
+from storage_backends.local import LocalStore
+from tests.operations.desk import Desk, set_property
+
+Handler = Callable[[object, "Clock"], JsonObject]
+
+
+class Clock:
+    """An invocation that has so many milliseconds left, each time it is asked."""
+
+    def __init__(self, *left_ms: int) -> None:
+        self._left_ms = itertools.chain(left_ms, itertools.repeat(left_ms[-1]))
+
+    def get_remaining_time_in_millis(self) -> int:
+        return next(self._left_ms)
+
+
+@pytest.fixture
+def handler() -> Handler:
+    return cast(Handler, importlib.import_module("lambda.reconcile").handler)
+
+
+@pytest.fixture
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The committed receipts of three tables in a folder, of which the environment tells the handler."""
+
+    async def fill() -> None:
+        desk = Desk(LocalStore(tmp_path), url=f"file://{tmp_path}")
+        await desk.namespace("db")
+        for name in "abc":
+            await desk.table(name)
+            await desk.commit(set_property("p", "1"), name)
+
+    asyncio.run(fill())
+    monkeypatch.setenv("ARCO_STORE", f"file:{tmp_path}")
+    monkeypatch.setenv("ARCO_WAREHOUSE", "wh")
+    return sorted((tmp_path / "wh/_catalog/events").glob("*/iceberg/committed/*.json"))
+
+
+def test_a_run_writes_what_a_dead_writer_owed(handler: Handler, committed: list[Path]) -> None:
+    lost = {path: path.read_bytes() for path in committed[::2]}
+    for path in lost:
+        path.unlink()
+    told = handler({}, Clock(60_000))
+    assert (told["written"], told["walked"], told["stopped"]) == (len(lost), 3, False)
+    assert {path: path.read_bytes() for path in lost} == lost
+    assert handler({}, Clock(60_000))["unchanged"] == 3
+
+
+def test_a_run_stops_in_time_and_the_next_goes_on(handler: Handler, committed: list[Path]) -> None:
+    committed[0].unlink()
+    assert handler({}, Clock(60_000, 5_000))["stopped"] is True
+    assert not committed[0].exists()
+    assert handler({}, Clock(60_000))["written"] == 1
