@@ -70,7 +70,7 @@ bench: .venv/.dev ## Requests a second and CPU a request
 bench-calls: .venv/.dev ## Store calls and depth of each operation, against the budgets, on S3 (moto)
 	$(BIN)/python -m bench.calls $(ARGS)
 
-bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS="--full" adds 100,000 tables)
+bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS=--quick leaves out 100,000 tables)
 	$(BIN)/python -m bench.reconcile $(ARGS)
 
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
