@@ -10,7 +10,7 @@ from typing import Protocol
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Settings
-from arco_catalog.operations.open import open_catalog
+from arco_catalog.operations.open import open_catalog, prefixes_in
 from arco_catalog.operations.reconcile import Tally, reconcile
 from arco_catalog.state.runtime import SystemRuntime
 
@@ -33,7 +33,7 @@ def handler(event: object, context: Context) -> JsonObject:
 
 async def _run(context: Context) -> Tally:
     runtime = SystemRuntime()
-    prefixes = [prefix for prefix in os.environ.get("ARCO_ALLOWED_LOCATIONS", "").split(",") if prefix]
+    prefixes = prefixes_in(os.environ.get("ARCO_ALLOWED_LOCATIONS", ""))
     catalog = await open_catalog(Settings(os.environ["ARCO_WAREHOUSE"]), os.environ["ARCO_STORE"], prefixes, runtime)
     try:
         deadline_ms = runtime.now_ms() + context.get_remaining_time_in_millis()

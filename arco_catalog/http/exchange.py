@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from urllib.parse import quote
 
-from arco_catalog.http.names import check_name, decode_namespace
+from arco_catalog.http.names import check_name, decode_namespace, read_identifier, required_identifier
 from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
 from arco_catalog.http.query import Query
 from arco_catalog.http.responses import Response
 from arco_catalog.http.source import update_source
+from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.shapes import Fields
+from arco_catalog.iceberg.shapes import OBJECT, Fields
 from arco_catalog.operations.call import Call, IdempotencyKey
 from arco_catalog.operations.catalog import Catalog, Session
+from arco_catalog.operations.rename import Identifier
 from arco_catalog.state.index import Namespace
 
 ANONYMOUS = "anonymous"
@@ -109,6 +111,23 @@ class Exchange:
     def fields(self) -> Fields:
         """The body, to be read field by field."""
         return Fields(self.body or {}, "request")
+
+    def check_identifier(self, name: str, what: str) -> None:
+        """A commit may name what the path names, and nothing else. Raises `BadRequest`."""
+        identifier = self.fields.optional("identifier", OBJECT)
+        if identifier is None:
+            return
+        if read_identifier(identifier, "request.identifier", self.options.namespace_separator) != (
+            self.namespace,
+            name,
+        ):
+            raise BadRequest(f"Invalid request.identifier: it names another {what} than the path")
+
+    def renaming(self) -> tuple[Identifier, Identifier]:
+        """Source and destination of a rename. Raises `BadRequest`."""
+        separator = self.options.namespace_separator
+        source = required_identifier(self.fields, "source", separator)
+        return source, required_identifier(self.fields, "destination", separator)
 
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""

@@ -6,12 +6,12 @@ from typing import cast
 
 from arco_catalog.http.etag import Snapshots, none_match, table_etag
 from arco_catalog.http.exchange import Exchange
-from arco_catalog.http.names import read_identifier, read_name, required_identifier
+from arco_catalog.http.names import read_name
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.responses import NO_CONTENT, NO_HEADERS, Response, answer_response, json_response, table_response
-from arco_catalog.iceberg.errors import BadRequest, Broken
+from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import dumps, loads
-from arco_catalog.iceberg.shapes import BOOLEAN, NAME, OBJECT
+from arco_catalog.iceberg.shapes import BOOLEAN, NAME
 from arco_catalog.iceberg.table import visible_snapshots_only
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.commit import commit_table
@@ -67,11 +67,7 @@ async def exists(exchange: Exchange) -> Response:
 
 async def commit(exchange: Exchange) -> Response:
     """Applies updates, if requirements hold."""
-    identifier = exchange.fields.optional("identifier", OBJECT)
-    if identifier is not None:
-        named = read_identifier(identifier, "request.identifier", exchange.options.namespace_separator)
-        if named != (exchange.namespace, exchange.table):
-            raise BadRequest("Invalid request.identifier: it names another table than the path")
+    exchange.check_identifier(exchange.table, "table")
     return _tagged(await commit_table(exchange.session(), exchange.namespace, exchange.table, exchange.body or {}))
 
 
@@ -90,9 +86,7 @@ async def unregister(exchange: Exchange) -> Response:
 
 async def rename(exchange: Exchange) -> Response:
     """Gives a table another name."""
-    separator = exchange.options.namespace_separator
-    source = required_identifier(exchange.fields, "source", separator)
-    destination = required_identifier(exchange.fields, "destination", separator)
+    source, destination = exchange.renaming()
     return answer_response(await rename_table(exchange.session(), source, destination))
 
 

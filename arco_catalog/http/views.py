@@ -1,11 +1,10 @@
 """Handlers of views."""
 
 from arco_catalog.http.exchange import Exchange
-from arco_catalog.http.names import read_identifier, read_name, required_identifier
+from arco_catalog.http.names import read_name
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.responses import NO_CONTENT, NO_HEADERS, Response, answer_response, json_response, table_response
-from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.shapes import NAME, OBJECT
+from arco_catalog.iceberg.shapes import NAME
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
@@ -48,11 +47,7 @@ async def exists(exchange: Exchange) -> Response:
 
 async def replace(exchange: Exchange) -> Response:
     """Applies updates, if requirements hold."""
-    identifier = exchange.fields.optional("identifier", OBJECT)
-    if identifier is not None:
-        named = read_identifier(identifier, "request.identifier", exchange.options.namespace_separator)
-        if named != (exchange.namespace, exchange.view):
-            raise BadRequest("Invalid request.identifier: it names another view than the path")
+    exchange.check_identifier(exchange.view, "view")
     return _loaded(await commit_view(exchange.session(), exchange.namespace, exchange.view, exchange.body or {}))
 
 
@@ -63,9 +58,7 @@ async def drop(exchange: Exchange) -> Response:
 
 async def rename(exchange: Exchange) -> Response:
     """Gives a view another name."""
-    separator = exchange.options.namespace_separator
-    source = required_identifier(exchange.fields, "source", separator)
-    destination = required_identifier(exchange.fields, "destination", separator)
+    source, destination = exchange.renaming()
     return answer_response(await rename_view(exchange.session(), source, destination))
 
 

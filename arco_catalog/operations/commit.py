@@ -1,7 +1,7 @@
 """Commits to a table or view: one compare-and-swap of its pointer (design.md 6.2)."""
 
 from arco_catalog.iceberg import table, view
-from arco_catalog.iceberg.errors import Broken, Refusal
+from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
@@ -45,11 +45,7 @@ class CommitRelation(Mutation[TableView]):
         return self.change.incomplete(view)
 
     async def complete(self, view: TableView) -> None:
-        if view.pointer is not None:
-            try:
-                view.base = await self.session.files.read(view.pointer.metadata.location)
-            except Refusal as refusal:
-                view.refusal = refusal
+        await self.change.complete(view)
 
     def binding(self, view: TableView, attempt: Attempt) -> Binding:
         if view.entry is None or view.pointer is None:

@@ -29,7 +29,6 @@ V = TypeVar("V", bound=View)
 BACKOFF_SECONDS = 0.05
 """Upper end of the first wait after a lost compare-and-swap; it doubles each time."""
 MAX_BACKOFF_SECONDS = 2.0
-KEY_REUSED = "Idempotency-Key was used for another request"
 POLL_SECONDS = 0.2
 """How often a duplicate looks for the answer, roughly."""
 
@@ -77,6 +76,7 @@ class Driver(Generic[V]):
         """A fresh id, and a fresh entity for what it may create; the rank stays that of the request's first."""
         attempt = self.session.runtime.ulid()
         self.rank = self.marker.slots[0].attempt if self.marker and self.marker.slots else self.rank or attempt
+        self.mutation.rank = self.rank
         return Attempt(attempt, self.session.runtime.ulid(), self.rank)
 
     def begin_again(self) -> None:
@@ -94,7 +94,6 @@ class Driver(Generic[V]):
             if not await self.marker.read_on():
                 raise key.refuse(self.session.runtime.now_ms(), commit=self.session.call.commit)
             return await self.follow()
-        self.mutation.rank = self.attempt.rank
         try:
             return await self.drive(Freshness.REMEMBERED)
         except Overtaken:
@@ -102,12 +101,9 @@ class Driver(Generic[V]):
 
     async def answer_read_only(self, reason: str) -> Answer:
         """Nothing may be written, so nothing is begun; but what was done before under this key is not denied."""
-        slots = [] if self.marker is None else await self.marker.read_on()
-        if not slots:
+        if self.marker is None or not (slots := await self.marker.read_on()):
             raise Unsupported(f"This catalog is read-only: {reason}")
-        assert self.marker is not None
-        if not bound_to(slots[0], self.marker.identity):
-            raise KeyReused(KEY_REUSED)
+        self.check_request(self.marker)
         if slots[-1].answer is None:
             raise CommitStateUnknown(f"This catalog is read-only now ({reason}), and the request was begun before")
         return await self.replay(slots[-1].answer)
@@ -312,8 +308,7 @@ class Driver(Generic[V]):
             slots = await self.marker.read_on()
             if not slots:
                 raise CommitStateUnknown("The marker of this Idempotency-Key is gone")
-            if not bound_to(slots[0], self.marker.identity):
-                raise KeyReused(KEY_REUSED)
+            self.check_request(self.marker)
             kept = slots[-1].answer
             if kept is not None:
                 return await self.replay(kept)
@@ -329,13 +324,17 @@ class Driver(Generic[V]):
                 raise KeyInProgress("A request with this Idempotency-Key is in progress")
             await self.session.runtime.sleep(POLL_SECONDS * (0.5 + self.session.runtime.random()))
 
+    def check_request(self, marker: MarkerLog) -> None:
+        """Slot 0 binds the key to one request. Raises `KeyReused` for another."""
+        if not bound_to(marker.slots[0], marker.identity):
+            raise KeyReused("Idempotency-Key was used for another request")
+
     async def take_over(self) -> Answer:
         """Takes the next slot, makes sure that no earlier attempt can commit any more, and goes on in their place."""
         assert self.marker is not None
         earlier = self.attempts()
-        self.mutation.rank = self.marker.slots[0].attempt
-        view = await self.mutation.locate(Freshness.FRESH)
         self.begin_again()
+        view = await self.mutation.locate(Freshness.FRESH)
         await self.claim(self.mutation.binding(view, self.attempt))
         landed = await self.fence(earlier)
         if landed is not None:

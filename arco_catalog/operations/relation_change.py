@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import Broken, Refusal
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.kinds import AnyCommit, Semantics
@@ -55,6 +55,14 @@ class RelationChange:
         if view.base is None:
             view.base = self.session.files.cached(view.pointer.metadata.location)
         return view.base is None
+
+    async def complete(self, view: TableView) -> None:
+        """Reads the base into the view; a refusal that this meets is kept there for `compute`."""
+        if view.base is None and view.pointer is not None:
+            try:
+                view.base = await self.session.files.read(view.pointer.metadata.location)
+            except Refusal as refusal:
+                view.refusal = refusal
 
     def compute(self, view: TableView, attempt: Attempt) -> Changed | Unchanged | Prelude:
         """Checks the requirements and applies the updates. Raises `Refusal`."""

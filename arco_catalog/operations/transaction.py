@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import BadRequest, Broken, Refusal
+from arco_catalog.iceberg.errors import BadRequest, Broken
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.beside import beside
@@ -104,14 +104,7 @@ class Transaction(Mutation[TransactionView]):
         return bool(missing)
 
     async def complete(self, view: TransactionView) -> None:
-        async def read(part: TableView) -> None:
-            if part.base is None and part.pointer is not None:
-                try:
-                    part.base = await self.session.files.read(part.pointer.metadata.location)
-                except Refusal as refusal:
-                    part.refusal = refusal
-
-        await beside(*(read(part) for part in view.tables))
+        await beside(*(change.complete(part) for change, part in zip(self.commits, view.tables, strict=True)))
 
     def binding(self, view: TransactionView, attempt: Attempt) -> Binding:
         return Binding(transaction=attempt.id)

@@ -77,10 +77,6 @@ class State:
         if known is None or head.sequence >= known.sequence:
             self._caches.head = head
 
-    def forget_head(self) -> None:
-        """Drops the remembered HEAD."""
-        self._caches.head = None
-
     async def move_head(self, successor: Head, expected: Version | None) -> Applied | Refused:
         """The registry's commit point. `expected` is None for its first commit."""
         outcome = await self.swap(self.paths.manifest, successor.body, expected)
