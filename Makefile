@@ -76,7 +76,8 @@ bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcile
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve pyproject.toml -o requirements/serve.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve --group dev pyproject.toml \
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve --extra lambda --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
 
 clean: ## Remove everything that make made, but not the store in .arco
