@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.http.asgi import Receive, Scope, Send
-from arco_catalog.http.compression import compressed
+from arco_catalog.http.encoding import encoded
 from arco_catalog.http.errors import error_response
 from arco_catalog.http.exchange import Effect, Exchange, Route, Service
 from arco_catalog.http.options import HttpOptions
@@ -66,10 +66,8 @@ class App:
             if route is None:
                 return self._wrong_method(request, sorted(match.routes))
             commits = route.commits
-            response = await route.handler(await self._exchange(route, match.params, request))
-            if options.gzip:
-                response = await compressed(response, request.headers.get("accept-encoding"))
-            return response
+            exchange = await self._exchange(route, match.params, request)
+            return await encoded(await route.handler(exchange), exchange)
         except ClientGone:
             raise
         except Exception as error:  # whatever it is, the client is told in a shape that it can read

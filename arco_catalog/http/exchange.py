@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from urllib.parse import quote
 
+from arco_catalog.http.compression import accepts_gzip
 from arco_catalog.http.names import check_name, decode_namespace, read_identifier, required_identifier
 from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
 from arco_catalog.http.query import Query
@@ -13,6 +14,7 @@ from arco_catalog.http.source import update_source
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields
+from arco_catalog.operations.answer_limit import AnswerLimit
 from arco_catalog.operations.call import Call, IdempotencyKey
 from arco_catalog.operations.catalog import Catalog, Session
 from arco_catalog.operations.rename import Identifier
@@ -142,8 +144,21 @@ class Exchange:
                 deadline_ms=self.catalog.runtime.now_ms() + self.catalog.settings.request_ms,
                 key=self._key(),
                 commit=self.route.commits,
+                answer_limit=self.answer_limit,
             )
         )
+
+    @property
+    def answer_limit(self) -> AnswerLimit | None:
+        """What the host can carry back to this client; None for everything."""
+        if self.options.payload_bytes is None:
+            return None
+        return AnswerLimit(self.options.payload_bytes, self.gzip_accepted)
+
+    @property
+    def gzip_accepted(self) -> bool:
+        """Whether this client's answer may be compressed."""
+        return self.options.gzip and accepts_gzip(self.headers)
 
     def canonical_path(self) -> str:
         """The same text for the same path however it was encoded, and another for every other path: what an idempotency

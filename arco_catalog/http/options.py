@@ -13,7 +13,7 @@ class HttpOptions:
     """`default_warehouse` answers `/v1/config` without a `warehouse`; None takes the only one.
 
     `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses
-    large answers for clients that accept it.
+    large answers for clients that accept it. `payload_bytes` is what the host carries of an answer; None sets no limit.
     """
 
     default_warehouse: str | None = None
@@ -23,3 +23,4 @@ class HttpOptions:
     max_body_depth: int = 200
     body_seconds: float = 60.0
     gzip: bool = False
+    payload_bytes: int | None = None

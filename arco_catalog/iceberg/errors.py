@@ -4,7 +4,8 @@
     +-- Refusal                     definite: nothing was or will be changed; may be stored and replayed
     |   +-- BadRequest              the request is malformed, or asks for what is not allowed
     |   |   +-- IllegalArgument     the same, under the name that Java clients turn into IllegalArgumentException
-    |   +-- PayloadTooLarge
+    |   +-- PayloadTooLarge         of the request
+    |   +-- AnswerTooLarge          what was asked for is more than the host can carry
     |   +-- Forbidden
     |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
     |   +-- NotFound                a file that the catalog names is gone
@@ -46,6 +47,10 @@ class IllegalArgument(BadRequest):
 
 class PayloadTooLarge(Refusal):
     """The body has more bytes than a request may have."""
+
+
+class AnswerTooLarge(Refusal):
+    """The answer, or that to a change, is more than the host of this catalog can carry."""
 
 
 class Forbidden(Refusal):

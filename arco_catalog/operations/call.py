@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.answer_limit import AnswerLimit
 from arco_catalog.state.marker import RequestIdentity, key_hash, payload_hash
 
 _UUID_V7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -58,7 +59,8 @@ class IdempotencyKey:
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
-    say of where it came from; `deadline_ms` is a wall-clock time."""
+    say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is what the host can carry back, None
+    for everything."""
 
     method: str
     path: str
@@ -69,6 +71,7 @@ class Call:
     deadline_ms: int
     key: IdempotencyKey | None = None
     commit: bool = False
+    answer_limit: AnswerLimit | None = None
 
     def identity(self) -> RequestIdentity:
         """What the key is bound to. Raises `BadRequest` if the body has no canonical form."""

@@ -77,6 +77,11 @@ class Session:
             return None
         return MarkerLog(self.state, self.call.key_hash(), self.call.identity())
 
+    def check_answer(self, metadata: bytes, name: str) -> None:
+        """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current."""
+        if self.call.answer_limit is not None:
+            self.call.answer_limit.check_metadata(metadata, name)
+
     def late(self) -> bool:
         """Whether the deadline has passed, on the wall clock (design.md 6.2, rule 5)."""
         return self.runtime.now_ms() >= self.call.deadline_ms

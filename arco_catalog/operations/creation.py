@@ -18,7 +18,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.kinds import Semantics
 from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
 from arco_catalog.operations.mutation import Attempt, Settled, Write
-from arco_catalog.operations.names import existing_namespace
+from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.reserve import refuse_overlap
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
@@ -110,6 +110,7 @@ class Creator:
         document = self.document(index, attempt.entity)
         locations = self.locations(document)
         new = NewMetadata.of(self.session, self.kind, document, None, attempt.id, 1)
+        self.session.check_answer(new.body, dotted(self.namespace, self.name))
         snapshot = self.kind.facts(document).get("current_snapshot_id")
         said = receipts(
             self.session,

@@ -14,7 +14,7 @@ from arco_catalog.operations.drop import burial
 from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.metadata_file import pointer_facts
 from arco_catalog.operations.mutation import Attempt, Write
-from arco_catalog.operations.names import existing_namespace
+from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.reserve import refuse_overlap
 from arco_catalog.operations.table_view import relation
@@ -81,6 +81,7 @@ class _Register(RegistryMutation):
             raise view.refusal
         body = self._body or b""
         document = self._document(body)
+        self.session.check_answer(body, dotted(self.namespace, self.name))
         replaced = relation(view.head, self.namespace, self.name, self.semantics.kind)
         normal = self._free_locations(index, document, replaced)
         entry = RelationEntry.new(

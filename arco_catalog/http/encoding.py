@@ -1,0 +1,46 @@
+"""How an answer goes out: compressed where that is wanted and worthwhile, and never more than the host can carry."""
+
+import asyncio
+from dataclasses import replace
+
+from arco_catalog.http.compression import WORTHWHILE_BYTES, compressed
+from arco_catalog.http.exchange import Effect, Exchange
+from arco_catalog.http.responses import Response
+from arco_catalog.iceberg.errors import AnswerTooLarge, Broken, CommitStateUnknown
+from arco_catalog.operations.answer_limit import AnswerLimit, pack
+
+
+async def encoded(response: Response, exchange: Exchange) -> Response:
+    """The response to an exchange as it is sent.
+
+    Raises `AnswerTooLarge` for a read whose answer the host cannot carry. Of a change it must not be said that it
+    failed: that one raises `CommitStateUnknown` on a commit, else `Broken`. It takes a client that accepts less on its
+    retry than it did at first, because changes are checked before they are made.
+    """
+    limit = exchange.answer_limit
+    if len(response.body) <= WORTHWHILE_BYTES:
+        return response
+    if exchange.options.gzip:
+        response = replace(response, headers={**response.headers, "Vary": "Accept-Encoding"})
+    if exchange.gzip_accepted:
+        packed = await asyncio.to_thread(pack, response.body)
+        if limit is None or limit.carries(packed, text=False):
+            return compressed(response, packed)
+    if limit is not None and not limit.carries(response.body, text=True):
+        raise _too_large(len(response.body), limit, exchange)
+    return response
+
+
+def _too_large(size: int, limit: AnswerLimit, exchange: Exchange) -> AnswerTooLarge | CommitStateUnknown | Broken:
+    what = f"The answer is {size:,} bytes, more than this catalog's host can carry ({limit.payload_bytes:,})"
+    ways = [] if exchange.gzip_accepted else ["accept gzip"]
+    match exchange.route.effect:
+        case Effect.READS if "{table}" in exchange.route.template:
+            ways += ["load the table with snapshots=refs", "expire its snapshots"]
+            return AnswerTooLarge(f"{what}: {', or '.join(ways)}")
+        case Effect.READS:
+            return AnswerTooLarge(f"{what}: {', or '.join([*ways, 'list in pages (pageToken, pageSize)'])}")
+        case Effect.COMMITS:
+            return CommitStateUnknown(f"{what}. The change was made: load the table with snapshots=refs")
+        case Effect.MUTATES:
+            return Broken(f"{what}. The change was made: load the table with snapshots=refs")

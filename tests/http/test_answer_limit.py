@@ -1,0 +1,157 @@
+"""What the host cannot carry: refused before a change is made, an error with a way out where it is read, and never a
+truncated body."""
+
+import base64
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.answer_limit import ENVELOPE_BYTES, AnswerLimit, pack
+from tests.http.conftest import Site
+from tests.operations.desk import schema, set_property
+
+TABLE = "/v1/wh/namespaces/db/tables/t"
+LIMIT = ENVELOPE_BYTES + 100_000
+MOST = "x" * 200_000
+
+
+def noise(characters: int) -> str:
+    """Text that gzip can make little of: the digits of a power of three, in base 85."""
+    number = 3 ** (5 * characters)
+    return base64.b85encode(number.to_bytes((number.bit_length() + 7) // 8)).decode()[:characters]
+
+
+@pytest.fixture
+async def site(site_with: Callable[..., Site]) -> Site:
+    """A site behind a host that carries little, with the table `db.t`."""
+    site = site_with(payload_bytes=LIMIT, gzip=True)
+    await site.namespace("db", "db")
+    await site.table("t")
+    return site
+
+
+@given(st.text(), st.integers(0, 2_000))
+def test_text_is_measured_as_the_host_will_write_it(text: str, limit: int) -> None:
+    body = json.dumps({"a": text}, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+    written = len(json.dumps(body.decode(), ensure_ascii=False).encode()) - 2
+
+    carried = AnswerLimit(limit + ENVELOPE_BYTES, gzipped=False).carries(body, text=True)
+
+    assert carried == (written <= limit) or b"\x7f" in body
+
+
+@given(st.binary(), st.integers(0, 2_000))
+def test_what_is_no_text_is_measured_as_base64(body: bytes, limit: int) -> None:
+    carried = AnswerLimit(limit + ENVELOPE_BYTES, gzipped=True).carries(body, text=False)
+
+    assert not carried or len(base64.b64encode(body)) <= limit
+
+
+async def test_a_commit_that_could_not_be_answered_is_refused_before_it_is_made(site: Site) -> None:
+    before = await site.client.get(TABLE)
+
+    answer = await site.client.post(TABLE, set_property("a", MOST))
+
+    assert answer.status == 400
+    assert answer.error_type == "AnswerTooLargeException"
+    assert "expire snapshots" in answer.message
+    assert (await site.client.get(TABLE)).body == before.body
+
+
+async def test_the_same_commit_goes_through_for_a_client_that_accepts_gzip(site: Site) -> None:
+    answer = await site.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip")
+
+    assert answer.status == 200
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert len(answer.body) < LIMIT
+
+
+async def test_what_gzip_cannot_make_fit_is_refused_all_the_same(site: Site) -> None:
+    answer = await site.client.post(TABLE, set_property("a", noise(130_000)), accept_encoding="gzip")
+
+    assert answer.status == 400
+    assert answer.error_type == "AnswerTooLargeException"
+
+
+async def test_a_part_of_a_transaction_that_could_not_be_loaded_is_refused_with_all_of_it(site: Site) -> None:
+    await site.table("u")
+    changes: list[JsonValue] = [
+        {"identifier": {"namespace": ["db"], "name": name}, **set_property("a", text)}
+        for name, text in (("t", "small"), ("u", MOST))
+    ]
+
+    answer = await site.client.post("/v1/wh/transactions/commit", {"table-changes": changes})
+
+    assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
+    loaded = (await site.client.get(TABLE)).json["metadata"]
+    assert isinstance(loaded, dict)
+    assert "a" not in loaded.get("properties", {})  # type: ignore[operator]
+
+
+async def test_a_create_that_could_not_be_answered_makes_nothing(site: Site) -> None:
+    wanted: JsonObject = {"name": "u", "schema": schema("x"), "properties": {"a": MOST}}
+
+    answer = await site.client.post("/v1/wh/namespaces/db/tables", wanted)
+
+    assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
+    assert (await site.client.get("/v1/wh/namespaces/db/tables/u")).status == 404
+
+
+async def test_a_register_that_could_not_be_answered_makes_nothing(site: Site) -> None:
+    file = await site.keep_metadata("elsewhere", properties={"a": MOST})
+
+    answer = await site.client.post("/v1/wh/namespaces/db/register", {"name": "u", "metadata-location": file})
+
+    assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
+    assert (await site.client.get("/v1/wh/namespaces/db/tables/u")).status == 404
+
+
+async def test_a_load_that_does_not_fit_is_an_error_that_names_the_ways_out(site: Site) -> None:
+    await site.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip")
+
+    answer = await site.client.get(TABLE)
+
+    assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
+    assert all(way in answer.message for way in ("accept gzip", "snapshots=refs", "expire"))
+    assert (await site.client.get(TABLE, accept_encoding="gzip")).status == 200
+
+
+async def test_a_change_that_was_made_is_never_answered_as_refused(site: Site) -> None:
+    key = site.key()
+    await site.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip", idempotency_key=key)
+
+    answer = await site.client.post(TABLE, set_property("a", MOST), idempotency_key=key)
+
+    assert (answer.status, answer.error_type) == (500, "CommitStateUnknownException")
+
+
+async def test_a_list_that_does_not_fit_asks_for_pages(site: Site) -> None:
+    parent = ["n" * 250 for _ in range(5)]
+    for levels in range(1, 6):
+        await site.client.post("/v1/wh/namespaces", {"namespace": parent[:levels]})
+    for number in range(80):
+        await site.client.post("/v1/wh/namespaces", {"namespace": [*parent, str(number)]})
+    children = f"/v1/wh/namespaces?parent={'%1F'.join(parent)}"
+
+    answer = await site.client.get(children)
+
+    assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
+    assert "pageToken" in answer.message
+    assert (await site.client.get(f"{children}&pageToken=&pageSize=50")).status == 200
+
+
+async def test_no_limit_is_the_rule(site_with: Callable[..., Site]) -> None:
+    site = site_with()
+    await site.namespace("db", "db")
+    await site.table("t")
+
+    assert (await site.client.post(TABLE, set_property("a", "x" * 7_000_000))).status == 200
+    assert len((await site.client.get(TABLE)).body) > 7_000_000
+
+
+def test_packing_the_same_body_gives_the_same_bytes() -> None:
+    assert pack(b"a" * 1000) == pack(b"a" * 1000)
