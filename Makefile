@@ -10,6 +10,7 @@ ICEBERG := 1.11.0
 JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
 RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
+TRINO := .jars/trino-476/complete
 
 # uv does not read pip's configuration; an index named in pip's environment variable holds for both.
 ifdef PIP_INDEX_URL
@@ -39,7 +40,7 @@ demo: .venv/.dev $(JARS) ## Spark and PyIceberg work on TPC-H through the catalo
 
 ##@ Work on it
 
-.PHONY: dev jars lint test test-slow rck bench bench-calls bench-reconcile lock clean
+.PHONY: dev jars lint test test-slow rck bench bench-calls bench-reconcile bench-cost lock clean
 dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
 jars: $(JARS) ## Fetch Iceberg's Spark runtime and AWS bundle into .jars
@@ -51,7 +52,7 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-test: .venv/.dev $(JARS) $(RETRYING) $(firstword $(KITS)) ## All tests, then the short demo on local files and on S3 (moto)
+test: .venv/.dev $(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO) ## All tests, then the short demo on local files and on S3 (moto)
 	$(BIN)/pytest
 	$(BIN)/python -m demo --short
 	$(BIN)/python -m demo --short --store s3://arco-demo/catalog
@@ -72,6 +73,9 @@ bench-calls: .venv/.dev ## Store calls and depth of each operation, against the 
 
 bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS=--quick leaves out 100,000 tables)
 	$(BIN)/python -m bench.reconcile $(ARGS)
+
+bench-cost: .venv/.dev ## Dollars a million loads and commits, and an idle month, from counted calls and measured CPU
+	$(BIN)/python -m bench.cost
 
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
@@ -111,4 +115,19 @@ clean: ## Remove everything that make made, but not the store in .arco
 	mvn --batch-mode --quiet -Dstyle.color=never --file $< dependency:copy-dependencies \
 	  -Diceberg.version=$* -DoutputDirectory=$(CURDIR)/$(@D)
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/rck/$*.sha256
+	@touch $@
+
+# Trino's smallest server with the one plugin, and a Java that it runs on.
+.jars/trino-%/complete: requirements/trino.sha256 requirements/trino.txt .venv/.serve
+	rm -rf $(@D)
+	mvn --batch-mode --quiet -Dstyle.color=never dependency:copy \
+	  -Dartifact=io.trino:trino-server-core:$*:tar.gz -DoutputDirectory=$(@D)/archives
+	mvn --batch-mode --quiet -Dstyle.color=never dependency:copy \
+	  -Dartifact=io.trino:trino-iceberg:$*:zip -DoutputDirectory=$(@D)/archives
+	@cd $(@D)/archives && sha256sum --check --strict --quiet $(CURDIR)/$<
+	tar --extract --file $(@D)/archives/trino-server-core-$*.tar.gz --strip-components 1 --directory $(@D)
+	rm -r $(@D)/plugin
+	$(BIN)/python -m zipfile --extract $(@D)/archives/trino-iceberg-$*.zip $(@D)/plugin
+	rm -r $(@D)/archives
+	$(INSTALL) --target $(@D)/java --require-hashes -r requirements/trino.txt
 	@touch $@
