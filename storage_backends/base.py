@@ -49,7 +49,7 @@ class Applied:
 @dataclass(frozen=True, slots=True)
 class Refused:
     """The condition did not hold and this call wrote nothing; but it may be the echo of our own write that landed
-    before (transports resend below the SDK), so whoever is refused reads the object and compares ids.
+    before (something between us and the store may resend), so whoever is refused reads the object and compares ids.
 
     `version` is the object's current version where the store told it, else None.
     """

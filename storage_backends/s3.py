@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from dataclasses import replace
 from http import HTTPStatus
 
 from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range, is_key
@@ -14,19 +14,22 @@ from storage_backends.base import (
     Applied,
     Cursor,
     Found,
-    Listed,
     Matches,
     Missing,
     Outcome,
     Page,
     Refused,
     StoreError,
+    StoreUnavailable,
     Unchanged,
     Unknown,
     Version,
     When,
 )
-from storage_backends.s3_client import Answer, S3Client
+from storage_backends.s3_client import Request, S3Client
+from storage_backends.s3_wire.answers import Answer
+from storage_backends.s3_wire.dates import http_date_ms
+from storage_backends.s3_wire.listing import read_listing
 
 
 class S3Store:
@@ -35,10 +38,8 @@ class S3Store:
     A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
     again: bodies that are moved by compare-and-swap hold a fresh id (design.md, section 4).
 
-    The SDK's retries are off; throttling and "look again" are retried here. One resending remains below: aiohttp sends
-    a PUT or DELETE once more when the connection dies under it, so a write that landed can come back as `Refused`, by
-    its own echo. Nothing at this level can tell; whoever is refused reads the object and compares ids. Answers that
-    would deny a write that may have landed before its resending are `Unknown` instead.
+    Nothing below sends a request twice: a write whose answer is lost is `Unknown`, and a refusal is one of this very
+    request, unless something between us and the store resends. Throttling and "look again" are retried here.
 
     `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
     """
@@ -58,8 +59,8 @@ class S3Store:
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
-        condition = {} if if_changed_from is None else {"IfNoneMatch": if_changed_from}
-        answer = await self._client.read("get_object", Key=self._key(key), **condition)
+        condition = {} if if_changed_from is None else {"if-none-match": if_changed_from}
+        answer = await self._client.read(Request("GET", self._key(key), condition))
         match answer.status:
             case HTTPStatus.NOT_MODIFIED:
                 return Unchanged(answer.now_ms)
@@ -70,20 +71,20 @@ class S3Store:
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """See `ObjectStore.get_range`."""
         check_range(start, length)
-        span = f"bytes={start}-{start + length - 1}"
-        answer = await self._client.read("get_object", Key=self._key(key), Range=span)
+        span = {"range": f"bytes={start}-{start + length - 1}"}
+        answer = await self._client.read(Request("GET", self._key(key), span))
         if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end, where S3 tells no version
-            answer = await self._client.read("head_object", Key=self._key(key))
+            answer = await self._client.read(Request("HEAD", self._key(key)))
         return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else _found(answer)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """See `ObjectStore.put`."""
-        answer = await self._client.write("put_object", Key=self._key(key), Body=body, **_headers(when))
+        answer = await self._client.write(Request("PUT", self._key(key), _headers(when), body=body))
         if isinstance(answer, Unknown):
             return answer
         match answer.status:
-            case HTTPStatus.OK if "ETag" in answer.fields:
-                return Applied(Version(answer.fields["ETag"]), answer.now_ms)
+            case HTTPStatus.OK if version := answer.header("etag"):
+                return Applied(Version(version), answer.now_ms)
             case HTTPStatus.OK:
                 return Unknown(f"{key!r} was written, and the store told no version")
             case HTTPStatus.PRECONDITION_FAILED | HTTPStatus.NOT_MODIFIED:
@@ -95,7 +96,7 @@ class S3Store:
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`."""
         condition = check_deletable(when)
-        answer = await self._client.write("delete_object", Key=self._key(key), **_headers(condition))
+        answer = await self._client.write(Request("DELETE", self._key(key), _headers(condition)))
         if isinstance(answer, Unknown):
             return answer
         gone = condition.version if isinstance(condition, Matches) else Version("")
@@ -108,23 +109,18 @@ class S3Store:
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. Objects whose names are no keys, such as `folder/`, are passed over."""
-        resume = {} if after is None else {"ContinuationToken": after}
-        answer = await self._client.read("list_objects_v2", Prefix=self._prefix + prefix, MaxKeys=PAGE_SIZE, **resume)
+        resume = {} if after is None else {"continuation-token": after}
+        query = {"list-type": "2", "encoding-type": "url", "max-keys": str(PAGE_SIZE), "prefix": self._prefix + prefix}
+        answer = await self._client.read(Request("GET", query={**query, **resume}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"a listing was answered {answer.status}")
-        listed = (
-            Listed(
-                key=entry["Key"].removeprefix(self._prefix),
-                version=Version(entry["ETag"]),
-                size=entry["Size"],
-                written_ms=_milliseconds(entry["LastModified"]),
-            )
-            for entry in answer.fields.get("Contents", ())
-        )
-        cursor = answer.fields.get("NextContinuationToken")
-        return Page(
-            tuple(entry for entry in listed if is_key(entry.key)), Cursor(cursor) if cursor else None, answer.now_ms
-        )
+        try:
+            page = read_listing(answer.response.body)
+        except ValueError as error:
+            raise StoreUnavailable(f"a listing that cannot be read: {error}") from error
+        entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
+        cursor = Cursor(page.continuation) if page.continuation else None
+        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms)
 
     async def close(self) -> None:
         """Closes the connections; another call would open new ones."""
@@ -139,19 +135,19 @@ class S3Store:
 def _headers(when: When) -> dict[str, str]:
     match when:
         case Absent():
-            return {"IfNoneMatch": "*"}
+            return {"if-none-match": "*"}
         case Matches(version):
-            return {"IfMatch": version}
+            return {"if-match": version}
         case Anything():
             return {}
 
 
 def _found(answer: Answer) -> Found:
-    fields = answer.fields
-    if "ETag" not in fields or "LastModified" not in fields:
+    version, written = answer.header("etag"), answer.header("last-modified")
+    if not version or not written:
         raise StoreError("the store told no version, or no time, of an object")
-    return Found(fields.get("Body", b""), Version(fields["ETag"]), _milliseconds(fields["LastModified"]), answer.now_ms)
-
-
-def _milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1_000)
+    try:
+        written_ms = http_date_ms(written)
+    except ValueError as error:
+        raise StoreError(f"the store told a time of an object that is none: {written!r}") from error
+    return Found(answer.response.body, Version(version), written_ms, answer.now_ms)

@@ -2,7 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -20,11 +21,12 @@ class Serve:
 
 @dataclass(frozen=True)
 class Reply:
-    """Answers with a status and an S3 error code, and does nothing."""
+    """Answers with a status, an S3 error code and headers of its own, and does nothing."""
 
     status: int
     code: str = ""
     text: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,9 @@ class ScriptedS3:
         match step:
             case Serve():
                 return self._serve(request, body)
-            case Reply(status, code, text):
+            case Reply(status, code, text, headers):
                 xml = f"<Error><Code>{code}</Code><Message>as scripted</Message></Error>" if code else ""
-                return web.Response(status=status, text=text or xml, content_type="application/xml")
+                return web.Response(status=status, text=text or xml, content_type="application/xml", headers=headers)
             case Drop(applied, last):
                 if applied:
                     self._serve(request, body)
@@ -131,16 +133,16 @@ def _error(status: int, code: str) -> web.Response:
 
 
 @asynccontextmanager
-async def scripted_s3(script: Sequence[Step]) -> AsyncIterator[ScriptedS3]:
+async def scripted_s3(script: Sequence[Step], tls: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedS3]:
     """Runs one on a free port of 127.0.0.1."""
     s3 = ScriptedS3(list(script))
     runner = web.ServerRunner(web.Server(s3.handle, access_log=None), shutdown_timeout=0.01)
     await runner.setup()
     try:
-        s3._site = web.TCPSite(runner, "127.0.0.1", 0)
+        s3._site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await s3._site.start()
         host, port = runner.addresses[0]
-        s3.endpoint = f"http://{host}:{port}"
+        s3.endpoint = f"{'https' if tls else 'http'}://{host}:{port}"
         yield s3
     finally:
         await runner.cleanup()

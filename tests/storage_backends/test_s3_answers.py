@@ -24,6 +24,7 @@ from storage_backends import (
 )
 from storage_backends.backoff import ATTEMPTS, full_jitter
 from storage_backends.s3 import S3Store
+from storage_backends.wrappers.deadline import DeadlineStore
 from tests.servers import S3Server
 from tests.storage_backends.scripted_s3 import (
     DATE_MS,
@@ -277,35 +278,42 @@ async def test_a_listing_that_cannot_be_read_is_no_empty_listing(play: Play) -> 
             await played.store.list("")
 
 
-async def test_aiohttp_sends_a_write_once_more_by_itself(play: Play) -> None:
-    async with play(Drop(applied=False), Drop(applied=False)) as played:
+@pytest.mark.parametrize("step", [Drop(applied=False), Drop(applied=True), Truncate()])
+async def test_a_write_whose_answer_is_lost_is_unknown_and_was_sent_once(play: Play, step: Step) -> None:
+    async with play(step, step) as played:
         assert isinstance(await played.store.put("key", b"body", ABSENT), Unknown)
-        assert played.wire == ["PUT", "PUT"]
+        assert played.wire == ["PUT"]
+        assert isinstance(await played.store.delete("key"), Unknown)
+        assert played.wire == ["PUT", "DELETE"]
         assert played.pauses == []
 
 
-async def test_a_refusal_may_be_the_echo_of_a_write_that_landed(play: Play) -> None:
-    async with play(Drop(applied=True)) as played:
-        outcome = await played.store.put("key", b"ours", ABSENT)
+async def test_a_write_on_a_connection_that_worked_before_is_sent_once_too(play: Play) -> None:
+    async with play(Serve(), Drop(applied=True)) as played:
+        first = await played.store.put("key", b"one", ABSENT)
+        assert isinstance(first, Applied)
+        assert isinstance(await played.store.put("key", b"two", Matches(first.version)), Unknown)
 
-        assert isinstance(outcome, Refused)
         assert played.wire == ["PUT", "PUT"]
-        found = await played.store.get("key")
-        assert isinstance(found, Found)
-        assert found.body == b"ours"
+        assert len(played.s3.connections) == 1
+        assert played.s3.objects == {"/bucket/some/prefix/key": b"two"}
 
 
-@pytest.mark.parametrize("second", [Reply(503, "SlowDown"), Reply(403, "AccessDenied"), Reply(400, "InvalidRequest")])
-async def test_a_failed_resending_does_not_deny_the_first_sending(play: Play, second: Reply) -> None:
-    async with play(Drop(applied=True), *[second] * 50) as played:
+async def test_a_refusal_is_never_the_echo_of_a_write_that_landed(play: Play) -> None:
+    async with play(Drop(applied=True)) as played:
         assert isinstance(await played.store.put("key", b"ours", ABSENT), Unknown)
-        assert played.s3.objects == {"/bucket/some/prefix/key": b"ours"}
+        assert isinstance(await played.store.put("key", b"ours", ABSENT), Refused)  # sent by us, who know
+        assert played.wire == ["PUT", "PUT"]
 
 
-async def test_a_resending_that_cannot_connect_does_not_deny_the_first_sending(play: Play) -> None:
-    async with play(Drop(applied=True, last=True)) as played:
-        assert isinstance(await played.store.put("key", b"ours", ABSENT), Unknown)
-        assert played.s3.objects == {"/bucket/some/prefix/key": b"ours"}
+async def test_a_write_that_is_cut_off_is_unknown_and_its_connection_is_not_used_again(play: Play) -> None:
+    async with play(Hang()) as played:
+        hurried = DeadlineStore(played.store, 100, lambda: 0)
+
+        assert await hurried.put("key", b"body", ABSENT) == Unknown("deadline")
+        assert isinstance(await played.store.get("key"), Missing)
+        assert played.wire == ["PUT", "GET"]
+        assert len(played.s3.connections) == 2
 
 
 async def test_a_write_that_never_left_has_not_landed(play: Play) -> None:
@@ -353,6 +361,76 @@ async def test_a_client_that_cannot_be_made_is_told_and_made_later(play: Play, m
         assert isinstance(await played.store.get("key"), Missing)
 
 
+REDIRECTED = [
+    Reply(301, "PermanentRedirect", headers={"x-amz-bucket-region": "eu-central-1"}),
+    Reply(307, "TemporaryRedirect", headers={"x-amz-bucket-region": "eu-central-1", "Location": "http://nowhere/"}),
+    Reply(400, text="<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-central-1</Region></Error>"),
+]
+
+
+@pytest.mark.parametrize("reply", REDIRECTED)
+async def test_a_bucket_elsewhere_is_told_with_its_region_and_not_followed(play: Play, reply: Reply) -> None:
+    async with play(*[reply] * len(CALLS)) as played:
+        for call in CALLS:
+            with pytest.raises(StoreError, match="'bucket' is elsewhere: in region 'eu-central-1'") as raised:
+                await call(played.store)
+            assert not isinstance(raised.value, StoreUnavailable | StoreDenied)
+        assert len(played.wire) == len(CALLS)
+
+
+SKEWED = Reply(403, "RequestTimeTooSkewed", headers={"Date": "Fri, 01 Jan 2038 00:00:00 GMT"})
+
+
+async def test_a_request_signed_by_a_wrong_clock_is_signed_again_by_the_stores(play: Play) -> None:
+    async with play(SKEWED) as played:
+        assert isinstance(await played.store.put("key", b"body", ABSENT), Applied)
+        assert isinstance(await played.store.get("key"), Found)
+
+        stamps = [request.headers["x-amz-date"][:11] for request in played.s3.requests]
+        assert played.wire == ["PUT", "PUT", "GET"]
+        assert stamps[0] != "20380101T00"
+        assert stamps[1:] == ["20380101T00"] * 2
+        assert played.pauses == []
+
+
+async def test_a_clock_that_nobody_can_set_is_a_denial(play: Play) -> None:
+    async with play(SKEWED, SKEWED) as played:
+        with pytest.raises(StoreDenied, match="RequestTimeTooSkewed"):
+            await played.store.put("key", b"body", ABSENT)
+        assert played.wire == ["PUT", "PUT"]
+
+
+async def test_a_version_that_would_be_a_header_of_its_own_is_not_sent(play: Play) -> None:
+    async with play() as played:
+        with pytest.raises(StoreError, match="printable ASCII"):
+            await played.store.put("key", b"", Matches(Version('"0"\r\nx-amz-acl: public-read')))
+        assert played.wire == []
+
+
+async def test_a_body_that_looks_like_an_error_is_a_body(play: Play) -> None:
+    body = b"<Error><Code>RequestTimeTooSkewed</Code></Error>"
+    async with play() as played:
+        await played.store.put("key", body, ANY)
+        found = await played.store.get("key")
+        assert isinstance(found, Found)
+        assert found.body == body
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+        "<Error><Code>InternalError</Code></Error>",
+        "<ListBucketResult><Contents><Key>k</Key></Contents></ListBucketResult>",
+    ],
+)
+async def test_what_is_no_whole_listing_is_no_listing(play: Play, text: str) -> None:
+    async with play(*[Reply(200, text=text)] * ATTEMPTS) as played:
+        with pytest.raises(StoreUnavailable, match="cannot be read"):
+            await played.store.list("")
+
+
 async def test_objects_that_are_no_keys_are_not_listed(play: Play) -> None:
     names = ["some/prefix/", "some/prefix/a//b", "some/prefix/key", "some/prefix/folder/"]
     contents = "".join(
@@ -365,3 +443,26 @@ async def test_objects_that_are_no_keys_are_not_listed(play: Play) -> None:
 
         assert [(entry.key, entry.version, entry.written_ms) for entry in page.entries] == [("key", '"1"', DATE_MS)]
         assert page.after is None
+
+
+@pytest.mark.parametrize(
+    ("encoding", "keys"),
+    [("<EncodingType>url</EncodingType>", ["a b+c", "é/%"]), ("", ["a+b%2Bc", "%C3%A9/%25"])],
+)
+async def test_names_in_a_listing_are_read_as_they_were_written(play: Play, encoding: str, keys: list[str]) -> None:
+    contents = "".join(
+        f"<Contents><Key>some/prefix/{name}</Key><ETag>&quot;1&quot;</ETag><Size>1</Size>"
+        "<LastModified>2026-11-21T12:00:00.000Z</LastModified></Contents>"
+        for name in ("a+b%2Bc", "%C3%A9/%25")
+    )
+    more = "<IsTruncated>true</IsTruncated><NextContinuationToken>on+/=</NextContinuationToken>"
+    namespace = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+    text = f"<ListBucketResult {namespace}>{encoding}{more}{contents}</ListBucketResult>"
+    async with play(Reply(200, text=text), Reply(200, text=text)) as played:
+        page = await played.store.list("x y")
+        await played.store.list("x y", page.after)
+
+        assert [entry.key for entry in page.entries] == keys
+        asked = {"list-type": "2", "encoding-type": "url", "max-keys": "1000", "prefix": "some/prefix/x y"}
+        queries = [dict(request.query) for request in played.s3.requests]
+        assert queries == [asked, {**asked, "continuation-token": "on+/="}]

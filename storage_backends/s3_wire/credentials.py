@@ -1,0 +1,107 @@
+"""Who asks, and where. The environment's keys first, which is all that a Lambda function has; then whatever botocore
+finds (profiles, SSO, roles, containers, instances), imported only then. Alone in importing botocore.
+
+botocore blocks, so it is only ever called in a thread.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.s3_wire.signature import Credentials
+
+_WITHOUT_BOTOCORE = "and botocore, which would look for it elsewhere (profiles, roles, instances), is not installed"
+
+
+class CredentialSource(Protocol):
+    """Hands out credentials that are still good."""
+
+    async def current(self) -> Credentials:
+        """Raises `StoreDenied` where there are none, `StoreUnavailable` where that may pass."""
+        ...
+
+
+def credentials_in(environment: Mapping[str, str]) -> CredentialSource:
+    """The keys in the environment, or else botocore's. Raises `StoreDenied` if only half a pair is there."""
+    access, secret = (environment.get(f"AWS_{name}", "").strip() for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
+    if not access and not secret:
+        return BotocoreCredentials()
+    if not access or not secret:
+        raise StoreDenied("of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set")
+    return FixedCredentials(Credentials(access, secret, environment.get("AWS_SESSION_TOKEN", "").strip() or None))
+
+
+async def region_in(environment: Mapping[str, str]) -> str:
+    """The region in the environment, or else in the profile that botocore reads. Raises `StoreError` for none."""
+    if region := environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION"):
+        return region
+    return await asyncio.to_thread(_region_of_profile)
+
+
+class FixedCredentials:
+    """The same ones always."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
+    async def current(self) -> Credentials:
+        return self._credentials
+
+
+class BotocoreCredentials:
+    """What botocore's chain finds, asked again a quarter of an hour before it expires, as botocore would."""
+
+    def __init__(self) -> None:
+        self._found: Any = None
+        self._good: Credentials | None = None
+        self._asking = asyncio.Lock()
+
+    async def current(self) -> Credentials:
+        if self._good is not None and not self._expires_soon():
+            return self._good
+        async with self._asking:  # one asks, and the others take what it was told
+            if self._good is None or self._expires_soon():
+                self._good = await asyncio.to_thread(self._ask)
+            return self._good
+
+    def _expires_soon(self) -> bool:
+        refresh_needed = getattr(self._found, "refresh_needed", None)  # keys in a file never expire
+        return refresh_needed is not None and bool(refresh_needed())
+
+    def _ask(self) -> Credentials:
+        try:
+            from botocore.exceptions import (  # type: ignore[import-untyped]
+                BotoCoreError,
+                ClientError,
+                HTTPClientError,
+            )
+            from botocore.session import get_session  # type: ignore[import-untyped]
+        except ModuleNotFoundError as error:
+            raise StoreDenied(f"AWS_ACCESS_KEY_ID is not set, {_WITHOUT_BOTOCORE}") from error
+        try:
+            self._found = self._found or get_session().get_credentials()
+            if self._found is None:
+                raise StoreDenied("no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore finds none elsewhere")
+            keys = self._found.get_frozen_credentials()
+        except HTTPClientError as error:
+            raise StoreUnavailable(f"whoever gives AWS credentials does not answer: {error}") from error
+        except (BotoCoreError, ClientError) as error:
+            raise StoreDenied(f"no AWS credentials: {error}") from error
+        return Credentials(keys.access_key, keys.secret_key, keys.token)
+
+
+def _region_of_profile() -> str:
+    missing = "no S3 client can be made: neither AWS_REGION nor AWS_DEFAULT_REGION is set"
+    try:
+        from botocore.exceptions import BotoCoreError
+        from botocore.session import get_session
+    except ModuleNotFoundError as error:
+        raise StoreError(f"{missing}, {_WITHOUT_BOTOCORE}") from error
+    try:
+        region = get_session().get_config_variable("region")
+    except BotoCoreError as error:
+        raise StoreError(f"{missing}: {error}") from error
+    if not region:
+        raise StoreError(f"{missing}, nor does a profile name one")
+    return str(region)

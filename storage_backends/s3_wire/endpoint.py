@@ -1,0 +1,91 @@
+"""Where a bucket answers, after the usual `AWS_*` variables: a pure function.
+
+Sources: S3 user guide, "Virtual hosting of general purpose buckets", "Making requests over dual-stack endpoints";
+AWS general reference, "Amazon S3 endpoints and quotas". Tested against botocore's own rules.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from storage_backends.base import StoreError
+from storage_backends.s3_wire.signature import path_of
+
+_PARTITIONS = {  # prefixes of regions, and the domains of those that are not Amazon's main one
+    "cn-": "amazonaws.com.cn",
+    "eusc-": "amazonaws.eu",
+    "us-iso-": "c2s.ic.gov",
+    "us-isob-": "sc2s.sgov.gov",
+    "us-isof-": "csp.hci.ic.gov",
+    "eu-isoe-": "cloud.adc-e.uk",
+}
+_REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_BUCKET = re.compile(r"[A-Za-z0-9._-]{3,255}")  # old buckets may have names that new ones may not
+_HOST_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")  # what the certificate's asterisk stands for
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A bucket's address. `authority` is what the header `host` says; a key's path is `path` and the key."""
+
+    tls: bool
+    host: str
+    port: int
+    authority: str
+    path: str
+
+
+def endpoint_of(bucket: str, region: str, environment: Mapping[str, str]) -> Endpoint:
+    """The address of `bucket`. Raises `StoreError` for what is no address, or not one that this client can speak to."""
+    if bucket.endswith("--x-s3"):
+        raise StoreError(
+            f"{bucket!r} is a directory bucket (S3 Express One Zone), which is not supported: it lists no prefix that "
+            "does not end in '/', and wants sessions of its own"
+        )
+    if not _BUCKET.fullmatch(bucket):
+        raise StoreError(f"no S3 client can be made: {bucket!r} is no name of a bucket (an ARN is none; an alias is)")
+    if not _REGION.fullmatch(region):
+        raise StoreError(f"no S3 client can be made: {region!r} is no region")
+    custom = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    fips, dual = (_is_on(environment, f"AWS_USE_{kind}_ENDPOINT") for kind in ("FIPS", "DUALSTACK"))
+    if custom:
+        if fips or dual:
+            raise StoreError("no S3 client can be made: an endpoint of one's own is neither FIPS nor dual-stack")
+        return _custom(custom, bucket)
+    domain = next((domain for prefix, domain in _PARTITIONS.items() if region.startswith(prefix)), "amazonaws.com")
+    service = f"s3{'-fips' if fips else ''}{'.dualstack' if dual else ''}.{region}.{domain}"
+    if _HOST_LABEL.fullmatch(bucket):
+        host, path = f"{bucket}.{service}", "/"
+    else:
+        host, path = service, f"/{path_of(bucket)}/"
+    return Endpoint(tls=True, host=host, port=443, authority=host, path=path)
+
+
+def _custom(url: str, bucket: str) -> Endpoint:
+    parts, port = _split(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise StoreError(f"no S3 client can be made: an endpoint is http(s)://host[:port][/path], not {url!r}")
+    tls = parts.scheme == "https"
+    usual = 443 if tls else 80
+    host = parts.hostname
+    authority = f"[{host}]" if ":" in host else host
+    return Endpoint(
+        tls=tls,
+        host=host,
+        port=port or usual,
+        authority=authority if port in (None, usual) else f"{authority}:{port}",
+        path=f"{parts.path.rstrip('/')}/{path_of(bucket)}/",
+    )
+
+
+def _split(url: str) -> tuple[SplitResult, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts, parts.port
+    except ValueError as error:  # brackets that do not close, ports that are no numbers
+        raise StoreError(f"no S3 client can be made: {url!r} is no URL: {error}") from error
+
+
+def _is_on(environment: Mapping[str, str], name: str) -> bool:
+    return environment.get(name, "").strip().lower() == "true"

@@ -1,0 +1,178 @@
+"""HTTP/1.1 as a client speaks it on one connection: one request, one answer, and nothing is ever sent twice.
+
+`ResponseReader` makes answers of bytes and does no I/O; `Connection` carries them.
+"""
+
+import asyncio
+import select
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from storage_backends.base import StoreError
+
+
+class NeverSent(Exception):
+    """No byte of the request left."""
+
+
+class AnswerLost(Exception):
+    """The request left, in whole or in part, and no whole answer came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer. Names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def request_head(method: str, target: str, headers: Mapping[str, str], length: int) -> bytes:
+    """The first lines of a request with a body of `length` bytes. Raises `StoreError` for a header that would end
+    early, or be read as another."""
+    lines = [f"{method} {target} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if length or method == "PUT":
+        lines.append(f"content-length: {length}")
+    if not all(line.isascii() and line.isprintable() for line in lines):
+        raise StoreError(f"headers are printable ASCII, which one of {', '.join(headers)} is not")
+    return "\r\n".join([*lines, "\r\n"]).encode("ascii")
+
+
+class ResponseReader:
+    """Reads the answer to one request. `keep_alive` tells, once it is whole, if another may follow it."""
+
+    def __init__(self, method: str) -> None:
+        self._bodiless = method == "HEAD"  # the parser cannot know; after 204 and 304 it does
+        self._parser = HttpResponseParser(self)
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._status = 0
+        self.whole: Response | None = None
+        self.keep_alive = False
+
+    def feed(self, data: bytes) -> Response | None:
+        """The answer, once it is whole. Raises `AnswerLost` for what is not HTTP."""
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self.keep_alive = False
+            if self.whole is None:
+                raise AnswerLost(f"the answer is not HTTP: {error}") from error
+        return self.whole
+
+    def on_message_begin(self) -> None:
+        """Called by the parser, as are the others."""
+        if self.whole is not None:
+            self.keep_alive = False  # more than was asked for
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self._status = self._parser.get_status_code()
+        if self.whole is None:
+            self.keep_alive = self._parser.should_keep_alive()
+            if self._bodiless and self._status >= 200:
+                self._end()
+
+    def on_body(self, part: bytes) -> None:
+        if self.whole is not None:
+            self.keep_alive = False
+        self._body.append(part)
+
+    def on_message_complete(self) -> None:
+        if self._status < 200:  # a word between, such as 100 or 103
+            self._headers.clear()
+        elif self.whole is None:
+            self._end()
+
+    def _end(self) -> None:
+        self.whole = Response(self._status, self._headers, b"".join(self._body))
+
+
+class Connection(asyncio.Protocol):
+    """A connection that carries one exchange at a time."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport
+        self._readable = select.poll()
+        self._reader: ResponseReader | None = None
+        self._answer: asyncio.Future[Response] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._heard = False
+        self._unsent = 0
+        self.reusable = False
+
+    async def exchange(self, method: str, head: bytes, body: bytes, silence_s: float) -> Response:
+        """Sends a request, once, and waits for its answer as long as something moves every `silence_s`.
+
+        Raises `NeverSent` or `AnswerLost`. Only after a whole answer may the connection be `reusable`: not after a
+        cancellation, since an answer that is still to come would be taken for that of the next request.
+        """
+        self.reusable = False
+        if self._transport.is_closing():
+            raise NeverSent("the connection was closed")
+        self._reader = reader = ResponseReader(method)
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(head + body)
+        self._listen(silence_s)
+        try:
+            answer = await self._answer
+        finally:
+            self._answer = None
+            if self._alarm is not None:
+                self._alarm.cancel()
+        self.reusable = reader.keep_alive
+        return answer
+
+    def is_quiet(self) -> bool:
+        """Whether it is open and nothing waits to be read. On an idle connection that would be its end, which the
+        event loop may not have looked at yet: so it is after a freeze."""
+        return not self._transport.is_closing() and not self._readable.poll(0)
+
+    def close(self) -> None:
+        """At once; what is under way on it is lost."""
+        self.reusable = False
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the event loop, as are the others."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        if self._reader is None or self._answer is None or self._answer.done():
+            self._transport.abort()  # an answer to no question
+            return
+        try:
+            answer = self._reader.feed(data)
+        except AnswerLost as error:
+            self._lose(error)
+            return
+        if answer is not None:
+            self._answer.set_result(answer)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lose(AnswerLost(f"the connection was lost: {exc!r}" if exc else "the connection was closed"))
+
+    def _listen(self, silence_s: float) -> None:
+        self._heard = False
+        self._unsent = self._transport.get_write_buffer_size()
+        self._alarm = asyncio.get_running_loop().call_later(silence_s, self._on_alarm, silence_s)
+
+    def _on_alarm(self, silence_s: float) -> None:
+        if self._heard or self._transport.get_write_buffer_size() < self._unsent:
+            self._listen(silence_s)
+        else:
+            self._lose(AnswerLost(f"nothing came or went for {silence_s} s"))
+
+    def _lose(self, error: AnswerLost) -> None:
+        self._transport.abort()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)

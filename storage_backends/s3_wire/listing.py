@@ -1,0 +1,53 @@
+"""The page of a bucket's listing, as XML."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_plus
+
+from storage_backends.base import Listed, Version
+from storage_backends.s3_wire.dates import iso_date_ms
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """Objects under their whole keys, and the token that continues the listing, if it goes on."""
+
+    entries: tuple[Listed, ...]
+    continuation: str | None
+
+
+def read_listing(body: bytes) -> ListedPage:
+    """Raises ValueError for anything that is not a whole page: what cannot be read is no empty listing."""
+    from xml.etree import ElementTree  # few requests list, and a cold start need not load it
+
+    try:
+        root = ElementTree.fromstring(body)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"a listing that is no XML: {error}") from error
+    if root.tag.rpartition("}")[2] != "ListBucketResult":
+        raise ValueError(f"not a listing but a {root.tag}")
+    escaped = root.findtext("{*}EncodingType") == "url"
+    continuation = root.findtext("{*}NextContinuationToken") or None
+    if root.findtext("{*}IsTruncated") == "true" and continuation is None:
+        raise ValueError("a listing that goes on, and does not say where")
+    return ListedPage(tuple(_entry(element, escaped) for element in root.iterfind("{*}Contents")), continuation)
+
+
+def _entry(element: "Element", escaped: bool) -> Listed:
+    key = _text(element, "Key")
+    return Listed(
+        key=unquote_plus(key) if escaped else key,
+        version=Version(_text(element, "ETag")),
+        size=int(_text(element, "Size")),
+        written_ms=iso_date_ms(_text(element, "LastModified")),
+    )
+
+
+def _text(element: "Element", name: str) -> str:
+    text = element.findtext(f"{{*}}{name}")
+    if text is None:
+        raise ValueError(f"a listed object without {name}")
+    return text

@@ -1,0 +1,83 @@
+"""AWS Signature Version 4, as S3 wants it: a pure function from a request to the headers that it is sent with.
+
+Source: S3 API reference, "Signature Calculations for the Authorization Header: Transferring Payload in a Single Chunk".
+The body is always hashed and signed, over TLS too: one rule, and no checksum of the SDKs' kind is needed beside it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from hmac import digest
+from urllib.parse import quote
+
+_ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who asks. A session's keys come with a token."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a signature holds."""
+
+    region: str
+    service: str = "s3"
+
+
+def path_of(key: str) -> str:
+    """The path of a key, escaped as it is both sent and signed: S3 neither normalises it nor escapes it twice."""
+    return quote(key, safe="/-_.~")
+
+
+def query_of(parameters: Iterable[tuple[str, str]]) -> str:
+    """A query string in the order and the escapes that are signed."""
+    pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parameters)
+    return "&".join(f"{name}={value}" for name, value in pairs)
+
+
+def signed(
+    credentials: Credentials,
+    scope: Scope,
+    stamp: str,
+    method: str,
+    path: str,
+    query: str,
+    headers: Mapping[str, str],
+    body: bytes,
+) -> dict[str, str]:
+    """`headers` (lower-case names, `host` among them) with date, hash, token and `authorization` added.
+
+    Every header given is signed, so that whatever drops a condition on the way makes the request invalid. `stamp` is
+    the time as `YYYYMMDDTHHMMSSZ`; `path` and `query` are as `path_of` and `query_of` write them.
+    """
+    body_hash = sha256(body).hexdigest()
+    sent = {**headers, "x-amz-content-sha256": body_hash, "x-amz-date": stamp}
+    if credentials.token:
+        sent["x-amz-security-token"] = credentials.token
+    names = sorted(sent)
+    signed_names = ";".join(names)
+    lines = "".join(f"{name}:{' '.join(sent[name].split())}\n" for name in names)
+    canonical = f"{method}\n{path}\n{query}\n{lines}\n{signed_names}\n{body_hash}"
+    day = stamp[:8]
+    within = f"{day}/{scope.region}/{scope.service}/aws4_request"
+    to_sign = f"{_ALGORITHM}\n{stamp}\n{within}\n{sha256(canonical.encode()).hexdigest()}"
+    key = _signing_key(credentials.secret_key, day, scope.region, scope.service)
+    signature = digest(key, to_sign.encode(), "sha256").hex()
+    credential = f"{credentials.access_key}/{within}"
+    sent["authorization"] = f"{_ALGORITHM} Credential={credential}, SignedHeaders={signed_names}, Signature={signature}"
+    return sent
+
+
+@lru_cache(maxsize=8)
+def _signing_key(secret: str, day: str, region: str, service: str) -> bytes:
+    key = f"AWS4{secret}".encode()
+    for part in (day, region, service, "aws4_request"):
+        key = digest(key, part.encode(), "sha256")
+    return key

@@ -1,0 +1,204 @@
+"""Who asks, and where: the environment, then botocore's own chain, which is asked in a thread."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from storage_backends import Missing, StoreDenied, StoreError
+from storage_backends.s3 import S3Store
+from storage_backends.s3_wire.credentials import BotocoreCredentials, credentials_in, region_in
+from storage_backends.s3_wire.signature import Credentials
+from tests.servers import PROJECT, S3Server
+from tests.storage_backends.scripted_s3 import ScriptedS3, scripted_s3
+
+KEYS = {"AWS_ACCESS_KEY_ID": "access", "AWS_SECRET_ACCESS_KEY": "secret"}
+
+
+@pytest.fixture
+async def s3(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedS3]:
+    """A server to which the environment leads, with no keys and no region in it."""
+    async with scripted_s3([]) as server:
+        for name, value in S3Server(server.endpoint).environment.items():
+            monkeypatch.setenv(name, value)
+        for name in (*KEYS, "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+            monkeypatch.delenv(name, raising=False)
+        yield server
+
+
+@pytest.fixture
+async def store(s3: ScriptedS3) -> AsyncIterator[S3Store]:
+    store = S3Store("bucket")
+    yield store
+    await store.close()
+
+
+async def test_the_environments_keys_come_first() -> None:
+    source = credentials_in({**KEYS, "AWS_SESSION_TOKEN": "token", "AWS_PROFILE": "other"})
+    assert await source.current() == Credentials("access", "secret", "token")
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_half_a_pair_of_keys_is_a_denial(name: str) -> None:
+    with pytest.raises(StoreDenied, match="only one is set"):
+        credentials_in({name: "half"})
+
+
+async def test_a_sessions_token_is_sent_and_signed(
+    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**KEYS, "AWS_SESSION_TOKEN": "token", "AWS_REGION": "eu-west-3"}.items():
+        monkeypatch.setenv(name, value)
+    await store.get("key")
+
+    [request] = s3.requests
+    assert request.headers["x-amz-security-token"] == "token"
+    assert (
+        "/eu-west-3/s3/aws4_request, SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
+        in (request.headers["authorization"])
+    )
+
+
+async def test_a_profile_gives_what_the_environment_does_not(
+    s3: ScriptedS3, store: S3Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("[profile ours]\nregion = eu-south-2\n")
+    (tmp_path / "credentials").write_text("[ours]\naws_access_key_id = mine\naws_secret_access_key = hush\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_PROFILE", "ours")
+
+    assert isinstance(await store.get("key"), Missing)
+
+    [request] = s3.requests
+    assert "Credential=mine/" in request.headers["authorization"]
+    assert "/eu-south-2/s3/" in request.headers["authorization"]
+
+
+async def test_a_region_is_needed(s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StoreError, match="AWS_REGION"):
+        await store.get("key")
+    assert s3.requests == []
+
+
+async def test_the_functions_region_is_before_the_default_one() -> None:
+    assert await region_in({"AWS_REGION": "first", "AWS_DEFAULT_REGION": "second"}) == "first"
+    assert await region_in({"AWS_DEFAULT_REGION": "second"}) == "second"
+
+
+async def test_no_credentials_anywhere_is_a_denial(
+    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    with pytest.raises(StoreDenied, match="no AWS credentials"):
+        await store.get("key")
+    assert s3.requests == []
+
+
+async def test_without_botocore_the_environment_must_have_all(
+    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    with pytest.raises(StoreError, match=r"botocore.*is not installed"):
+        await store.get("key")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    with pytest.raises(StoreDenied, match=r"AWS_ACCESS_KEY_ID is not set, and botocore.*is not installed"):
+        await store.get("key")
+    assert s3.requests == []
+
+
+class Container:
+    """Hands out keys as a container's agent does: numbered, and good for `good_for`."""
+
+    def __init__(self) -> None:
+        self.handed_out = 0
+        self.good_for = timedelta(hours=2)
+        self.status = 200
+
+    async def handle(self, _request: web.BaseRequest) -> web.Response:
+        self.handed_out += 1
+        expiration = (datetime.now(UTC) + self.good_for).strftime("%Y-%m-%dT%H:%M:%SZ")
+        keys = {"AccessKeyId": f"key-{self.handed_out}", "SecretAccessKey": "secret", "Token": "token"}
+        return web.Response(status=self.status, text=json.dumps({**keys, "Expiration": expiration}))
+
+
+@pytest.fixture
+async def container(s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Container]:
+    """On the event loop of the test: whoever blocks that loop while it asks, waits for ever."""
+    container = Container()
+    runner = web.ServerRunner(web.Server(container.handle, access_log=None), shutdown_timeout=0.01)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0]
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://{host}:{port}/")
+    yield container
+    await runner.cleanup()
+
+
+async def test_keys_are_asked_for_once_while_they_are_good(container: Container) -> None:
+    source = BotocoreCredentials()
+    found = await asyncio.gather(*(source.current() for _ in range(10)))
+
+    assert {keys.access_key for keys in found} == {"key-1"}
+    assert container.handed_out == 1
+
+
+async def test_keys_are_asked_for_again_before_they_expire(container: Container) -> None:
+    source = BotocoreCredentials()
+    container.good_for = timedelta(minutes=9)
+    short = await source.current()
+    container.good_for = timedelta(hours=2)
+    long = await source.current()
+
+    assert long != short
+    assert await source.current() == long
+    assert long.access_key == f"key-{container.handed_out}"
+
+
+async def test_keys_that_nobody_gives_are_a_denial_and_asked_for_again(container: Container) -> None:
+    source = BotocoreCredentials()
+    container.status = 404
+    with pytest.raises(StoreDenied, match="no AWS credentials"):
+        await source.current()
+    container.status = 200
+    assert (await source.current()).token == "token"
+
+
+def test_a_cold_start_loads_no_sdk_and_nothing_heavy(s3_bucket: str) -> None:
+    code = f"""
+import asyncio, sys
+from storage_backends import ABSENT
+from storage_backends.open import open_store
+async def main():
+    store = open_store("s3://{s3_bucket}")
+    heavy = {{"aiobotocore", "aiohttp", "boto3", "botocore", "email", "http.client", "urllib.request", "xml"}}
+    await store.put("key", b"", ABSENT)
+    await store.get("key")
+    await store.get("another")
+    assert not heavy & set(sys.modules), sorted(heavy & set(sys.modules))
+    await store.list("")
+    await store.close()
+    assert "botocore" not in sys.modules
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=True, timeout=30)
+
+
+def test_a_store_without_its_parser_says_which_extra_has_it() -> None:
+    code = (
+        "import sys; sys.modules['httptools'] = None\n"
+        "from storage_backends.open import open_store\n"
+        "try: open_store('s3://bucket')\n"
+        "except ValueError as error: print(error)"
+    )
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, cwd=PROJECT, check=True, timeout=30, capture_output=True, text=True)
+    assert "extra 's3' (httptools)" in said.stdout

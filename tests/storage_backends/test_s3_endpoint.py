@@ -1,0 +1,122 @@
+"""Where a bucket answers: botocore's rules as an oracle, and what is refused."""
+
+from urllib.parse import urlsplit
+
+import pytest
+from botocore.awsrequest import AWSPreparedRequest  # type: ignore[import-untyped]
+from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.loaders import create_loader  # type: ignore[import-untyped]
+from botocore.session import get_session  # type: ignore[import-untyped]
+
+from storage_backends import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.s3_wire.endpoint import Endpoint, endpoint_of
+
+MODELS = create_loader()
+BUCKETS = ("bucket", "with-dash-1", "dotted.bucket", "Old_Bucket")
+FIPS, DUAL = "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"
+
+
+class _AboutToLeave(Exception):
+    """Stops botocore where it would connect."""
+
+
+def botocores_addresses(region: str, environment: dict[str, str]) -> list[tuple[str, str]]:
+    """Of a key in each of `BUCKETS`."""
+    session = get_session()
+    session.register_component("data_loader", MODELS)
+    client = session.create_client(
+        "s3",
+        region_name=region,
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+        config=Config(
+            s3={"us_east_1_regional_endpoint": "regional"},
+            use_fips_endpoint=environment.get(FIPS) == "true",
+            use_dualstack_endpoint=environment.get(DUAL) == "true",
+        ),
+    )
+
+    def stop(request: AWSPreparedRequest, **_context: object) -> None:
+        raise _AboutToLeave(request.url)
+
+    client.meta.events.register("before-send.s3", stop)
+    addresses = []
+    for bucket in BUCKETS:
+        with pytest.raises(_AboutToLeave) as raised:
+            client.get_object(Bucket=bucket, Key="key")
+        parts = urlsplit(str(raised.value))
+        assert parts.scheme == "https"
+        addresses.append((parts.netloc, parts.path))
+    return addresses
+
+
+@pytest.mark.parametrize(
+    ("region", "environment"),
+    [
+        ("us-east-1", {}),
+        ("eu-central-1", {}),
+        ("eu-central-1", {DUAL: "true"}),
+        ("us-east-2", {FIPS: "true"}),
+        ("us-east-2", {FIPS: "true", DUAL: "true"}),
+        ("us-gov-west-1", {}),
+        ("us-gov-west-1", {FIPS: "true"}),
+        ("cn-north-1", {}),
+        ("cn-northwest-1", {DUAL: "true"}),
+        ("us-iso-east-1", {}),
+        ("us-isob-east-1", {}),
+        ("us-isof-south-1", {}),
+        ("eu-isoe-west-1", {}),
+        ("eusc-de-east-1", {}),
+        ("mx-central-1", {}),
+    ],
+)
+def test_botocore_finds_the_same_address(
+    region: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    ours = [endpoint_of(bucket, region, environment) for bucket in BUCKETS]
+
+    assert [(one.authority, f"{one.path}key") for one in ours] == botocores_addresses(region, environment)
+    assert all((one.tls, one.host, one.port) == (True, one.authority, 443) for one in ours)
+
+
+@pytest.mark.parametrize(
+    ("environment", "endpoint"),
+    [
+        ({"AWS_ENDPOINT_URL_S3": "http://h:9000"}, Endpoint(False, "h", 9000, "h:9000", "/b.cket/")),
+        ({"AWS_ENDPOINT_URL": "https://h"}, Endpoint(True, "h", 443, "h", "/b.cket/")),
+        ({"AWS_ENDPOINT_URL": "http://h:80/"}, Endpoint(False, "h", 80, "h", "/b.cket/")),
+        ({"AWS_ENDPOINT_URL": "https://h/s3/"}, Endpoint(True, "h", 443, "h", "/s3/b.cket/")),
+        ({"AWS_ENDPOINT_URL": "http://[::1]:1"}, Endpoint(False, "::1", 1, "[::1]:1", "/b.cket/")),
+        (
+            {"AWS_ENDPOINT_URL": "http://not-this-one", "AWS_ENDPOINT_URL_S3": "http://h"},
+            Endpoint(False, "h", 80, "h", "/b.cket/"),
+        ),
+    ],
+)
+def test_an_endpoint_of_ones_own_has_the_bucket_in_its_path(environment: dict[str, str], endpoint: Endpoint) -> None:
+    assert endpoint_of("b.cket", "us-east-1", environment) == endpoint
+
+
+@pytest.mark.parametrize(
+    ("bucket", "region", "environment", "why"),
+    [
+        ("bucket--use1-az4--x-s3", "us-east-1", {}, "directory bucket.*not supported"),
+        ("arn:aws:s3:us-east-1:1:accesspoint/a", "us-east-1", {}, "ARN"),
+        ("b/../c", "us-east-1", {}, "no name of a bucket"),
+        ("bucket", "us-east-1.evil.com/", {}, "no region"),
+        ("bucket", "us-east-1", {"AWS_ENDPOINT_URL": "no url"}, "an endpoint is"),
+        ("bucket", "us-east-1", {"AWS_ENDPOINT_URL": "ftp://h"}, "an endpoint is"),
+        ("bucket", "us-east-1", {"AWS_ENDPOINT_URL": "http://u:p@h"}, "an endpoint is"),
+        ("bucket", "us-east-1", {"AWS_ENDPOINT_URL": "http://h:port"}, "no URL"),
+        ("bucket", "us-east-1", {"AWS_ENDPOINT_URL": "http://[::1"}, "no URL"),
+        ("bucket", "us-east-1", {"AWS_ENDPOINT_URL": "http://h", FIPS: "true"}, "FIPS"),
+    ],
+)
+def test_what_is_no_address_is_refused_in_words(
+    bucket: str, region: str, environment: dict[str, str], why: str
+) -> None:
+    with pytest.raises(StoreError, match=why) as raised:
+        endpoint_of(bucket, region, environment)
+    assert not isinstance(raised.value, StoreUnavailable | StoreDenied)

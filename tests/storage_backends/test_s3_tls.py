@@ -1,0 +1,102 @@
+"""TLS: whom the store trusts."""
+
+import ipaddress
+import ssl
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from storage_backends import ABSENT, Applied, Found, StoreError, StoreUnavailable
+from storage_backends.s3 import S3Store
+from tests.servers import S3Server
+from tests.storage_backends.scripted_s3 import ScriptedS3, scripted_s3
+
+
+def write_certificate(certificate_file: Path, key_file: Path, address: str) -> None:
+    """One that vouches for itself and for nothing but this address."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's own")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    key_file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+
+
+@pytest.fixture
+def address() -> str:
+    """What the certificate is good for."""
+    return "127.0.0.1"
+
+
+@pytest.fixture
+async def s3(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedS3]:
+    """A server behind TLS; the environment leads there and trusts it."""
+    write_certificate(tmp_path / "certificate.pem", tmp_path / "key.pem", address)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "certificate.pem", tmp_path / "key.pem")
+    async with scripted_s3([], tls) as server:
+        for name, value in S3Server(server.endpoint).environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "certificate.pem"))
+        yield server
+
+
+async def no_pause(_seconds: float) -> None:
+    return
+
+
+@pytest.fixture
+async def store(s3: ScriptedS3) -> AsyncIterator[S3Store]:
+    store = S3Store("bucket", sleep=no_pause)
+    yield store
+    await store.close()
+
+
+async def test_a_bundle_of_ones_own_is_trusted(s3: ScriptedS3, store: S3Store) -> None:
+    body = b"a megabyte" * 100_000
+    assert isinstance(await store.put("key", body, ABSENT), Applied)
+    found = await store.get("key")
+
+    assert isinstance(found, Found)
+    assert found.body == body
+    assert len(s3.connections) == 1
+
+
+async def test_a_server_that_nobody_vouches_for_is_told_nothing(
+    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_CA_BUNDLE")
+    with pytest.raises(StoreUnavailable, match="self-signed"):
+        await store.put("key", b"body", ABSENT)
+    assert s3.requests == []
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2"])
+async def test_a_certificate_of_another_address_is_not_enough(s3: ScriptedS3, store: S3Store) -> None:
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
+        await store.put("key", b"body", ABSENT)
+    assert s3.requests == []
+
+
+async def test_a_bundle_that_is_not_there_is_told(
+    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/nowhere/bundle.pem")
+    with pytest.raises(StoreError, match=r"AWS_CA_BUNDLE '/nowhere/bundle\.pem'"):
+        await store.get("key")
+    assert s3.requests == []

@@ -1,0 +1,310 @@
+"""HTTP on the wire: what is an answer, and which connections are used again."""
+
+import asyncio
+import itertools
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage_backends.s3_wire.http1 import AnswerLost, NeverSent, Response, ResponseReader, request_head
+from storage_backends.s3_wire.pool import IDLE_MS, Patience, Pool
+
+PLAIN = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 11\r\n\r\nhello world'
+CHUNKED = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n'
+INFORMED = b"HTTP/1.1 100 Continue\r\nX-Early: 1\r\n\r\n" + PLAIN
+UNCHANGED = b'HTTP/1.1 304 Not Modified\r\nETag: "1"\r\n\r\n'
+ENDLESS = b"HTTP/1.1 200 OK\r\n\r\nuntil the connection ends"
+ANSWERS = [(PLAIN, 200, b"hello world"), (CHUNKED, 200, b"hello world"), (INFORMED, 200, b"hello world")]
+HEAD = request_head("GET", "/key", {"host": "h"}, 0)
+
+
+@given(answer=st.sampled_from([*ANSWERS, (UNCHANGED, 304, b"")]), cuts=st.sets(st.integers(1, 120), max_size=8))
+def test_an_answer_is_the_same_however_it_arrives(answer: tuple[bytes, int, bytes], cuts: set[int]) -> None:
+    data, status, body = answer
+    reader = ResponseReader("GET")
+    edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    parts = [data[start:end] for start, end in itertools.pairwise(edges)]
+
+    seen = [reader.feed(part) for part in parts]
+
+    assert seen[:-1] == [None] * (len(parts) - 1)
+    assert seen[-1] is not None
+    assert (seen[-1].status, seen[-1].body, seen[-1].headers["etag"]) == (status, body, '"1"')
+    assert "x-early" not in seen[-1].headers
+    assert reader.keep_alive
+
+
+@pytest.mark.parametrize("data", [PLAIN, CHUNKED, INFORMED, UNCHANGED])
+def test_part_of_an_answer_is_no_answer(data: bytes) -> None:
+    for length in range(len(data)):
+        assert ResponseReader("GET").feed(data[:length]) is None
+
+
+def test_an_answer_without_an_end_is_no_answer() -> None:
+    assert ResponseReader("GET").feed(ENDLESS) is None
+
+
+def test_the_answer_to_a_head_has_no_body_whatever_its_length_says() -> None:
+    reader = ResponseReader("HEAD")
+    answer = reader.feed(PLAIN.removesuffix(b"hello world"))
+    assert answer == Response(200, {"etag": '"1"', "content-length": "11"}, b"")
+    assert reader.keep_alive
+
+
+@pytest.mark.parametrize(
+    ("method", "data"),
+    [
+        ("GET", PLAIN + b"more"),
+        ("GET", PLAIN + PLAIN),
+        ("HEAD", PLAIN),
+        ("GET", PLAIN.replace(b"ETag", b"Connection: close\r\nETag")),
+        ("GET", PLAIN.replace(b"1.1", b"1.0")),
+    ],
+)
+def test_after_some_answers_a_connection_is_not_used_again(method: str, data: bytes) -> None:
+    reader = ResponseReader(method)
+    assert reader.feed(data) is not None
+    assert not reader.keep_alive
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01 a TLS server",
+        b"SSH-2.0-OpenSSH\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        PLAIN.replace(b"Length: 11", b"Length: -1"),
+        PLAIN.replace(b"ETag", b"Content-Length: 3\r\nETag"),
+        CHUNKED.replace(b"ETag", b"Content-Length: 3\r\nETag"),
+        CHUNKED.replace(b"5\r\n", b"xyz\r\n"),
+    ],
+)
+def test_what_is_not_http_is_no_answer(data: bytes) -> None:
+    with pytest.raises(AnswerLost, match="not HTTP"):
+        ResponseReader("GET").feed(data)
+
+
+Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Clock:
+    """Time on the wall, which may go back."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@asynccontextmanager
+async def pool_to(handle: Handle, clock: Clock, *, size: int = 64, silence_s: float = 5.0) -> AsyncIterator[Pool]:
+    """A pool of connections to a server that treats each of them so."""
+    handlers: set[asyncio.Task[None] | None] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        handlers.add(asyncio.current_task())
+        with suppress(asyncio.IncompleteReadError, ConnectionError):  # the client went
+            await handle(reader, writer)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    pool = Pool("127.0.0.1", server.sockets[0].getsockname()[1], None, size, Patience(3.0, silence_s), clock)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+        server.close()
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(task for task in handlers if task is not None))
+
+
+class Polite:
+    """Answers every request, and counts connections."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.busy = 0
+        self.busiest = 0
+        self.arrived = asyncio.Semaphore(0)
+        self.go = asyncio.Event()
+        self.go.set()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        while await reader.readuntil(b"\r\n\r\n"):
+            self.arrived.release()
+            self.busy += 1
+            self.busiest = max(self.busiest, self.busy)
+            await self.go.wait()
+            self.busy -= 1
+            writer.write(PLAIN)
+
+
+async def test_requests_in_turn_share_a_connection(clock: Clock) -> None:
+    server = Polite()
+    async with pool_to(server, clock) as pool:
+        for _ in range(3):
+            clock.now += IDLE_MS
+            assert (await pool.send("GET", HEAD, b"")).body == b"hello world"
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("later_ms", [IDLE_MS + 1, 3_600_000, -1])
+async def test_a_connection_that_rested_too_long_is_not_used_again(clock: Clock, later_ms: int) -> None:
+    server = Polite()
+    async with pool_to(server, clock) as pool:
+        await pool.send("GET", HEAD, b"")
+        clock.now += later_ms
+        await pool.send("GET", HEAD, b"")
+    assert server.connections == 2
+
+
+async def test_connections_are_bounded_and_all_requests_are_answered(clock: Clock) -> None:
+    server = Polite()
+    server.go.clear()
+    async with pool_to(server, clock, size=2) as pool:
+        sent = [asyncio.create_task(pool.send("GET", HEAD, b"")) for _ in range(7)]
+        await server.arrived.acquire()
+        await server.arrived.acquire()
+        server.go.set()
+        assert {answer.status for answer in await asyncio.gather(*sent)} == {200}
+    assert server.busiest == 2
+    assert server.connections == 2
+
+
+async def test_the_answer_to_a_cancelled_request_is_never_taken_for_anothers(clock: Clock) -> None:
+    arrived = asyncio.Event()
+    connections: list[asyncio.StreamWriter] = []
+
+    async def slow_at_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        if len(connections) == 1:
+            arrived.set()
+            await reader.read()
+        writer.write(PLAIN.replace(b"world", b"%5d" % len(connections)))
+
+    async with pool_to(slow_at_first, clock) as pool:
+        cancelled = asyncio.create_task(pool.send("GET", HEAD, b""))
+        await arrived.wait()
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        assert (await pool.send("GET", HEAD, b"")).body == b"hello     2"
+
+
+@pytest.mark.parametrize("length", [0, 1, 30, len(PLAIN) - 1])
+async def test_a_short_answer_is_lost(clock: Clock, length: int) -> None:
+    requests = 0
+
+    async def cut_short(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests
+        requests += 1
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(PLAIN[:length])
+
+    async with pool_to(cut_short, clock) as pool:
+        with pytest.raises(AnswerLost):
+            await pool.send("GET", HEAD, b"")
+    assert requests == 1
+
+
+async def test_a_server_that_speaks_something_else_is_not_waited_for(clock: Clock) -> None:
+    async def mumble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail.example.com ESMTP\r\n")
+        await reader.read()
+
+    async with pool_to(mumble, clock, silence_s=60.0) as pool, asyncio.timeout(10):
+        with pytest.raises(AnswerLost, match="not HTTP"):
+            await pool.send("GET", HEAD, b"")
+
+
+async def test_silence_ends_an_exchange(clock: Clock) -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with pool_to(silent, clock, silence_s=0.05) as pool:
+        with pytest.raises(AnswerLost, match=r"nothing came or went for 0\.05 s"):
+            await pool.send("GET", HEAD, b"")
+
+
+async def test_a_large_body_goes_and_comes_whole(clock: Clock) -> None:
+    body = bytes(range(256)) * 20_000
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + await reader.readexactly(len(body)))
+        await writer.drain()
+
+    async with pool_to(echo, clock) as pool:
+        answer = await pool.send("PUT", request_head("PUT", "/key", {}, len(body)), body)
+    assert answer.body == body
+
+
+async def test_nobody_listening_means_never_sent(clock: Clock) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    pool = Pool("127.0.0.1", port, None, 1, Patience(3.0, 5.0), clock)
+    with pytest.raises(NeverSent, match="no connection"):
+        await pool.send("PUT", HEAD, b"")
+
+
+class Sockets:
+    """A server that does not need our event loop, so that things can happen while that stands still."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self.port: int = listener.getsockname()[1]
+        self.first_may_close = threading.Event()
+        self.first_is_closed = threading.Event()
+        self.requests = 0
+
+    def serve(self) -> None:
+        """Two connections with one request each."""
+        for _ in range(2):
+            connection, _ = self._listener.accept()
+            with connection:
+                while b"\r\n\r\n" not in connection.recv(65_536):
+                    pass
+                self.requests += 1
+                connection.sendall(PLAIN)
+                self.first_may_close.wait(10)
+            self.first_is_closed.set()
+
+
+@pytest.fixture
+def sockets() -> Iterator[Sockets]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        server = Sockets(listener)
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        yield server
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+async def test_a_connection_that_died_in_a_freeze_is_found_out_before_it_is_used(
+    sockets: Sockets, clock: Clock
+) -> None:
+    pool = Pool("127.0.0.1", sockets.port, None, 1, Patience(3.0, 5.0), clock)
+    await pool.send("PUT", HEAD, b"")
+    sockets.first_may_close.set()
+    sockets.first_is_closed.wait(10)  # the event loop stands still, and cannot have heard of it
+
+    assert (await pool.send("PUT", HEAD, b"")).status == 200
+    assert sockets.requests == 2
+    await pool.close()
