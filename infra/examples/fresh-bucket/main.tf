@@ -1,0 +1,29 @@
+# The catalog with a bucket of its own, called by engines that sign their requests.
+
+variable "region" {
+  description = "Where it runs."
+  type        = string
+  default     = "us-east-1"
+}
+
+provider "aws" {
+  region = var.region
+}
+
+module "catalog" {
+  source = "../.."
+
+  name = "lake"
+}
+
+output "url" {
+  value = module.catalog.url
+}
+
+output "settings" {
+  value = module.catalog.settings
+}
+
+output "engine_policy_json" {
+  value = module.catalog.engine_policy_json
+}

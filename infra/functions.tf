@@ -1,0 +1,101 @@
+locals {
+  functions = {
+    api = {
+      handler = "lambda.api.handler"
+      timeout = 29 # the gateway gives up after 30 s; the handler's own deadline is 20 s
+    }
+    reconcile = {
+      handler = "lambda.reconcile.handler"
+      timeout = 900
+    }
+    work = {
+      handler = "lambda.work.handler"
+      timeout = 300
+    }
+  }
+
+  package = coalesce(var.package, "${path.module}/../dist/arco-catalog-lambda.zip")
+
+  settings = {
+    ARCO_STORE                  = local.store
+    ARCO_WAREHOUSE              = var.warehouse
+    ARCO_ALLOWED_LOCATIONS      = join(",", var.allowed_locations)
+    ARCO_ALLOW_LOCATION_OVERLAP = tostring(var.allow_location_overlap)
+    ARCO_IDEMPOTENCY_DIALECT    = var.idempotency_dialect
+    ARCO_ENDPOINT               = var.endpoint
+    ARCO_LOG_LEVEL              = var.log_level
+    ARCO_METRICS_NAMESPACE      = var.metrics_namespace
+  }
+  traces = var.otlp_endpoint == null ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint }
+}
+
+resource "aws_lambda_function" "function" {
+  for_each = local.functions
+
+  function_name = "${var.name}-${each.key}"
+  description   = "Iceberg REST catalog ${var.warehouse} in ${local.store}"
+  role          = aws_iam_role.function[each.key].arn
+  tags          = local.tags
+
+  filename         = local.package
+  source_code_hash = filebase64sha256(local.package)
+  handler          = each.value.handler
+  runtime          = "python3.13"
+  architectures    = [var.architecture]
+  layers           = var.layers
+
+  memory_size                    = var.memory[each.key]
+  timeout                        = each.value.timeout
+  reserved_concurrent_executions = coalesce(var.reserved_concurrency[each.key], -1)
+  publish                        = true # a version for the alias to name: what SnapStart and a rollback need
+
+  environment {
+    variables = merge(var.environment, local.settings, local.traces)
+  }
+
+  tracing_config {
+    mode = var.tracing ? "Active" : "PassThrough"
+  }
+
+  dynamic "snap_start" {
+    for_each = var.snap_start && each.key == "api" ? [1] : []
+    content {
+      apply_on = "PublishedVersions"
+    }
+  }
+
+  lifecycle {
+    precondition {
+      condition     = fileexists(local.package)
+      error_message = "There is no package at ${local.package}: `make package` builds it."
+    }
+  }
+
+  depends_on = [aws_iam_role_policy.function, aws_cloudwatch_log_group.function]
+}
+
+resource "aws_lambda_alias" "live" {
+  for_each = local.functions
+
+  name             = local.alias
+  description      = "What is called"
+  function_name    = aws_lambda_function.function[each.key].function_name
+  function_version = aws_lambda_function.function[each.key].version
+}
+
+resource "aws_lambda_provisioned_concurrency_config" "api" {
+  count = var.provisioned_concurrency > 0 ? 1 : 0
+
+  function_name                     = aws_lambda_function.function["api"].function_name
+  qualifier                         = aws_lambda_alias.live["api"].name
+  provisioned_concurrent_executions = var.provisioned_concurrency
+}
+
+# Under the names that Lambda writes to by itself, so that it makes none without a retention.
+resource "aws_cloudwatch_log_group" "function" {
+  for_each = local.functions
+
+  name              = "/aws/lambda/${var.name}-${each.key}"
+  retention_in_days = var.log_retention_days
+  tags              = local.tags
+}

@@ -1,0 +1,93 @@
+resource "aws_apigatewayv2_api" "api" {
+  count = local.http_api ? 1 : 0
+
+  name          = var.name
+  description   = "Iceberg REST catalog ${var.warehouse}"
+  protocol_type = "HTTP"
+  tags          = local.tags
+}
+
+resource "aws_apigatewayv2_integration" "api" {
+  count = local.http_api ? 1 : 0
+
+  api_id                 = aws_apigatewayv2_api.api[0].id
+  integration_type       = "AWS_PROXY"
+  integration_uri        = aws_lambda_alias.live["api"].invoke_arn
+  integration_method     = "POST"
+  payload_format_version = "2.0"
+  timeout_milliseconds   = 30000
+}
+
+# Tokens: the keys of an issuer are kept for up to two hours, so a key that it withdraws is believed that long.
+resource "aws_apigatewayv2_authorizer" "jwt" {
+  count = local.http_api && var.authorization == "jwt" ? 1 : 0
+
+  name             = "jwt"
+  api_id           = aws_apigatewayv2_api.api[0].id
+  authorizer_type  = "JWT"
+  identity_sources = ["$request.header.Authorization"]
+  jwt_configuration {
+    issuer   = var.jwt.issuer
+    audience = var.jwt.audience
+  }
+}
+
+# All that there is, /v1/config included: whatever else is asked for the gateway answers with 404.
+resource "aws_apigatewayv2_route" "api" {
+  count = local.http_api ? 1 : 0
+
+  api_id               = aws_apigatewayv2_api.api[0].id
+  route_key            = "ANY /v1/{proxy+}"
+  target               = "integrations/${aws_apigatewayv2_integration.api[0].id}"
+  authorization_type   = { iam = "AWS_IAM", jwt = "JWT", none = "NONE" }[var.authorization]
+  authorizer_id        = one(aws_apigatewayv2_authorizer.jwt[*].id)
+  authorization_scopes = var.authorization == "jwt" ? var.jwt.scopes : null
+}
+
+resource "aws_apigatewayv2_stage" "api" {
+  count = local.http_api ? 1 : 0
+
+  api_id      = aws_apigatewayv2_api.api[0].id
+  name        = "$default" # a named one would be in front of each path
+  auto_deploy = true
+  tags        = local.tags
+
+  default_route_settings {
+    throttling_rate_limit    = var.throttling.rate
+    throttling_burst_limit   = var.throttling.burst
+    detailed_metrics_enabled = true
+  }
+
+  dynamic "access_log_settings" {
+    for_each = aws_cloudwatch_log_group.access
+    content {
+      destination_arn = access_log_settings.value.arn
+      # No query, no header: what a client sends there may be a secret.
+      format = jsonencode({
+        time        = "$context.requestTime"
+        request     = "$context.requestId"
+        method      = "$context.httpMethod"
+        path        = "$context.path"
+        status      = "$context.status"
+        bytes       = "$context.responseLength"
+        ms          = "$context.responseLatency"
+        functionMs  = "$context.integrationLatency"
+        sourceIp    = "$context.identity.sourceIp"
+        error       = "$context.error.messageString"
+        integration = "$context.integrationErrorMessage"
+        authorizer  = "$context.authorizer.error"
+      })
+    }
+  }
+}
+
+resource "aws_lambda_permission" "http_api" {
+  count = local.http_api ? 1 : 0
+
+  statement_id  = "http-api"
+  action        = "lambda:InvokeFunction"
+  function_name = aws_lambda_function.function["api"].function_name
+  qualifier     = aws_lambda_alias.live["api"].name
+  principal     = "apigateway.amazonaws.com"
+  source_arn    = "${aws_apigatewayv2_api.api[0].execution_arn}/*/*/v1/{proxy+}"
+}

@@ -1,0 +1,175 @@
+# One role a function. Wildcards, and why each is there, are listed in tests/infra/wildcards.py, which a test holds the
+# plan to.
+
+locals {
+  state_writers = concat(
+    [for function in keys(local.functions) : "${local.role_arn}/${var.name}-${function}"],
+    var.emr == null ? [] : ["${local.role_arn}/${var.name}-spark"],
+  )
+  table_files        = [for folder in local.table_folders : "${folder}/*"]
+  metadata_files     = [for folder in local.table_folders : "${folder}/*.metadata.json"]
+  old_metadata_files = [for folder in local.table_folders : "${folder}/*.metadata.json.gz"]
+  buckets            = distinct([for folder in local.table_folders : split("/", folder)[0]])
+}
+
+data "aws_iam_policy_document" "assume_function" {
+  statement {
+    actions = ["sts:AssumeRole"]
+    principals {
+      type        = "Service"
+      identifiers = ["lambda.amazonaws.com"]
+    }
+  }
+}
+
+resource "aws_iam_role" "function" {
+  for_each = local.functions
+
+  name               = "${var.name}-${each.key}"
+  assume_role_policy = data.aws_iam_policy_document.assume_function.json
+  tags               = local.tags
+}
+
+resource "aws_iam_role_policy" "function" {
+  for_each = local.functions
+
+  name   = "catalog"
+  role   = aws_iam_role.function[each.key].id
+  policy = data.aws_iam_policy_document.function[each.key].json
+}
+
+data "aws_iam_policy_document" "function" {
+  for_each = local.functions
+
+  source_policy_documents = concat(
+    [data.aws_iam_policy_document.state.json],
+    each.key == "api" ? [data.aws_iam_policy_document.tables.json] : [],
+    each.key == "api" ? [] : [data.aws_iam_policy_document.probe.json],
+    each.key == "reconcile" ? [data.aws_iam_policy_document.reconcile_failures.json] : [],
+    each.key == "work" ? [data.aws_iam_policy_document.work_queue.json] : [],
+    var.tracing ? [data.aws_iam_policy_document.tracing.json] : [],
+  )
+
+  statement {
+    sid       = "Logs"
+    actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
+    resources = ["${local.logs_arn}:/aws/lambda/${var.name}-${each.key}:*"]
+  }
+}
+
+# What everything that runs the catalog's protocols needs. Data files are in none of it.
+data "aws_iam_policy_document" "state" {
+  statement {
+    sid       = "State"
+    actions   = ["s3:GetObject", "s3:PutObject"] # a conditional write needs both
+    resources = [local.state_arn]
+  }
+
+  statement {
+    sid       = "ReadMetadataFiles"
+    actions   = ["s3:GetObject"]
+    resources = concat(local.metadata_files, local.old_metadata_files)
+  }
+
+  # Without this right S3 answers 403 for an object that is missing, and the protocols live on knowing the difference.
+  # A GET carries no prefix: `IfExists` lets it pass, and still keeps a LIST to these folders.
+  statement {
+    sid       = "TellMissingFromForbidden"
+    actions   = ["s3:ListBucket"]
+    resources = local.buckets
+    condition {
+      test     = "StringLikeIfExists"
+      variable = "s3:prefix"
+      values   = [for arn in concat([local.state_arn, local.probe_arn], local.table_files) : regex("^[^/]+/(.*)$", arn)[0]]
+    }
+  }
+
+  dynamic "statement" {
+    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
+    content {
+      sid       = "Encryption"
+      actions   = ["kms:Decrypt", "kms:GenerateDataKey"]
+      resources = [statement.value]
+    }
+  }
+}
+
+# The API writes metadata files, and deletes old ones of tables that set write.metadata.delete-after-commit.enabled.
+data "aws_iam_policy_document" "tables" {
+  statement {
+    sid       = "WriteMetadataFiles"
+    actions   = ["s3:PutObject", "s3:DeleteObject"]
+    resources = local.metadata_files
+  }
+}
+
+# Who works beside requests asks at its start whether the store keeps conditions; requests can't wait for that.
+data "aws_iam_policy_document" "probe" {
+  statement {
+    sid       = "ProbeForConditionalWrites"
+    actions   = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
+    resources = [local.probe_arn]
+  }
+}
+
+data "aws_iam_policy_document" "reconcile_failures" {
+  statement {
+    sid       = "ReportFailedRuns"
+    actions   = ["sqs:SendMessage"]
+    resources = ["${local.queue_arn}:${var.name}-reconcile-dead"]
+  }
+}
+
+data "aws_iam_policy_document" "work_queue" {
+  statement {
+    sid       = "TakeWork"
+    actions   = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+    resources = ["${local.queue_arn}:${var.name}-work"]
+  }
+}
+
+data "aws_iam_policy_document" "tracing" {
+  statement {
+    sid       = "Traces"
+    actions   = ["xray:PutTraceSegments", "xray:PutTelemetryRecords"]
+    resources = ["*"] # X-Ray knows no resources for them
+  }
+}
+
+# What an engine's role needs, to be attached to it (output `engine_policy_json`): to call, and to read and write tables.
+data "aws_iam_policy_document" "engine" {
+  dynamic "statement" {
+    for_each = var.authorization == "iam" ? [1] : []
+    content {
+      sid       = "CallTheCatalog"
+      actions   = var.endpoint == "function-url" ? ["lambda:InvokeFunctionUrl", "lambda:InvokeFunction"] : ["execute-api:Invoke"]
+      resources = [local.front_door.callable_arn]
+    }
+  }
+
+  statement {
+    sid       = "Tables"
+    actions   = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
+    resources = local.table_files
+  }
+
+  statement {
+    sid       = "ListTables"
+    actions   = ["s3:ListBucket"]
+    resources = local.buckets
+    condition {
+      test     = "StringLikeIfExists"
+      variable = "s3:prefix"
+      values   = [for arn in local.table_files : regex("^[^/]+/(.*)$", arn)[0]]
+    }
+  }
+
+  dynamic "statement" {
+    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
+    content {
+      sid       = "Encryption"
+      actions   = ["kms:Decrypt", "kms:GenerateDataKey"]
+      resources = [statement.value]
+    }
+  }
+}

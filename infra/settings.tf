@@ -1,0 +1,99 @@
+# The same settings as `arco serve` prints (arco_catalog/cli/settings_to_paste.py), and what signs in besides.
+
+locals {
+  iceberg = "1.11.0"
+  catalog = "arco"
+  packages = join(",", [
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:${local.iceberg}",
+    "org.apache.iceberg:iceberg-aws-bundle:${local.iceberg}",
+  ])
+
+  signature = {
+    "rest.signing-name"   = local.front_door.signing_name
+    "rest.signing-region" = local.region
+  }
+  client = {
+    "credential"        = "CLIENT_ID:CLIENT_SECRET"
+    "oauth2-server-uri" = "TOKEN_ENDPOINT_OF_THE_ISSUER"
+    "scope"             = join(" ", try(var.jwt.scopes, []))
+  }
+
+  spark_signs_in = {
+    iam  = merge(local.signature, { "rest.auth.type" = "sigv4", "rest.auth.sigv4.delegate-auth-type" = "none" })
+    jwt  = merge(local.client, { "rest.auth.type" = "oauth2" })
+    none = {}
+  }[var.authorization]
+
+  pyiceberg_signs_in = {
+    iam  = merge(local.signature, { "rest.sigv4-enabled" = "true" })
+    jwt  = local.client
+    none = {}
+  }[var.authorization]
+
+  trino_signs_in = { # the region is that of s3.region
+    iam = {
+      "iceberg.rest-catalog.security"     = "SIGV4"
+      "iceberg.rest-catalog.signing-name" = local.front_door.signing_name
+    }
+    jwt = {
+      "iceberg.rest-catalog.security"          = "OAUTH2"
+      "iceberg.rest-catalog.oauth2.credential" = local.client["credential"]
+      "iceberg.rest-catalog.oauth2.server-uri" = local.client["oauth2-server-uri"]
+      "iceberg.rest-catalog.oauth2.scope"      = local.client["scope"]
+    }
+    none = {}
+  }[var.authorization]
+
+  spark = merge(
+    {
+      "spark.sql.extensions"     = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+      "spark.sql.defaultCatalog" = local.catalog
+
+      "spark.sql.catalog.${local.catalog}"               = "org.apache.iceberg.spark.SparkCatalog"
+      "spark.sql.catalog.${local.catalog}.type"          = "rest"
+      "spark.sql.catalog.${local.catalog}.uri"           = local.front_door.url
+      "spark.sql.catalog.${local.catalog}.warehouse"     = var.warehouse
+      "spark.sql.catalog.${local.catalog}.io-impl"       = "org.apache.iceberg.aws.s3.S3FileIO"
+      "spark.sql.catalog.${local.catalog}.client.region" = local.region
+    },
+    { for key, value in local.spark_signs_in : "spark.sql.catalog.${local.catalog}.${key}" => value if value != "" },
+  )
+
+  pyiceberg = merge(
+    { type = "rest", uri = local.front_door.url, warehouse = var.warehouse, "s3.region" = local.region },
+    { for key, value in local.pyiceberg_signs_in : key => value if value != "" },
+  )
+
+  trino = merge(
+    {
+      "connector.name"                                = "iceberg"
+      "iceberg.catalog.type"                          = "rest"
+      "iceberg.rest-catalog.uri"                      = local.front_door.url
+      "iceberg.rest-catalog.warehouse"                = var.warehouse
+      "iceberg.rest-catalog.nested-namespace-enabled" = "true"
+      "iceberg.rest-catalog.view-endpoints-enabled"   = "true"
+      "fs.native-s3.enabled"                          = "true"
+      "s3.region"                                     = local.region
+    },
+    { for key, value in local.trino_signs_in : key => value if value != "" },
+  )
+
+  to_paste = {
+    spark = join("\n", [
+      "# Spark 4.1, on a command line",
+      join(" \\\n  ", concat(
+        ["spark-sql --packages ${local.packages}"],
+        [for key, value in local.spark : "--conf ${key}=${value}"],
+      )),
+    ])
+    pyiceberg = join("\n", concat(
+      ["# PyIceberg", "from pyiceberg.catalog import load_catalog", "", "catalog = load_catalog(", "    \"${local.catalog}\",", "    **{"],
+      [for key, value in local.pyiceberg : "        \"${key}\": \"${value}\","],
+      ["    },", ")"],
+    ))
+    trino = join("\n", concat(
+      ["# Trino, as etc/catalog/${local.catalog}.properties"],
+      [for key, value in local.trino : "${key}=${value}"],
+    ))
+  }
+}

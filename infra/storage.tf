@@ -1,0 +1,144 @@
+# The bucket, unless an existing one is named: then nothing on it is touched, and `bucket_policy_json` says what to add.
+
+resource "aws_s3_bucket" "store" {
+  count = local.own_bucket ? 1 : 0
+
+  bucket        = local.bucket
+  force_destroy = var.force_destroy
+  tags          = local.tags
+}
+
+resource "aws_s3_bucket_versioning" "store" {
+  count = local.own_bucket ? 1 : 0
+
+  bucket = aws_s3_bucket.store[0].id
+  versioning_configuration {
+    status = "Enabled"
+  }
+}
+
+resource "aws_s3_bucket_server_side_encryption_configuration" "store" {
+  count = local.own_bucket ? 1 : 0
+
+  bucket = aws_s3_bucket.store[0].id
+  rule {
+    bucket_key_enabled = var.kms_key_arn != null
+    apply_server_side_encryption_by_default {
+      sse_algorithm     = var.kms_key_arn == null ? "AES256" : "aws:kms"
+      kms_master_key_id = var.kms_key_arn
+    }
+  }
+}
+
+resource "aws_s3_bucket_public_access_block" "store" {
+  count = local.own_bucket ? 1 : 0
+
+  bucket                  = aws_s3_bucket.store[0].id
+  block_public_acls       = true
+  block_public_policy     = true
+  ignore_public_acls      = true
+  restrict_public_buckets = true
+}
+
+# Nothing that is current ever expires, but for what a start's probe may leave behind: what the catalog no longer needs
+# its collector deletes, which knows what is still reachable. A replaced version is reachable from nowhere.
+resource "aws_s3_bucket_lifecycle_configuration" "store" {
+  count      = local.own_bucket ? 1 : 0
+  depends_on = [aws_s3_bucket_versioning.store]
+
+  bucket = aws_s3_bucket.store[0].id
+
+  rule {
+    id     = "replaced-versions"
+    status = "Enabled"
+    filter {
+      prefix = local.folder
+    }
+    noncurrent_version_expiration {
+      noncurrent_days = var.noncurrent_days
+    }
+    expiration {
+      expired_object_delete_marker = true
+    }
+    abort_incomplete_multipart_upload {
+      days_after_initiation = 7
+    }
+  }
+
+  rule {
+    id     = "probes"
+    status = "Enabled"
+    filter {
+      prefix = "${local.folder}_probe/"
+    }
+    expiration {
+      days = 1
+    }
+    noncurrent_version_expiration {
+      noncurrent_days = 1
+    }
+  }
+}
+
+resource "aws_s3_bucket_policy" "store" {
+  count      = local.own_bucket ? 1 : 0
+  depends_on = [aws_s3_bucket_public_access_block.store] # two changes of a bucket's access at once are refused
+
+  bucket = aws_s3_bucket.store[0].id
+  policy = data.aws_iam_policy_document.bucket.json
+}
+
+data "aws_iam_policy_document" "bucket" {
+  statement {
+    sid       = "OnlyOverTLS"
+    effect    = "Deny"
+    actions   = ["s3:*"]
+    resources = [local.bucket_arn, "${local.bucket_arn}/*"]
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+    condition {
+      test     = "Bool"
+      variable = "aws:SecureTransport"
+      values   = ["false"]
+    }
+  }
+
+  # A create-only object that is deleted can be created again, also on a versioned bucket: an attempt that lost would
+  # then find its place free. Engines with rights on the whole bucket are kept out of the state here.
+  statement {
+    sid       = "StateIsDeletedByTheCollectorOnly"
+    effect    = "Deny"
+    actions   = ["s3:DeleteObject", "s3:DeleteObjectVersion"]
+    resources = [local.state_arn]
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+    dynamic "condition" {
+      for_each = length(var.collector_role_arns) > 0 ? [1] : []
+      content {
+        test     = "ArnNotEquals"
+        variable = "aws:PrincipalArn"
+        values   = var.collector_role_arns
+      }
+    }
+  }
+
+  statement {
+    sid       = "StateIsWrittenByTheCatalogOnly"
+    effect    = "Deny"
+    actions   = ["s3:PutObject"]
+    resources = [local.state_arn]
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+    condition {
+      test     = "ArnNotEquals"
+      variable = "aws:PrincipalArn"
+      values   = concat(local.state_writers, var.operator_role_arns, var.collector_role_arns)
+    }
+  }
+}

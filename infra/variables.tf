@@ -1,0 +1,317 @@
+# What and where
+
+variable "name" {
+  description = "Prefix of the names of everything that is made. One deployment in one account and region has it."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,26}[a-z0-9]$", var.name))
+    error_message = "name must be 3 to 28 lower-case letters, digits and hyphens: it becomes part of a bucket's name."
+  }
+}
+
+variable "bucket" {
+  description = "An existing bucket, left as it is. Null makes one, called NAME-ACCOUNT-REGION."
+  type        = string
+  default     = null
+}
+
+variable "prefix" {
+  description = "Folder of the store in the bucket, without slashes at its ends. Empty: the whole bucket."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = can(regex("^([A-Za-z0-9_=.-]+(/[A-Za-z0-9_=.-]+)*)?$", var.prefix))
+    error_message = "prefix must be folder names joined by slashes, of letters, digits and _ = . -"
+  }
+}
+
+variable "warehouse" {
+  description = "Name of the catalog, which engines give as `warehouse`: a folder below the prefix."
+  type        = string
+  default     = "main"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9_-]{1,64}$", var.warehouse))
+    error_message = "warehouse must be 1 to 64 letters, digits, hyphens and underscores."
+  }
+}
+
+variable "allowed_locations" {
+  description = "Folders outside the warehouse where tables may live, as s3://bucket/folder."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for location in var.allowed_locations : can(regex("^s3://[a-z0-9.-]+(/[^*?%,/]+)+$", location))])
+    error_message = "allowed_locations must be of the form s3://bucket/folder, without * ? % , and without a slash at the end."
+  }
+}
+
+variable "allow_location_overlap" {
+  description = "Let a table's location lie inside another's."
+  type        = bool
+  default     = false
+}
+
+variable "idempotency_dialect" {
+  description = "How Idempotency-Keys are read and answered: iceberg or polaris."
+  type        = string
+  default     = "iceberg"
+
+  validation {
+    condition     = contains(["iceberg", "polaris"], var.idempotency_dialect)
+    error_message = "idempotency_dialect must be iceberg or polaris."
+  }
+}
+
+# The bucket, if one is made
+
+variable "kms_key_arn" {
+  description = "Key that encrypts the bucket. Null: S3's own keys (SSE-S3) in a bucket that is made."
+  type        = string
+  default     = null
+}
+
+variable "noncurrent_days" {
+  description = "Days that replaced and deleted versions of objects are kept: how far back the store can be restored."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.noncurrent_days >= 1
+    error_message = "noncurrent_days must be at least 1."
+  }
+}
+
+variable "operator_role_arns" {
+  description = "Roles of people who run `arco` commands that write (reconcile, undrop) against a bucket that is made."
+  type        = list(string)
+  default     = []
+}
+
+variable "collector_role_arns" {
+  description = "Roles that may delete state in a bucket that is made. Everybody else is denied it."
+  type        = list(string)
+  default     = []
+}
+
+variable "force_destroy" {
+  description = "Let `terraform destroy` delete a bucket that was made although there is data in it."
+  type        = bool
+  default     = false
+}
+
+# The front door
+
+variable "endpoint" {
+  description = "What answers HTTP: http-api (default; names with / ? # % are refused), rest-api or function-url."
+  type        = string
+  default     = "http-api"
+
+  validation {
+    condition     = contains(["http-api", "rest-api", "function-url"], var.endpoint)
+    error_message = "endpoint must be http-api, rest-api or function-url."
+  }
+}
+
+variable "authorization" {
+  description = "Who may call: iam (requests signed with SigV4), jwt (bearer tokens, see `jwt`) or none."
+  type        = string
+  default     = "iam"
+
+  validation {
+    condition     = contains(["iam", "jwt", "none"], var.authorization)
+    error_message = "authorization must be iam, jwt or none."
+  }
+  validation {
+    condition     = var.authorization != "none" || var.allow_unauthenticated
+    error_message = "authorization = \"none\" opens the catalog to everybody who knows its URL. If that is what you want, set allow_unauthenticated = true."
+  }
+  validation {
+    condition     = var.authorization != "jwt" || var.endpoint == "http-api"
+    error_message = "authorization = \"jwt\" needs endpoint = \"http-api\": the other endpoints check no tokens of themselves."
+  }
+  validation {
+    condition     = var.authorization != "jwt" || var.jwt != null
+    error_message = "authorization = \"jwt\" needs jwt = { issuer, audience }."
+  }
+  validation {
+    condition     = var.authorization == "jwt" || var.jwt == null
+    error_message = "jwt is set, and nobody would look at a token: set authorization = \"jwt\" too."
+  }
+  validation {
+    condition     = var.authorization != "none" || var.endpoint != "function-url"
+    error_message = "A function URL open to everybody needs a permission (lambda:InvokedViaFunctionUrl) that this provider cannot express: use authorization = \"iam\", or endpoint = \"http-api\" or \"rest-api\"."
+  }
+}
+
+variable "allow_unauthenticated" {
+  description = "Say that authorization = \"none\" is meant."
+  type        = bool
+  default     = false
+}
+
+variable "jwt" {
+  description = "Whose tokens are taken: the issuer's URL, the audiences, and scopes of which a token must have one."
+  type = object({
+    issuer   = string
+    audience = list(string)
+    scopes   = optional(list(string), [])
+  })
+  default = null
+
+  validation {
+    condition     = var.jwt == null || (startswith(try(var.jwt.issuer, ""), "https://") && length(try(var.jwt.audience, [])) > 0)
+    error_message = "jwt needs an issuer that begins with https:// and at least one audience: a token for another service must not open this one."
+  }
+}
+
+variable "throttling" {
+  description = "Requests a second, and how many at once, that API Gateway lets through. A function URL has none but reserved_concurrency."
+  type        = object({ rate = number, burst = number })
+  default     = { rate = 200, burst = 400 }
+}
+
+variable "access_logs" {
+  description = "Log each request at the gateway. REST API: the account must have a CloudWatch role set for API Gateway."
+  type        = bool
+  default     = true
+}
+
+# The functions
+
+variable "package" {
+  description = "The zip that `make package` builds. Null: dist/arco-catalog-lambda.zip beside this folder."
+  type        = string
+  default     = null
+}
+
+variable "architecture" {
+  description = "arm64 or x86_64: the zip holds both."
+  type        = string
+  default     = "arm64"
+
+  validation {
+    condition     = contains(["arm64", "x86_64"], var.architecture)
+    error_message = "architecture must be arm64 or x86_64."
+  }
+}
+
+variable "memory" {
+  description = "MB for each function; 1769 is one whole vCPU."
+  type = object({
+    api       = optional(number, 1024)
+    reconcile = optional(number, 1024)
+    work      = optional(number, 512)
+  })
+  default = {}
+}
+
+variable "reserved_concurrency" {
+  description = "How many of each function may run at once; taken from what the account has. Null: no limit of its own."
+  type = object({
+    api       = optional(number)
+    reconcile = optional(number)
+    work      = optional(number)
+  })
+  default = {}
+}
+
+variable "snap_start" {
+  description = "Start the API's processes from a snapshot. Paid by the hour and by the start."
+  type        = bool
+  default     = false
+
+  validation {
+    condition     = !var.snap_start || var.provisioned_concurrency == 0
+    error_message = "snap_start and provisioned_concurrency exclude each other on AWS: choose one."
+  }
+}
+
+variable "provisioned_concurrency" {
+  description = "Processes of the API that are kept warm. Paid by the hour, used or not."
+  type        = number
+  default     = 0
+}
+
+variable "layers" {
+  description = "ARNs of layers for all functions, such as the AWS Distro for OpenTelemetry."
+  type        = list(string)
+  default     = []
+}
+
+variable "environment" {
+  description = "More environment variables for all functions. They do not replace the module's own."
+  type        = map(string)
+  default     = {}
+}
+
+# Watching it
+
+variable "log_level" {
+  description = "Least severe level that is logged."
+  type        = string
+  default     = "INFO"
+}
+
+variable "log_retention_days" {
+  description = "Days that logs are kept."
+  type        = number
+  default     = 30
+}
+
+variable "metrics_namespace" {
+  description = "CloudWatch namespace of the catalog's own metrics. Empty: none, and no alarm that needs them."
+  type        = string
+  default     = "ArcoCatalog"
+}
+
+variable "otlp_endpoint" {
+  description = "Where OpenTelemetry traces are sent. Null: none are made."
+  type        = string
+  default     = null
+}
+
+variable "tracing" {
+  description = "X-Ray traces of the functions' invocations."
+  type        = bool
+  default     = false
+}
+
+variable "alarm_topic_arns" {
+  description = "SNS topics that alarms are sent to, and their ends."
+  type        = list(string)
+  default     = []
+}
+
+# Spark
+
+variable "emr" {
+  description = <<-E
+    An EMR Serverless application for the reconciler on Spark. Null: none.
+    `code` is the s3://bucket/folder with its script and archives (docs/reconciler.md); `image` a custom image's URI.
+  E
+  type = object({
+    code          = string
+    release_label = optional(string, "emr-7.9.0")
+    architecture  = optional(string, "ARM64")
+    max_vcpu      = optional(number, 64)
+    max_memory_gb = optional(number, 256)
+    idle_minutes  = optional(number, 5)
+    image         = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = var.emr == null || can(regex("^s3://[a-z0-9.-]+(/[^*?/]+)+$", var.emr.code))
+    error_message = "emr.code must be of the form s3://bucket/folder, without a slash at the end."
+  }
+}
+
+variable "tags" {
+  description = "Tags of everything that takes them."
+  type        = map(string)
+  default     = {}
+}

@@ -1,0 +1,188 @@
+"""Terraform over a copy of `infra/`, against a moto that stands in for AWS."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from tests.servers import PROJECT, S3Server
+
+INFRA = PROJECT / "infra"
+REGION = "us-east-1"
+PROVIDER = "registry.terraform.io/hashicorp/aws"
+SERVICES = (
+    *("apigateway", "apigatewayv2", "cloudwatch", "emrserverless", "iam", "kms", "lambda", "logs", "s3"),
+    *("scheduler", "sqs", "sts"),
+)
+MINUTES_5 = 300
+Variables = Mapping[str, JsonValue]
+
+
+class TerraformFailed(Exception):
+    """Terraform ended with an error; the message is all that it said."""
+
+
+def terraform() -> str:
+    """The program. Raises `TerraformFailed` without one: nothing here is skipped for want of it."""
+    found = shutil.which("terraform")
+    if found is None:
+        raise TerraformFailed("terraform (1.9 or newer) is not in PATH; the tests of infra/ need it")
+    return found
+
+
+def plugins() -> Path | None:
+    """A folder of plugins with the AWS provider: `TF_PLUGIN_DIR`, or one where they usually lie. Without any Terraform
+    downloads the provider itself."""
+    named = os.environ.get("TF_PLUGIN_DIR")
+    candidates = [
+        *([Path(named)] if named else []),
+        Path.home() / ".terraform.d" / "plugins",
+        *(Path(share) / "terraform" / "plugins" for share in ("/usr/share", "/usr/local/share")),
+        *sorted(Path("/opt").glob("*")),
+    ]
+    return next((folder for folder in candidates if any((folder / PROVIDER).glob("*/*/terraform-provider-aws*"))), None)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder with configuration that Terraform was initialised in."""
+
+    folder: Path
+
+    @classmethod
+    def copy_of(cls, module: str, scratch: Path) -> "Workspace":
+        """A copy of the whole of `infra/`, with `module` in it (`.` or an example) as what Terraform works on."""
+        workspace = cls(_copy(scratch) / module)
+        workspace.initialise()
+        return workspace
+
+    @classmethod
+    def of_deployments(cls, deployments: Mapping[str, Variables], scratch: Path) -> "Workspace":
+        """Many deployments of the module in one configuration: Terraform takes long to start, and little for each."""
+        _copy(scratch)
+        blocks = [_block(name, variables) for name, variables in deployments.items()]
+        (scratch / "main.tf").write_text("\n".join(blocks))
+        workspace = cls(scratch)
+        workspace.initialise()
+        return workspace
+
+    def initialise(self) -> None:
+        """Finds modules and provider."""
+        folder = plugins()
+        self.run("init", "-backend=false", *([] if folder is None else [f"-plugin-dir={folder}"]))
+
+    def use(self, aws: S3Server) -> None:
+        """Lets the provider talk to `aws` instead of Amazon."""
+        provider: JsonObject = {
+            "region": REGION,
+            "access_key": "testing",
+            "secret_key": "testing",
+            "skip_credentials_validation": True,
+            "skip_metadata_api_check": True,
+            "s3_use_path_style": True,
+            "endpoints": [dict.fromkeys(SERVICES, aws.endpoint)],
+        }
+        document: JsonObject = {"provider": {"aws": provider}}
+        (self.folder / "moto_override.tf.json").write_text(json.dumps(document))
+
+    def plan(self) -> "Plan":
+        """What Terraform would make, nothing being there. Raises `TerraformFailed` if it refuses."""
+        self.run("plan", "-refresh=false", "-lock=false", "-out=made.tfplan")
+        document: JsonObject = json.loads(self.run("show", "-json", "made.tfplan"))
+        return Plan(document)
+
+    def managed(self) -> list[str]:
+        """Addresses of what was made and stands."""
+        return [line for line in self.run("state", "list").splitlines() if not line.startswith("data.")]
+
+    def refusals(self, command: str) -> list[dict[str, Any]]:
+        """The errors that `validate` or `plan` ends with."""
+        done = self._done(command, "-json")
+        if command == "validate":
+            said = json.loads(done.stdout)["diagnostics"]
+        else:
+            events = [json.loads(line) for line in done.stdout.splitlines()]
+            said = [event["diagnostic"] for event in events if event["type"] == "diagnostic"]
+        return [diagnostic for diagnostic in said if diagnostic["severity"] == "error"]
+
+    def apply(self, variables: Variables) -> dict[str, Any]:
+        """Makes it. Returns the outputs."""
+        self.run("apply", "-auto-approve", "-parallelism=30", self._given(variables))
+        said = json.loads(self.run("output", "-json"))
+        return {name: output["value"] for name, output in said.items()}
+
+    def destroy(self, variables: Variables) -> None:
+        """Takes it all away."""
+        self.run("destroy", "-auto-approve", "-refresh=false", "-parallelism=30", self._given(variables))
+
+    def changes(self, variables: Variables) -> set[str]:
+        """Addresses of what another apply would change."""
+        said = [json.loads(line) for line in self.run("plan", "-json", self._given(variables)).splitlines()]
+        return {event["change"]["resource"]["addr"] for event in said if event["type"] == "planned_change"}
+
+    def run(self, command: str, *arguments: str) -> str:
+        """What a Terraform command printed. Raises `TerraformFailed`."""
+        done = self._done(command, *arguments)
+        if done.returncode != 0:
+            raise TerraformFailed(f"terraform {command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def _done(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "TF_CLI_ARGS": "-no-color"}
+        return subprocess.run(
+            [terraform(), command, *arguments],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=MINUTES_5,
+        )
+
+    def _given(self, variables: Variables) -> str:
+        file = self.folder / "given.tfvars.json"
+        file.write_text(json.dumps(dict(variables)))
+        return f"-var-file={file.name}"
+
+
+def _copy(scratch: Path) -> Path:
+    left_out = shutil.ignore_patterns(".terraform*", "*.tfstate*")
+    return Path(shutil.copytree(INFRA, scratch / "infra", ignore=left_out))
+
+
+def _block(name: str, variables: Variables) -> str:
+    """A module block: what is JSON is an expression of Terraform's language too."""
+    given = "".join(f"  {key} = {json.dumps(value)}\n" for key, value in variables.items())
+    return f'module "{name}" {{\n  source = "./infra"\n{given}}}\n'
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One that a plan makes."""
+
+    address: str
+    type: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`terraform show -json` of a plan of many deployments."""
+
+    document: JsonObject
+
+    def deployment(self, name: str) -> list[Resource]:
+        """The resources of one of them, addressed as within it."""
+        document: Any = self.document
+        modules = document["planned_values"]["root_module"]["child_modules"]
+        found = next(module for module in modules if module["address"] == f"module.{name}")
+        prefix = f"module.{name}."
+        return [
+            Resource(resource["address"].removeprefix(prefix), resource["type"], resource["values"])
+            for resource in found["resources"]
+            if resource["mode"] == "managed"
+        ]

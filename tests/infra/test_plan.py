@@ -1,0 +1,254 @@
+"""What a plan makes."""
+
+from typing import Any
+
+import pytest
+
+from tests.infra.deployments import ACCEPTED, KEY, TOPIC
+from tests.infra.terraform import Plan, Resource
+
+deployment = pytest.mark.parametrize("deployment", ACCEPTED)
+FRESH = [name for name, given in ACCEPTED.items() if "bucket" not in given]
+
+
+def of_type(resources: list[Resource], kind: str) -> list[Resource]:
+    return [resource for resource in resources if resource.type == kind]
+
+
+def only(plan: Plan, deployment: str, kind: str) -> dict[str, Any]:
+    [resource] = of_type(plan.deployment(deployment), kind)
+    return dict(resource.values)
+
+
+# The bucket
+
+
+@pytest.mark.parametrize("deployment", FRESH)
+def test_a_bucket_that_is_made_is_private_versioned_and_kept(plan: Plan, deployment: str) -> None:
+    access = only(plan, deployment, "aws_s3_bucket_public_access_block")
+    versioning = only(plan, deployment, "aws_s3_bucket_versioning")
+    switches = ("block_public_acls", "block_public_policy", "ignore_public_acls", "restrict_public_buckets")
+
+    assert [access[switch] for switch in switches] == [True] * 4
+    assert versioning["versioning_configuration"][0]["status"] == "Enabled"
+    assert only(plan, deployment, "aws_s3_bucket")["force_destroy"] is False
+
+
+@pytest.mark.parametrize(("deployment", "algorithm", "key"), [("fresh", "AES256", None), ("anyone", "aws:kms", KEY)])
+def test_a_bucket_that_is_made_is_encrypted(plan: Plan, deployment: str, algorithm: str, key: str | None) -> None:
+    [rule] = only(plan, deployment, "aws_s3_bucket_server_side_encryption_configuration")["rule"]
+    [default] = rule["apply_server_side_encryption_by_default"]
+
+    assert (default["sse_algorithm"], default["kms_master_key_id"] or None) == (algorithm, key)
+
+
+@pytest.mark.parametrize("deployment", FRESH)
+def test_nothing_that_is_current_expires_but_probes(plan: Plan, deployment: str) -> None:
+    rules = only(plan, deployment, "aws_s3_bucket_lifecycle_configuration")["rule"]
+    expiring = {rule["filter"][0]["prefix"] for rule in rules if (rule["expiration"] or [{}])[0].get("days")}
+    prefix = ACCEPTED[deployment].get("prefix")
+
+    assert expiring == {f"{prefix}/_probe/" if prefix else "_probe/"}
+    assert all(rule["noncurrent_version_expiration"][0]["noncurrent_days"] >= 1 for rule in rules)
+
+
+def test_an_existing_bucket_is_left_as_it_is(plan: Plan) -> None:
+    assert [found.address for found in plan.deployment("existing") if found.type.startswith("aws_s3")] == []
+
+
+# The functions
+
+
+@deployment
+def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) -> None:
+    given = ACCEPTED[deployment]
+    functions = of_type(plan.deployment(deployment), "aws_lambda_function")
+    store = "/".join(
+        str(part) for part in (given.get("bucket", "lake-123456789012-us-east-1"), given.get("prefix")) if part
+    )
+
+    assert len(functions) == 3
+    for function in functions:
+        said = function.values["environment"][0]["variables"]
+        assert said["ARCO_STORE"] == f"s3://{store}"
+        assert said["ARCO_WAREHOUSE"] == given.get("warehouse", "main")
+        assert said["ARCO_ENDPOINT"] == given.get("endpoint", "http-api")
+        assert said["ARCO_METRICS_NAMESPACE"] == given.get("metrics_namespace", "ArcoCatalog")
+        assert said["ARCO_IDEMPOTENCY_DIALECT"] == given.get("idempotency_dialect", "iceberg")
+        assert said.get("OTEL_EXPORTER_OTLP_ENDPOINT") == given.get("otlp_endpoint")
+
+
+def test_functions_run_the_handlers_of_the_package_on_arm(plan: Plan) -> None:
+    functions = of_type(plan.deployment("fresh"), "aws_lambda_function")
+
+    assert {function.values["handler"] for function in functions} == {
+        "lambda.api.handler",
+        "lambda.reconcile.handler",
+        "lambda.work.handler",
+    }
+    assert {(*function.values["architectures"], function.values["runtime"]) for function in functions} == {
+        ("arm64", "python3.13")
+    }
+
+
+def test_the_api_ends_before_its_gateway_gives_up(plan: Plan) -> None:
+    [api] = [found for found in of_type(plan.deployment("fresh"), "aws_lambda_function") if "api" in found.address]
+
+    assert api.values["timeout"] * 1000 < only(plan, "fresh", "aws_apigatewayv2_integration")["timeout_milliseconds"]
+
+
+def test_the_api_starts_from_a_snapshot_only_where_asked(plan: Plan) -> None:
+    snapshots = {
+        (name, function.values["function_name"])
+        for name in ACCEPTED
+        for function in of_type(plan.deployment(name), "aws_lambda_function")
+        if function.values["snap_start"]
+    }
+
+    assert snapshots == {("url", "lake-api")}
+
+
+def test_processes_are_kept_warm_only_where_asked(plan: Plan) -> None:
+    kept = {name for name in ACCEPTED if of_type(plan.deployment(name), "aws_lambda_provisioned_concurrency_config")}
+
+    assert kept == {"rest"}
+
+
+@deployment
+def test_every_log_group_has_a_retention(plan: Plan, deployment: str) -> None:
+    groups = of_type(plan.deployment(deployment), "aws_cloudwatch_log_group")
+
+    assert len(groups) >= 3
+    assert {group.values["retention_in_days"] for group in groups} == {
+        ACCEPTED[deployment].get("log_retention_days", 30)
+    }
+
+
+# The front door
+
+
+@pytest.mark.parametrize(
+    ("deployment", "kind"),
+    [
+        ("fresh", "aws_apigatewayv2_api"),
+        ("rest", "aws_api_gateway_rest_api"),
+        ("url", "aws_lambda_function_url"),
+    ],
+)
+def test_there_is_one_front_door_and_it_is_the_one_asked_for(plan: Plan, deployment: str, kind: str) -> None:
+    doors = {"aws_apigatewayv2_api", "aws_api_gateway_rest_api", "aws_lambda_function_url"}
+
+    assert [found.type for found in plan.deployment(deployment) if found.type in doors] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("deployment", "kind", "authorization"),
+    [
+        ("fresh", "aws_apigatewayv2_route", "AWS_IAM"),
+        ("existing", "aws_apigatewayv2_route", "JWT"),
+        ("anyone", "aws_apigatewayv2_route", "NONE"),
+        ("rest", "aws_api_gateway_method", "AWS_IAM"),
+        ("url", "aws_lambda_function_url", "AWS_IAM"),
+    ],
+)
+def test_nobody_comes_in_unasked_unless_that_was_said(
+    plan: Plan, deployment: str, kind: str, authorization: str
+) -> None:
+    door = only(plan, deployment, kind)
+
+    assert (door.get("authorization_type") or door.get("authorization")) == authorization
+
+
+def test_tokens_are_checked_for_issuer_audience_and_scope(plan: Plan) -> None:
+    [checked] = only(plan, "existing", "aws_apigatewayv2_authorizer")["jwt_configuration"]
+
+    assert (checked["issuer"], checked["audience"]) == ("https://id.example.com/lake", ["lake"])
+    assert only(plan, "existing", "aws_apigatewayv2_route")["authorization_scopes"] == ["catalog"]
+
+
+def test_the_gateways_throttle(plan: Plan) -> None:
+    [of_http] = only(plan, "fresh", "aws_apigatewayv2_stage")["default_route_settings"]
+    [of_rest] = only(plan, "rest", "aws_api_gateway_method_settings")["settings"]
+
+    assert (of_http["throttling_rate_limit"], of_http["throttling_burst_limit"]) == (200, 400)
+    assert (of_rest["throttling_rate_limit"], of_rest["throttling_burst_limit"]) == (200, 400)
+
+
+def test_a_rest_api_logs_no_bodies(plan: Plan) -> None:
+    [settings] = only(plan, "rest", "aws_api_gateway_method_settings")["settings"]
+
+    assert settings["data_trace_enabled"] is False
+
+
+# Work beside requests
+
+
+def test_the_reconciler_runs_every_15_minutes_and_failures_are_kept(plan: Plan) -> None:
+    schedule = only(plan, "fresh", "aws_scheduler_schedule")
+    [retries] = schedule["target"][0]["retry_policy"]
+
+    assert schedule["schedule_expression"] == "rate(15 minutes)"
+    assert (retries["maximum_retry_attempts"], retries["maximum_event_age_in_seconds"]) == (2, 900)
+    assert only(plan, "fresh", "aws_lambda_function_event_invoke_config")["maximum_retry_attempts"] == 0
+
+
+@deployment
+def test_every_queue_is_encrypted(plan: Plan, deployment: str) -> None:
+    queues = of_type(plan.deployment(deployment), "aws_sqs_queue")
+
+    assert {queue.values["name"] for queue in queues} == {"lake-work", "lake-work-dead", "lake-reconcile-dead"}
+    assert all(queue.values["sqs_managed_sse_enabled"] for queue in queues)
+
+
+def test_one_message_that_fails_does_not_fail_its_batch(plan: Plan) -> None:
+    mapping = only(plan, "fresh", "aws_lambda_event_source_mapping")
+
+    assert mapping["function_response_types"] == ["ReportBatchItemFailures"]
+
+
+def test_spark_is_there_only_where_asked(plan: Plan) -> None:
+    assert {name for name in ACCEPTED if of_type(plan.deployment(name), "aws_emrserverless_application")} == {
+        "existing"
+    }
+
+
+# Watching it
+
+
+@deployment
+def test_alarms_tell_of_errors_throttles_stale_receipts_and_dead_letters(plan: Plan, deployment: str) -> None:
+    given = ACCEPTED[deployment]
+    alarms = of_type(plan.deployment(deployment), "aws_cloudwatch_metric_alarm")
+    functions = ("api", "reconcile", "work")
+    expected = {
+        "lake-5xx",
+        *(f"lake-{function}-{what}" for function in functions for what in ("errors", "throttles")),
+        *(f"lake-{queue}-dead-letters" for queue in ("reconcile", "work")),
+        *([] if given.get("metrics_namespace") == "" else ["lake-reconcile-age"]),
+    }
+
+    assert {alarm.values["alarm_name"] for alarm in alarms} == expected
+    told = given.get("alarm_topic_arns", [])
+    assert all(list(alarm.values["alarm_actions"] or []) == told for alarm in alarms)
+    assert TOPIC in ACCEPTED["rest"]["alarm_topic_arns"]  # type: ignore[operator]
+
+
+def test_a_reconciler_that_says_nothing_for_an_hour_raises_the_alarm(plan: Plan) -> None:
+    [alarm] = [
+        found.values
+        for found in plan.deployment("fresh")
+        if found.address == "aws_cloudwatch_metric_alarm.reconcile_age[0]"
+    ]
+
+    assert (alarm["namespace"], alarm["metric_name"], alarm["dimensions"]) == (
+        "ArcoCatalog",
+        "ReconcileCompleted",
+        {"Warehouse": "main"},
+    )
+    assert (alarm["statistic"], alarm["period"], alarm["comparison_operator"], alarm["threshold"]) == (
+        "Sum",
+        3600,
+        "LessThanThreshold",
+        1,
+    )
+    assert alarm["treat_missing_data"] == "breaching"
