@@ -1,0 +1,61 @@
+"""One catalog on local files, one on S3, and the engines that know both. All live while this folder's tests run."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engines.lake import Lake, lake
+from tests.engines.shell import Sql
+from tests.engines.spark_shell import spark_shell
+from tests.engines.trino_server import run, trino_server
+from tests.servers import S3Server
+
+BUCKET = "engines"
+
+
+@pytest.fixture(scope="package")
+def local_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """The catalog that every engine calls `rest`, on local files."""
+    folder = tmp_path_factory.mktemp("local")
+    with lake("rest", f"file:{folder / 'store'}", folder / "server.log", {}) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="package")
+def s3_lake(s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """The catalog that every engine calls `s3`, on S3."""
+    s3_server.make_bucket(BUCKET)
+    access = {
+        "s3.endpoint": s3_server.endpoint,
+        "s3.path-style-access": "true",
+        "s3.region": "us-east-1",
+        "s3.access-key-id": "testing",
+        "s3.secret-access-key": "testing",
+        "client.region": "us-east-1",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in s3_server.environment.items():
+            patch.setenv(name, value)
+        log = tmp_path_factory.mktemp("s3") / "server.log"
+        with lake("s3", f"s3://{BUCKET}/catalog", log, access) as opened:
+            yield opened
+
+
+@pytest.fixture(params=["rest", "s3"])
+def either_lake(request: pytest.FixtureRequest, local_lake: Lake, s3_lake: Lake) -> Lake:
+    """Each of them in turn."""
+    return next(found for found in (local_lake, s3_lake) if found.name == request.param)
+
+
+@pytest.fixture(scope="package")
+def spark(local_lake: Lake, s3_lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
+    """Spark SQL."""
+    with spark_shell(local_lake, [s3_lake], tmp_path_factory.mktemp("spark")) as sql:
+        yield sql
+
+
+@pytest.fixture(scope="package")
+def trino(local_lake: Lake, s3_lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
+    """Trino's SQL."""
+    with trino_server([local_lake, s3_lake], tmp_path_factory.mktemp("trino")) as connection:
+        yield lambda statement: run(connection, statement)

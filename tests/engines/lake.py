@@ -1,0 +1,55 @@
+"""A served catalog as tests of engines see it: how to reach it, and a bystander's view of what an engine did there."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyiceberg.catalog import Catalog
+
+from demo.engines import pyiceberg_catalog
+from demo.receipts import compare, stored_receipts
+from demo.server import WAREHOUSE, Server, serving
+from tests.engines.shell import Rows
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A server over a store, and PyIceberg as a client that nobody else knows of.
+
+    `name` is what every engine calls the catalog; `s3` says where the store's S3 is, in the words of Iceberg's clients,
+    and nothing on local files.
+    """
+
+    name: str
+    server: Server
+    bystander: Catalog
+    s3: Mapping[str, str]
+
+    def rows(self, table: str) -> Rows:
+        """What is in a table, in an order of its own: an engine's word is not taken for it."""
+        found = self.bystander.load_table(table).scan().to_arrow().to_pylist()
+        return sorted((tuple(row.values()) for row in found), key=repr)
+
+    def tables(self, namespace: str) -> list[str]:
+        """The names of a namespace's tables, sorted."""
+        return sorted(name for *_, name in self.bystander.list_tables(namespace))
+
+    def assert_receipts(self, *tables: str) -> None:
+        """Each metadata file that was ever current has one committed receipt, and no other file has any."""
+        stored = asyncio.run(stored_receipts(self.server.store))
+        for table in tables:
+            loaded = self.bystander.load_table(table)
+            current = [*(entry.metadata_file for entry in loaded.metadata.metadata_log), loaded.metadata_location]
+            told = json.loads(self.server.receipts(table))
+            compare(f"receipts of {table}", stored[told[0]["entity"]], current)
+            assert len(told) == len(current)
+
+
+@contextmanager
+def lake(name: str, store: str, log: Path, s3: Mapping[str, str]) -> Iterator[Lake]:
+    """Serves a store. The environment must lead the server to its S3."""
+    with serving(store, log) as server:
+        yield Lake(name, server, pyiceberg_catalog(server.uri, WAREHOUSE, dict(s3)), s3)

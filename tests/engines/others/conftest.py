@@ -1,0 +1,63 @@
+"""Engines that need environments of their own. `make test-engines` makes those and runs these tests; `pytest` alone
+does not."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from demo.engines import PROJECT
+from demo.server import WAREHOUSE
+from tests.engines.lake import Lake
+from tests.engines.shell import Sql, shell
+
+HERE = Path(__file__).resolve().parent
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Only who names this folder gets it."""
+    named = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    return None if any(path.is_relative_to(HERE) for path in named) else True
+
+
+@contextmanager
+def engine(
+    name: str, environment: str, lake: Lake, scratch: Path, *arguments: str, folder: Path = PROJECT
+) -> Iterator[Sql]:
+    """An engine's SQL: its module in this folder, run by the Python of its environment."""
+    python = PROJECT / environment / "bin" / "python"
+    if not python.exists():
+        raise LookupError(f"no {environment}: `make test-engines` makes it")
+    command = [str(python), "-m", f"tests.engines.others.{name}", lake.server.uri, WAREHOUSE, str(scratch), *arguments]
+    with shell(command, folder, scratch, {"PYTHONPATH": str(PROJECT)}) as sql:
+        yield sql
+
+
+@pytest.fixture
+def duckdb(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
+    """DuckDB's SQL."""
+    with engine("duckdb_shell", ".venv-engines", local_lake, tmp_path) as sql:
+        yield sql
+
+
+@pytest.fixture
+def clickhouse(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
+    """ClickHouse's SQL. It reads local files below the folder it works in, and no others."""
+    store = Path(local_lake.server.store.removeprefix("file:"))
+    with engine("clickhouse_shell", ".venv-engines", local_lake, tmp_path, folder=store) as sql:
+        yield sql
+
+
+@pytest.fixture
+def flink(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
+    """Flink's SQL, in batches."""
+    with engine("flink_shell", ".venv-engines-flink", local_lake, tmp_path, str(PROJECT / ".jars" / "flink")) as sql:
+        yield sql
+
+
+@pytest.fixture
+def dataframes(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
+    """DataFusion and Polars, each by its name before the table and the SQL."""
+    with engine("dataframes_shell", ".venv-engines", local_lake, tmp_path) as sql:
+        yield sql

