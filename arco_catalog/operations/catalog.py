@@ -1,26 +1,33 @@
 """One catalog as a process serves it, and one request's session with it."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 
+from arco_catalog.operations.afterwards import Afterwards
 from arco_catalog.operations.call import Call
+from arco_catalog.operations.record import open_record
+from arco_catalog.operations.turns import Turns
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Files, Space
+from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import Runtime
+from arco_catalog.state.spilling import Limits
 from storage_backends import ObjectStore
 from storage_backends.wrappers.deadline import DeadlineStore
+from storage_backends.wrappers.measuring import MeasuringStore
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an operator may set.
+    """What an operator may set. `spill` says how large the registry's index gets before parts of it are spilled.
 
     Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
     be taken over, the deadline and a margin; `patience_ms` is how long a duplicate waits for the answer.
@@ -33,11 +40,13 @@ class Settings:
     in_progress_ms: int = 25_000
     patience_ms: int = 3_000
     max_transaction_tables: int = 100
+    spill: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A root in a store, and what this process remembers of it."""
+    """A root in a store, and what this process remembers of it. A process that lives on has `afterwards` for what may
+    follow an answer, and `turns` for its writers of one table."""
 
     settings: Settings
     store: ObjectStore
@@ -48,6 +57,8 @@ class Catalog:
     runtime: Runtime
     caches: Caches = field(default_factory=Caches)
     files: FileCache = field(default_factory=lambda: ByteCache(48 << 20))
+    afterwards: Afterwards | None = None
+    turns: Turns | None = None
 
     def session(self, call: Call) -> "Session":
         """What one request works with."""
@@ -62,12 +73,17 @@ class Session:
         self.call = call
         self.settings = catalog.settings
         self.runtime = catalog.runtime
-        self.dropped_writes = 0
+        self.record = record = open_record()
+        record.principal = call.principal
 
         def bounded(store: ObjectStore) -> ObjectStore:
+            if record.store is not None:
+                store = MeasuringStore(store, record.store)
             return DeadlineStore(store, call.deadline_ms, catalog.runtime.now_ms)
 
-        self.state = State(bounded(catalog.store), catalog.paths, catalog.caches, catalog.runtime)
+        self.state = State(
+            bounded(catalog.store), catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill
+        )
         spaces = [Space(space.root, bounded(space.store)) for space in catalog.spaces]
         self.files = Files(spaces, catalog.files, self.state)
 
@@ -75,7 +91,9 @@ class Session:
         """The marker of the request's idempotency key, None without a key."""
         if self.call.key is None:
             return None
-        return MarkerLog(self.state, self.call.key_hash(), self.call.identity())
+        key_hash = self.call.key_hash()
+        self.record.keyed(key_hash)
+        return MarkerLog(self.state, key_hash, self.call.identity())
 
     def check_answer(self, metadata: bytes, name: str) -> None:
         """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current."""
@@ -86,7 +104,15 @@ class Session:
         """Whether the deadline has passed, on the wall clock (design.md 6.2, rule 5)."""
         return self.runtime.now_ms() >= self.call.deadline_ms
 
+    async def afterwards(self, step: Coroutine[object, object, object]) -> None:
+        """A step that may be lost: after the answer where this process lives on, else before it."""
+        await (step if self.catalog.afterwards is None else self.catalog.afterwards.run(step))
+
+    def turn(self, namespace: Namespace, name: str) -> AbstractAsyncContextManager[None]:
+        """This request's turn among those of this process that change the same table or view."""
+        return nullcontext() if self.catalog.turns is None else self.catalog.turns.turn((namespace, name))
+
     def drop_write(self, what: str, error: Exception) -> None:
         """Counts a write that was only a convenience and failed; the reconciler mends what it was for."""
-        self.dropped_writes += 1
+        self.record.dropped_writes += 1
         _LOG.warning("dropped a best-effort write of %s: %s", what, error)

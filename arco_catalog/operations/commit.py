@@ -9,6 +9,7 @@ from arco_catalog.operations.create import create_from_commit
 from arco_catalog.operations.decisions import as_read
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled
 from arco_catalog.operations.relation_change import RelationChange, Unchanged
 from arco_catalog.operations.table_view import TableView, Wanted, locate, relation
@@ -22,12 +23,15 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
     commit = table.parse_commit(request)
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
-    return await run(session, CommitRelation(session, TABLES, namespace, name, commit))
+    async with session.turn(namespace, name):
+        return await run(session, CommitRelation(session, TABLES, namespace, name, commit))
 
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitViewRequest."""
-    return await run(session, CommitRelation(session, VIEWS, namespace, name, view.parse_view_commit(request)))
+    commit = view.parse_view_commit(request)
+    async with session.turn(namespace, name):
+        return await run(session, CommitRelation(session, VIEWS, namespace, name, commit))
 
 
 class CommitRelation(Mutation[TableView]):
@@ -77,7 +81,8 @@ class CommitRelation(Mutation[TableView]):
     async def still_named(self, view: TableView) -> TableView | None:
         """Validates the name by a manifest read that begins after the pointer's version was read (rule 4)."""
         head = await self.session.state.head()
-        entry = relation(head, self.wanted.namespace, self.wanted.name, self.wanted.kind)
+        wanted = self.wanted
+        entry = await look_up(self.session.state, lambda: relation(head, wanted.namespace, wanted.name, wanted.kind))
         if entry is None:
             return TableView(head, None, None, head_fresh=True, pointer_fresh=False)
         if view.entry is not None and entry.entity == view.entry.entity:

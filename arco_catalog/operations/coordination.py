@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from arco_catalog.iceberg.errors import Broken, Refusal
@@ -12,6 +13,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.creation import Draft
 from arco_catalog.operations.decisions import close
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Move, TryOver, View, Write
 from arco_catalog.operations.name_intents import RegistryCommit, change_registry, settling
 from arco_catalog.operations.table_view import relation
@@ -71,7 +73,7 @@ class Coordination:
         index = head.index
         for creator, draft in self.plan.drafts:
             creator.check_name(index)
-            creator.check_locations(index, draft.locations)
+            creator.check_locations(index, draft.locations, draft.entity)
             index = index.edited(creator.edits(draft))
             edits |= creator.edits(draft, self.plan.id)
         return edits
@@ -179,12 +181,12 @@ class Coordination:
         head = self.state.cached_head()
         if self.naming is None or head is None or not (edits := self.names_to_settle(head)):
             return
-        prepared = self.names_commit("settle-names", head, edits)
         try:
+            prepared = await look_up(self.state, partial(self.names_commit, "settle-names", head, edits))
             await prepared.put()
             self.settling = prepared
         except StoreError as error:
-            self.session.drop_write(prepared.key, error)
+            self.session.drop_write("the commit that settles names", error)
 
     async def settle(self) -> None:
         """Takes the intents off again. Whoever meets one that is left does the same."""

@@ -119,5 +119,5 @@ class _Staging(RegistryMutation):
         index = view.head.index
         self.creator.check_name(index)
         document = self.creator.document(index, attempt.entity)
-        self.creator.check_locations(index, self.creator.locations(document))
+        self.creator.check_locations(index, self.creator.locations(document), attempt.entity)
         return Settled(Document(200, {"metadata": document, "config": {}}))

@@ -22,7 +22,7 @@ from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.reserve import refuse_overlap
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
-from arco_catalog.state.index import Edits, Index, Namespace, relation_key
+from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
@@ -69,6 +69,7 @@ class Creator:
 
     def check_name(self, index: Index) -> None:
         """Raises unless the namespace exists and the name is free, for tables and views alike."""
+        index.need(namespace_key(self.namespace), relation_key(self.namespace, self.name))
         existing_namespace(index, self.namespace)
         existing = find_relation(index, self.namespace, self.name)
         if existing is None:
@@ -77,9 +78,9 @@ class Creator:
             raise self.already_there()
         raise self.kind.name_taken(existing.kind, self.namespace, self.name)
 
-    def check_locations(self, index: Index, locations: Sequence[Location]) -> None:
+    def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> None:
         """Raises if one is taken."""
-        taken = refuse_overlap(self.session, index, locations)
+        taken = refuse_overlap(self.session, index, locations, fresh=entity)
         if taken is not None:
             raise self.taken_location(taken)
 
@@ -103,7 +104,7 @@ class Creator:
         draft = self._drafts.get(attempt.id)
         if draft is None:
             draft = self._drafts[attempt.id] = self._made(index, attempt)
-        self.check_locations(index, draft.locations)
+        self.check_locations(index, draft.locations, draft.entity)
         return draft
 
     def _made(self, index: Index, attempt: Attempt) -> Draft:
@@ -167,6 +168,7 @@ class Creation(RegistryMutation):
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
         creator, draft = self.creator, self.creator.draft(view.head.index, attempt)
+        self.session.record.about(draft.entity, creator.kind.uuid(draft.new.document))
         answer: Answer = TableState(draft.entity, draft.new.file.location, draft.new.body, created=self.created)
         return Change(
             edits=creator.edits(draft),

@@ -4,6 +4,7 @@ README.md beside this file tells each step, its guard, and what happens when the
 """
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import (
@@ -19,7 +20,9 @@ from arco_catalog.operations import evidence
 from arco_catalog.operations.answers import Answer, Reference, TableState, keep, recall
 from arco_catalog.operations.beside import Overtaken, beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, TryOver, View, Write
+from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.marker import Binding, Slot, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import Applied, StoreError, StoreUnavailable
@@ -53,6 +56,7 @@ class Driver(Generic[V]):
 
     def __init__(self, session: Session, mutation: Mutation[V]) -> None:
         self.session = session
+        self.record = session.record
         self.mutation = mutation
         self.marker: MarkerLog | None = session.marker()
         self.rank: str | None = None
@@ -75,6 +79,7 @@ class Driver(Generic[V]):
     def new_attempt(self) -> Attempt:
         """A fresh id, and a fresh entity for what it may create; the rank stays that of the request's first."""
         attempt = self.session.runtime.ulid()
+        self.record.tried(attempt)
         self.rank = self.marker.slots[0].attempt if self.marker and self.marker.slots else self.rank or attempt
         self.mutation.rank = self.rank
         return Attempt(attempt, self.session.runtime.ulid(), self.rank)
@@ -95,7 +100,10 @@ class Driver(Generic[V]):
                 raise key.refuse(self.session.runtime.now_ms(), commit=self.session.call.commit)
             return await self.follow()
         try:
-            return await self.drive(Freshness.REMEMBERED)
+            try:
+                return await self.drive(Freshness.REMEMBERED)
+            except SegmentGone:  # the remembered HEAD is so old that parts of its index were collected
+                return await self.drive(Freshness.FRESH)
         except Overtaken:
             return await self.follow()
 
@@ -121,7 +129,7 @@ class Driver(Generic[V]):
             if landed is not None:
                 return await self.answer_on_evidence(landed)
             try:
-                plan = self.mutation.plan(view, self.attempt)
+                plan = await look_up(self.session.state, partial(self.mutation.plan, view, self.attempt))
                 if isinstance(plan, Prelude):
                     await plan.run()
             except Refusal as refusal:
@@ -136,10 +144,11 @@ class Driver(Generic[V]):
                 case Settled(answer):
                     if self.may_judge(view):
                         await self.finalize(keep(answer), view)
+                        self.record.outcome = "unchanged"
                         return answer
                     view, freshness = None, Freshness.FRESH
                 case Move():
-                    binding = self.mutation.binding(view, self.attempt)
+                    binding = await self.binding(view)
                     if self.claimed is not None and not self.claimed.covers(binding):
                         await self.rebind(view)
                         continue
@@ -154,6 +163,7 @@ class Driver(Generic[V]):
                             await plan.ready()
                         self.check_deadline()
                         if await self.move(plan, binding):
+                            self.record.outcome = "moved"
                             await self.follow_up(plan, binding)
                             return plan.answer
                     except TryOver:
@@ -176,7 +186,7 @@ class Driver(Generic[V]):
         if self.claimed is not None:
             steps.append(self.see_next_slot_empty())
         elif self.marker is not None and self.mutation.incomplete(view):
-            steps.append(self.claim(self.mutation.binding(view, self.attempt)))
+            steps.append(self.claim(await self.binding(view)))
         if self.mutation.incomplete(view):
             steps.append(self.mutation.complete(view))
         await beside(*steps)
@@ -239,6 +249,10 @@ class Driver(Generic[V]):
 
     # Slots.
 
+    async def binding(self, view: V) -> Binding:
+        """What our attempt on this view may move."""
+        return await look_up(self.session.state, partial(self.mutation.binding, view, self.attempt))
+
     async def claim(self, binding: Binding) -> None:
         """Takes the next slot for our attempt. Raises `Overtaken`."""
         assert self.marker is not None
@@ -250,13 +264,13 @@ class Driver(Generic[V]):
     async def rebind(self, view: V) -> None:
         """We found that we would move anything else than our slot names: the next slot first (design.md 6.1)."""
         self.begin_again()
-        await self.claim(self.mutation.binding(view, self.attempt))
+        await self.claim(await self.binding(view))
 
     async def finalize(self, answer: JsonObject, view: V) -> None:
         """Puts the final slot: only after this may a failure or a no-op be told. Raises `Overtaken`."""
         if self.marker is None:
             return
-        binding = self.mutation.binding(view, self.attempt) if self.claimed is None else self.claimed
+        binding = await self.binding(view) if self.claimed is None else self.claimed
         identity: JsonObject = {} if self.marker.slots else self.marker.identity.to_json()
         if not await self.marker.put(Slot(self.attempt.id, binding, identity, answer)):
             raise Overtaken
@@ -270,7 +284,7 @@ class Driver(Generic[V]):
         if self.marker is not None:
             final = Slot(self.attempt.id, binding, {}, keep(plan.answer))
             steps.append(self.best_effort("the final slot", self.marker.put(final)))
-        await beside(*steps)
+        await self.session.afterwards(beside(*steps))
 
     async def leave_marks(self, attempt: str, binding: Binding) -> None:
         """A drop is answered only when its mark is on the pointer (design.md 6.6)."""
@@ -286,6 +300,7 @@ class Driver(Generic[V]):
 
     async def answer_on_evidence(self, attempt: str) -> Answer:
         """The answer to an attempt that is known to have committed, whoever made it."""
+        self.record.outcome = "evidence"
         binding = self.attempts()[attempt]
         await self.leave_marks(attempt, binding)
         try:
@@ -335,7 +350,7 @@ class Driver(Generic[V]):
         earlier = self.attempts()
         self.begin_again()
         view = await self.mutation.locate(Freshness.FRESH)
-        await self.claim(self.mutation.binding(view, self.attempt))
+        await self.claim(await self.binding(view))
         landed = await self.fence(earlier)
         if landed is not None:
             return await self.answer_on_evidence(landed)
@@ -347,10 +362,12 @@ class Driver(Generic[V]):
 
     async def replay(self, kept: JsonObject) -> Answer:
         """The answer in a final slot."""
+        self.record.outcome = "replayed"
         match recall(kept):
             case Refusal() as refusal:
                 raise refusal
             case Reference(entity, location, created):
+                self.record.about(entity)
                 try:
                     return TableState(entity, location, await self.session.files.read(location), created)
                 except Refusal as refusal:
@@ -367,6 +384,7 @@ class Driver(Generic[V]):
 
     async def back_off(self) -> None:
         """Full jitter after a lost compare-and-swap."""
+        self.record.conflicts += 1
         longest = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**self.rounds)
         self.rounds += 1
         await self.session.runtime.sleep(longest * self.session.runtime.random())

@@ -9,7 +9,7 @@ from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.table_view import relation
-from arco_catalog.state.entries import RelationEntry, holds
+from arco_catalog.state.entries import RelationEntry, holds, released
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import Binding
@@ -60,7 +60,7 @@ def burial(
         at_ms=session.runtime.now_ms(),
         purging=purging,
     )
-    held = holds(entry.entity, entry.locations, "purging" if purging else "dropped")
+    held = holds(entry.entity, entry.locations, "purging") if purging else released(entry.entity, entry.locations)
     return {tombstone_key(namespace, name, entry.entity): stone, **held}
 
 
@@ -91,6 +91,7 @@ class Drop(RegistryMutation):
         entry = self.entry(view)
         if entry is None:
             raise self.semantics.no_such(self.namespace, self.name)
+        self.session.record.about(entry.entity, entry.uuid)
         entry.standing()
         stone = burial(self.session, view.head, entry, self.namespace, self.name, attempt.id, purging=self.purge)
         return Change(

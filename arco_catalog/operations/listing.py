@@ -1,20 +1,26 @@
 """Listing, in pages that never shift: a page token names the registry commit that the first page was read from, and the
-last key (design.md 5)."""
+key at which the next begins (design.md 5). Commits and segments are immutable, so whatever is created or dropped
+meanwhile, all pages show one state."""
 
 import base64
 import binascii
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import committed
+from arco_catalog.operations.lookup import entries_in, look_up
 from arco_catalog.operations.names import existing_namespace
-from arco_catalog.state.index import Namespace, namespaces_in, relations_in
+from arco_catalog.state.access import SegmentGone
+from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.registry import Head
 
 DEFAULT_PAGE = 1000
+EMPTY_SEGMENTS = 8
+"""Segments that one page reads at most, all but the last of them in vain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +45,7 @@ async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -
     def item(key: str, _: JsonObject) -> JsonValue:
         return [*parent, key.rpartition("\n")[2]]
 
-    def check(head: Head) -> None:
-        if parent:
-            existing_namespace(head.index, parent)
-
-    return await _page(session, namespaces_in(parent), paging, check, item)
+    return await _list(session, _Level(parent, namespaces_in(parent), item), paging)
 
 
 async def list_relations(session: Session, namespace: Namespace, kind: str, paging: Paging) -> Listed:
@@ -53,37 +55,64 @@ async def list_relations(session: Session, namespace: Namespace, kind: str, pagi
         name = key.rpartition("\n")[2]
         return {"namespace": [*namespace], "name": name} if entry.get("type") == kind else None
 
-    def check(head: Head) -> None:
-        existing_namespace(head.index, namespace)
-
-    return await _page(session, relations_in(namespace), paging, check, item)
+    return await _list(session, _Level(namespace, relations_in(namespace), item), paging)
 
 
-async def _page(
-    session: Session,
-    prefix: str,
-    paging: Paging,
-    check: Callable[[Head], None],
-    item: Callable[[str, JsonObject], JsonValue],
-) -> Listed:
-    after: str | None = None
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """What is listed: the entries below `prefix`, as `item` shows them (None: not at all)."""
+
+    parent: Namespace
+    prefix: str
+    item: Callable[[str, JsonObject], JsonValue]
+
+    def check(self, index: Index) -> None:
+        """Raises `NoSuchNamespace`, and `Unread` for the first entries too."""
+        if self.parent:
+            index.need(namespace_key(self.parent), self.prefix)
+            existing_namespace(index, self.parent)
+
+
+async def _list(session: Session, level: _Level, paging: Paging) -> Listed:
     if paging.token:
-        commit, after = _decode(paging.token, prefix)
-        head = await _head_as_of(session, commit)
-    else:
-        head = await session.state.head()
-        check(head)
-    limit = None if paging.token is None else min(paging.size or DEFAULT_PAGE, DEFAULT_PAGE)
+        commit, start = _decode(paging.token, level.prefix)
+        try:
+            return await _page(session, level, await _head_as_of(session, commit), start, paging.size)
+        except SegmentGone as gone:
+            raise _expired() from gone
+    head = await session.state.head()
+    await look_up(session.state, lambda: level.check(head.index))
+    if paging.token is None:
+        return await _everything(session, level, head)
+    return await _page(session, level, head, level.prefix, paging.size)
+
+
+async def _everything(session: Session, level: _Level, head: Head) -> Listed:
     items: list[JsonValue] = []
-    last = ""
-    for key, entry in head.index.scan(prefix, after):
-        shown = item(key, entry)
-        if shown is None or not await _stands(session, entry):
-            continue
-        if limit is not None and len(items) == limit:
-            return Listed(items, _encode(head, last))
-        items.append(shown)
-        last = key
+    async with aclosing(entries_in(session.state, head.index, level.prefix)) as entries:
+        async for key, entry in entries:
+            shown = level.item(key, entry)
+            if shown is not None and await _stands(session, entry):
+                items.append(shown)
+    return Listed(items, None)
+
+
+async def _page(session: Session, level: _Level, head: Head, start: str, size: int | None) -> Listed:
+    """From the key `start` on. A page ends where a segment does, rather than read a second one; where all of a segment
+    is nothing to show, it goes on to the next, but not for long."""
+    limit = min(size or DEFAULT_PAGE, DEFAULT_PAGE)
+    items: list[JsonValue] = []
+    for number, stretch in enumerate(head.index.stretches(level.prefix, start)):
+        if items or number == EMPTY_SEGMENTS:
+            return Listed(items, _encode(head, stretch.low))
+        segment = None if stretch.ref is None else await session.state.segment(stretch.ref.id)
+        for key, entry in head.index.entries(stretch, segment):
+            shown = level.item(key, entry)
+            if shown is None or not await _stands(session, entry):
+                continue
+            if len(items) == limit:
+                return Listed(items, _encode(head, key))
+            items.append(shown)
     return Listed(items, None)
 
 
@@ -100,11 +129,15 @@ async def _head_as_of(session: Session, commit: str) -> Head:
     try:
         return await session.state.registry_commit(commit)
     except CommitStateUnknown as gone:
-        raise BadRequest("The page token has expired: list again from the start") from gone
+        raise _expired() from gone
 
 
-def _encode(head: Head, last: str) -> str:
-    return base64.urlsafe_b64encode(dumps([head.id, last])).decode().rstrip("=")
+def _expired() -> BadRequest:
+    return BadRequest("The page token has expired: list again from the start")
+
+
+def _encode(head: Head, start: str) -> str:
+    return base64.urlsafe_b64encode(dumps([head.id, start])).decode().rstrip("=")
 
 
 def _decode(token: str, prefix: str) -> tuple[str, str]:
@@ -113,6 +146,6 @@ def _decode(token: str, prefix: str) -> tuple[str, str]:
     except (MalformedJson, binascii.Error, ValueError) as error:
         raise BadRequest("The page token is not one of ours") from error
     match decoded:
-        case [str(commit), str(last)] if commit.isalnum() and last.startswith(prefix):
-            return commit, last
+        case [str(commit), str(start)] if commit.isalnum() and start.startswith(prefix):
+            return commit, start
     raise BadRequest("The page token is not one of this listing's")

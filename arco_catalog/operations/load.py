@@ -8,7 +8,7 @@ from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.mutation import Freshness
 from arco_catalog.operations.names import no_such
-from arco_catalog.operations.table_view import TableView, Wanted, locate, named, relation
+from arco_catalog.operations.table_view import TableView, Wanted, locate, named, remembered_relation
 from arco_catalog.state.index import Namespace
 
 
@@ -65,7 +65,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
 
 def _remembered_file(session: Session, namespace: Namespace, name: str, kind: str) -> str | None:
     head = session.state.cached_head()
-    entry = None if head is None else relation(head, namespace, name, kind)
+    entry = None if head is None else remembered_relation(head, namespace, name, kind)
     pointer = None if entry is None else session.state.cached_pointer(entry.entity)
     location = None if pointer is None else pointer.metadata.location
     return location if location is not None and session.files.cached(location) is not None else None

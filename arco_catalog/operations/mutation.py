@@ -113,7 +113,7 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     def incomplete(self, view: V) -> bool:
-        """Whether `complete` has anything to read."""
+        """Whether `complete` has anything to read. Never raises `Unread`."""
 
     @abstractmethod
     async def complete(self, view: V) -> None:
@@ -121,11 +121,12 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     def binding(self, view: V, attempt: Attempt) -> Binding:
-        """What an attempt on this view may move."""
+        """What an attempt on this view may move. Raises `Unread` for what it must look up."""
 
     @abstractmethod
     def plan(self, view: V, attempt: Attempt) -> "Move[V] | Settled | Prelude":
-        """What to do. Raises `Refusal` for a definite no. A function of the view, the request and the attempt alone."""
+        """What to do: a function of the view, the request and the attempt alone. Raises `Refusal` for a definite no,
+        and `Unread` for what it must look up."""
 
     @abstractmethod
     async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:

@@ -4,6 +4,9 @@ from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable, NoSuchView
 from arco_catalog.state.entries import NamespaceEntry, find_namespace
 from arco_catalog.state.index import Index, Namespace
 
+Identifier = tuple[Namespace, str]
+"""A table's or a view's."""
+
 
 def dotted(namespace: Namespace, name: str | None = None) -> str:
     """`a.b` or `a.b.t`."""

@@ -7,6 +7,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.driver import run
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Settled, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
@@ -14,6 +15,7 @@ from arco_catalog.state.access import encode_value
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.locations import Location, slug
+from arco_catalog.state.segments import Unread
 
 LOCATION = "location"
 
@@ -26,13 +28,14 @@ async def create_namespace(session: Session, namespace: Namespace, properties: M
 async def load_namespace(session: Session, namespace: Namespace) -> JsonObject:
     """The namespace and its properties. Raises `NoSuchNamespace`."""
     head = await session.state.head()
-    entry = existing_namespace(head.index, namespace)
+    entry = await look_up(session.state, lambda: existing_namespace(head.index, namespace))
     return _described(namespace, await session.state.namespace_properties(entry.value))
 
 
 async def namespace_exists(session: Session, namespace: Namespace) -> None:
     """Raises `NoSuchNamespace` if it does not."""
-    existing_namespace((await session.state.head()).index, namespace)
+    head = await session.state.head()
+    await look_up(session.state, lambda: existing_namespace(head.index, namespace))
 
 
 async def update_properties(
@@ -91,6 +94,8 @@ class _Create(_NamespaceChange):
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change:
         index = view.head.index
+        parent = [namespace_key(self.namespace[:-1])] if self.namespace[:-1] else []
+        index.need(namespace_key(self.namespace), *parent)
         if self.namespace[:-1]:
             existing_namespace(index, self.namespace[:-1])
         if find_namespace(index, self.namespace) is not None:
@@ -119,11 +124,14 @@ class _UpdateProperties(_NamespaceChange):
         self._known: dict[str, JsonObject] = {}
 
     def incomplete(self, view: RegistryView) -> bool:
-        entry = find_namespace(view.head.index, self.namespace)
+        try:
+            entry = find_namespace(view.head.index, self.namespace)
+        except Unread:
+            return True
         return entry is not None and entry.value not in self._known
 
     async def complete(self, view: RegistryView) -> None:
-        entry = find_namespace(view.head.index, self.namespace)
+        entry = await look_up(self.state, lambda: find_namespace(view.head.index, self.namespace))
         if entry is not None:
             self._known[entry.value] = await self.state.namespace_properties(entry.value)
 
@@ -161,6 +169,7 @@ class _Drop(_NamespaceChange):
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change:
         index = view.head.index
+        index.need(namespace_key(self.namespace), relations_in(self.namespace), namespaces_in(self.namespace))
         entry = existing_namespace(index, self.namespace)
         for _, held in index.scan(relations_in(self.namespace)):
             RelationEntry(held).standing()

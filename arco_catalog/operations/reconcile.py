@@ -18,6 +18,7 @@ from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import committed, decide, read_decision
 from arco_catalog.operations.kinds import TABLES, VIEWS
+from arco_catalog.operations.lookup import entries_in
 from arco_catalog.operations.names import dotted
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text, texts
@@ -112,10 +113,11 @@ async def named_entities(session: Session) -> set[str]:
     index = (await session.state.head()).index
     entities: set[str] = set()
     for kind in ("relation\n", "tombstone\n"):
-        for _, entry in index.scan(kind):
-            transaction = optional_text(entry, "transaction")
-            if transaction is None or await committed(session.state, transaction):
-                entities.add(text(entry, "entity"))
+        async with aclosing(entries_in(session.state, index, kind)) as entries:
+            async for _, entry in entries:
+                transaction = optional_text(entry, "transaction")
+                if transaction is None or await committed(session.state, transaction):
+                    entities.add(text(entry, "entity"))
     return entities
 
 

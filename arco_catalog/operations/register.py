@@ -19,7 +19,7 @@ from arco_catalog.operations.registry_change import Change, RegistryMutation, Re
 from arco_catalog.operations.reserve import refuse_overlap
 from arco_catalog.operations.table_view import relation
 from arco_catalog.state.entries import RelationEntry, find_relation, holds
-from arco_catalog.state.index import Edits, Index, Namespace, relation_key
+from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import MetadataFile, Pointer
 
@@ -61,6 +61,7 @@ class _Register(RegistryMutation):
             view.refusal = refusal
 
     def _check_name(self, index: Index) -> None:
+        index.need(namespace_key(self.namespace), relation_key(self.namespace, self.name))
         existing_namespace(index, self.namespace)
         existing = find_relation(index, self.namespace, self.name)
         if existing is not None and not (self.overwrite and existing.standing().kind == self.semantics.kind):
@@ -87,6 +88,7 @@ class _Register(RegistryMutation):
         entry = RelationEntry.new(
             kind=self.semantics.kind, entity=attempt.entity, uuid=self.semantics.uuid(document), locations=normal
         )
+        self.session.record.about(entry.entity, entry.uuid)
         buried: Edits = {}
         if replaced is not None:
             buried = burial(self.session, view.head, replaced, self.namespace, self.name, attempt.id, purging=False)

@@ -14,7 +14,7 @@ from arco_catalog.operations.answers import Answer, Document, Reference, TableSt
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.evidence import FORGOTTEN, moved_registry
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View, Write
-from arco_catalog.operations.name_intents import settle_names
+from arco_catalog.operations.name_intents import settle_names, spilled_writes
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.index import Edits
@@ -65,7 +65,8 @@ class RegistryMutation(Mutation[RegistryView]):
 
     @abstractmethod
     def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
-        """The change to make on this HEAD. Raises `Refusal`, and `Undecided` where it depends on a transaction."""
+        """The change to make on this HEAD. Raises `Refusal`, `Undecided` where it depends on a transaction, and
+        `Unread`."""
 
     async def locate(self, freshness: Freshness) -> RegistryView:
         head = self.state.cached_head() if freshness is Freshness.REMEMBERED else None
@@ -98,7 +99,11 @@ class RegistryMutation(Mutation[RegistryView]):
         operation = Operation(attempt.id, self.kind, detail, keep(change.answer))
         commit = self.session.runtime.ulid()
         successor = view.head.successor(
-            commit=commit, at_ms=self.session.runtime.now_ms(), edits=change.edits, operations=[operation]
+            commit=commit,
+            at_ms=self.session.runtime.now_ms(),
+            edits=change.edits,
+            operations=[operation],
+            spilling=self.state.spilling,
         )
         key = self.state.paths.registry_commit(commit)
 
@@ -120,7 +125,7 @@ class RegistryMutation(Mutation[RegistryView]):
             return await self.state.move_head(successor, view.head.version)
 
         return Move(
-            first=[Write(key, put_commit), *change.first],
+            first=[Write(key, put_commit), *spilled_writes(self.state, successor), *change.first],
             check=check,
             swap=swap,
             after=change.after,

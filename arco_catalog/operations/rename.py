@@ -5,13 +5,11 @@ from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.mutation import Attempt
-from arco_catalog.operations.names import dotted, existing_namespace, no_such
+from arco_catalog.operations.names import Identifier, dotted, existing_namespace, no_such
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.table_view import relation
 from arco_catalog.state.entries import find_relation
-from arco_catalog.state.index import Namespace, relation_key
-
-Identifier = tuple[Namespace, str]
+from arco_catalog.state.index import namespace_key, relation_key
 
 
 async def rename_table(session: Session, source: Identifier, destination: Identifier) -> Answer:
@@ -33,9 +31,12 @@ class _Rename(RegistryMutation):
         self.kind = f"rename-{what}"
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change:
+        destination = namespace_key(self.destination[0]), relation_key(*self.destination)
+        view.head.index.need(relation_key(*self.source), *destination)
         entry = relation(view.head, *self.source, self.what)
         if entry is None:
             raise no_such(self.what, *self.source)
+        self.session.record.about(entry.entity, entry.uuid)
         entry.standing()
         existing_namespace(view.head.index, self.destination[0])
         there = find_relation(view.head.index, *self.destination)

@@ -20,13 +20,19 @@ def unheld(session: Session, entry: RelationEntry, named: Iterable[str]) -> list
 
 
 def refuse_overlap(
-    session: Session, index: Index, locations: Iterable[Location], *, but: Sequence[str] = ()
+    session: Session,
+    index: Index,
+    locations: Iterable[Location],
+    *,
+    but: Sequence[str] = (),
+    fresh: str | None = None,
 ) -> str | None:
-    """What to tell a client whose locations are taken, None if they are free or may be shared."""
+    """What to tell a client whose locations are taken, None if they are free or may be shared. `fresh` is an entity id
+    minted for this request (see `overlapping`)."""
     if session.settings.allow_location_overlap:
         return None
     for location in locations:
-        if overlapping(index, location, but=but) is not None:
+        if overlapping(index, location, but=but, fresh=fresh) is not None:
             return f"Location {location.uri} overlaps the location of another table"
     return None
 

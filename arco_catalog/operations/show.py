@@ -7,6 +7,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_read, read_decision
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import dotted
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text
@@ -27,7 +28,7 @@ async def show(session: Session, namespace: Namespace, name: str) -> JsonObject:
     """The table or view that the name means, or what was dropped last under it: its entry, its pointer as a reader sees
     it, its intent, and the markers of requests under way that name it. Raises `NoSuchTable`."""
     index = (await session.state.head()).index
-    entry, state = _entry(index, namespace, name)
+    entry, state = await look_up(session.state, lambda: _entry(index, namespace, name))
     entity = text(entry, "entity")
     pointer = await session.state.pointer(entity)
     if pointer is None:

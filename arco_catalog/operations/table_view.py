@@ -7,12 +7,14 @@ from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_read, as_written, committed
 from arco_catalog.operations.evidence import moved_pointer
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Freshness, View
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
+from arco_catalog.state.segments import Unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> Tabl
     known = state.cached_head()
     if known is not None and freshness is not Freshness.FRESH:
         return await locate_under(session, wanted, known, freshness, head_fresh=False)
-    remembered = None if known is None else relation(known, wanted.namespace, wanted.name, wanted.kind)
+    remembered = None if known is None else remembered_relation(known, wanted.namespace, wanted.name, wanted.kind)
     if remembered is None:
         return await locate_under(session, wanted, await state.head(), freshness, head_fresh=True)
     heads: list[Head] = []
@@ -124,13 +126,24 @@ async def _decided(session: Session, wanted: Wanted, pointer: Pointer) -> Pointe
 
 async def named(session: Session, head: Head, wanted: Wanted) -> RelationEntry | None:
     """What the name means; an intent on the name counts once its transaction committed."""
-    entry = relation(head, wanted.namespace, wanted.name, wanted.kind)
+    entry = await look_up(session.state, lambda: relation(head, wanted.namespace, wanted.name, wanted.kind))
     if entry is not None and entry.transaction is not None and not await committed(session.state, entry.transaction):
         return None
+    if entry is not None:
+        session.record.about(entry.entity, entry.uuid)
     return entry
 
 
 def relation(head: Head, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
-    """The table, or the view, of this name; None if it means something of the other kind, or nothing."""
+    """The table, or the view, of this name; None if it means something of the other kind, or nothing. Raises
+    `Unread`."""
     entry = find_relation(head.index, namespace, name)
     return entry if entry is not None and entry.kind == kind else None
+
+
+def remembered_relation(head: Head, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
+    """The table or view of this name, if a HEAD and what is at hand can tell: what to read beside a fresh HEAD."""
+    try:
+        return relation(head, namespace, name, kind)
+    except Unread:
+        return None

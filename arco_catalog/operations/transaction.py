@@ -19,13 +19,14 @@ from arco_catalog.operations.coordination import Coordination, Plan
 from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View
 from arco_catalog.operations.name_intents import settle_names
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.relation_change import Changed, RelationChange
 from arco_catalog.operations.table_view import TableView, Wanted, locate_under, relation
-from arco_catalog.state.entries import Undecided
-from arco_catalog.state.index import Namespace
+from arco_catalog.state.entries import RelationEntry, Undecided
+from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.registry import Head
 
@@ -91,6 +92,7 @@ class Transaction(Mutation[TransactionView]):
         head = self.state.cached_head() if freshness is not Freshness.FRESH else None
         head_fresh = head is None
         head = head or await self.state.head()
+        await look_up(self.state, lambda: self._named(head))
 
         async def look(change: RelationChange) -> TableView:
             wanted = Wanted(change.namespace, change.name, "table", writing=True, rank=self.rank)
@@ -113,11 +115,12 @@ class Transaction(Mutation[TransactionView]):
 
     def plan(self, view: TransactionView, attempt: Attempt) -> Move[TransactionView] | Settled | Prelude:
         plan = Plan(attempt)
+        reservation: Prelude | None = None
         for change, part in zip(self.commits, view.tables, strict=True):
             computed = change.compute(part, attempt)
             if isinstance(computed, Prelude):
-                return computed
-            if isinstance(computed, Changed):
+                reservation = computed  # only once all else holds: what is refused reserves nothing
+            elif isinstance(computed, Changed):
                 plan.moves.append((computed.pointer, computed.successor))
                 plan.first += [computed.new.write(self.session), computed.said.pending]
                 plan.after += [computed.said.committed, *computed.cleaning]
@@ -135,6 +138,8 @@ class Transaction(Mutation[TransactionView]):
         except Undecided as met:
             transaction = met.transaction
             return Prelude(lambda: settle_names(self.session, transaction, self.rank))
+        if reservation is not None:
+            return reservation
         return Coordination(self.session, view.head, plan).move(lambda: self.still_named(view))
 
     def _as_member(self, attempt: Attempt, creator: TableFromCommit) -> Attempt:
@@ -150,11 +155,10 @@ class Transaction(Mutation[TransactionView]):
         head = await self.state.head()
         if head.version == view.head.version:
             return None
+        now = await look_up(self.state, lambda: self._named(head))
         same = all(
-            part.entry is not None
-            and (entry := relation(head, change.namespace, change.name, "table")) is not None
-            and entry.entity == part.entry.entity
-            for change, part in zip(self.commits, view.tables, strict=True)
+            part.entry is not None and entry is not None and entry.entity == part.entry.entity
+            for entry, part in zip(now, view.tables, strict=True)
         )
         if same and not self.creations:
             return None
@@ -162,6 +166,11 @@ class Transaction(Mutation[TransactionView]):
         if self.incomplete(fresher):
             await self.complete(fresher)
         return fresher
+
+    def _named(self, head: Head) -> list[RelationEntry | None]:
+        """What the names of the tables that it changes mean under a HEAD."""
+        head.index.need(*(relation_key(change.namespace, change.name) for change in self.commits))
+        return [relation(head, change.namespace, change.name, "table") for change in self.commits]
 
     async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
         return Document(204)

@@ -10,9 +10,9 @@ from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.reserve import refuse_overlap
-from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, holds
+from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, held_again
 from arco_catalog.state.fields import integer
-from arco_catalog.state.index import Index, Namespace, relation_key, tombstone_key, tombstones_of
+from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstone_key, tombstones_of
 from arco_catalog.state.locations import Location
 
 
@@ -32,6 +32,8 @@ class _Undrop(RegistryMutation):
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change:
         index = view.head.index
+        names = relation_key(self.namespace, self.name), tombstones_of(self.namespace, self.name)
+        index.need(namespace_key(self.namespace), *names)
         existing_namespace(index, self.namespace)
         stone = self._newest(index)
         existing = find_relation(index, self.namespace, self.name)
@@ -47,7 +49,7 @@ class _Undrop(RegistryMutation):
             edits={
                 tombstone_key(self.namespace, self.name, stone.entity): None,
                 relation_key(self.namespace, self.name): entry,
-                **holds(stone.entity, stone.locations, "live"),
+                **held_again(stone.entity, stone.locations, "live"),
             },
             answer=Document(204),
             detail={"namespace": [*self.namespace], "name": self.name, "entity": stone.entity},

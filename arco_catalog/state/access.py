@@ -7,10 +7,13 @@ from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.fields import mapping, parse_record
+from arco_catalog.state.index import nothing_at_hand
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.runtime import Runtime
+from arco_catalog.state.segments import Segment
+from arco_catalog.state.spilling import Limits, Spilling
 from storage_backends import (
     ABSENT,
     Applied,
@@ -31,11 +34,17 @@ PARSED_SIZE = 8
 """Bytes of memory that a parsed document takes for each byte of its JSON, roughly."""
 
 
+class SegmentGone(Broken):
+    """A segment that a commit names is not there: so old a commit was collected, or our state is at fault."""
+
+
 @dataclass
 class Caches:
-    """What one process remembers of one catalog. Nothing in it is believed without asking the store."""
+    """What one process remembers of one catalog. Nothing in it is believed without asking the store, but for what never
+    changes: values and segments."""
 
     head: Head | None = None
+    segments: ByteCache[str, Segment] = field(default_factory=lambda: ByteCache(32 << 20))
     pointers: ByteCache[str, Pointer] = field(default_factory=lambda: ByteCache(16 << 20))
     values: ByteCache[str, JsonObject] = field(default_factory=lambda: ByteCache(4 << 20))
 
@@ -46,17 +55,22 @@ class State:
     Every method raises `StoreUnavailable` if a read got no answer, and `Broken` if a record can't be read.
     """
 
-    def __init__(self, store: ObjectStore, paths: Paths, caches: Caches, runtime: Runtime) -> None:
+    def __init__(
+        self, store: ObjectStore, paths: Paths, caches: Caches, runtime: Runtime, limits: Limits | None = None
+    ) -> None:
         self.store = store
         self.paths = paths
         self._caches = caches
         self._runtime = runtime
+        self._at_hand: dict[str, Segment] = {}
+        self.spilling = Spilling(Limits() if limits is None else limits, runtime.ulid)
 
     # Registry
 
     def cached_head(self) -> Head | None:
         """HEAD as this process saw it last: good for a compare-and-swap, never for a verdict."""
-        return self._caches.head
+        known = self._caches.head
+        return None if known is None else known.on(self.segment_at_hand)
 
     async def head(self) -> Head:
         """HEAD as it is now."""
@@ -65,9 +79,9 @@ class State:
             case Found(body, version):
                 head = Head.parse(body, version, key)
                 self.remember_head(head)
-                return head
+                return head.on(self.segment_at_hand)
             case Unchanged() if known is not None:
-                return known
+                return known.on(self.segment_at_hand)
             case _:
                 return Head.empty()
 
@@ -75,7 +89,7 @@ class State:
         """Keeps the newest HEAD seen. Answers overtake each other: an older one is not kept."""
         known = self._caches.head
         if known is None or head.sequence >= known.sequence:
-            self._caches.head = head
+            self._caches.head = head.on(nothing_at_hand)
 
     async def move_head(self, successor: Head, expected: Version | None) -> Applied | Refused:
         """The registry's commit point. `expected` is None for its first commit."""
@@ -101,7 +115,41 @@ class State:
         found = await self.store.get(key)
         if not isinstance(found, Found):
             raise CommitStateUnknown(f"The registry's history no longer reaches back to commit {commit_id}")
-        return Head.parse(found.body, None, key)
+        return Head.parse(found.body, None, key).on(self.segment_at_hand)
+
+    def segment_at_hand(self, segment: str) -> Segment | None:
+        """A segment that this request or this process has. What a request has once seen stays at hand until it ends, so
+        that it gets on however small the cache is."""
+        known = self._at_hand.get(segment)
+        if known is None:
+            known = self._caches.segments.get(segment)
+            if known is not None:
+                self._at_hand[segment] = known
+        return known
+
+    async def fetch_segment(self, segment: str) -> None:
+        """Brings a segment to hand."""
+        self._at_hand[segment] = await self.segment(segment)
+        self._remember_segment(self._at_hand[segment])
+
+    async def segment(self, segment: str) -> Segment:
+        """A segment, for one look. Immutable, so what was read once is good. Raises `SegmentGone`."""
+        known = self._at_hand.get(segment) or self._caches.segments.get(segment)
+        if known is not None:
+            return known
+        key = self.paths.index_segment(segment)
+        found = await self.store.get(key)
+        if not isinstance(found, Found):
+            raise SegmentGone(f"{key} is gone")
+        return Segment.parse(segment, found.body, key)
+
+    async def write_segment(self, segment: Segment) -> None:
+        """Writes a new segment."""
+        await self.create(self.paths.index_segment(segment.id), segment.body)
+        self._remember_segment(segment)
+
+    def _remember_segment(self, segment: Segment) -> None:
+        self._caches.segments.put(segment.id, segment, segment.size * 5 // 4)
 
     async def namespace_properties(self, value: str) -> JsonObject:
         """The properties that an entry names. Immutable, so what was read once is good."""

@@ -5,15 +5,25 @@ Each class reads one entry and keeps its JSON, so that fields which a later vers
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, Self
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import optional_text, text, texts
-from arco_catalog.state.index import Index, Namespace, location_key, locations_at, namespace_key, relation_key
+from arco_catalog.state.index import (
+    Edits,
+    Index,
+    Namespace,
+    location_key,
+    locations_at,
+    namespace_key,
+    relation_key,
+    released_key,
+)
 from arco_catalog.state.locations import Location
 
 Kind = Literal["table", "view"]
-Hold = Literal["live", "dropped", "purging"]
+Hold = Literal["live", "purging"]
 
 
 BURIAL = ("namespace", "name", "operation", "sequence", "dropped_ms", "state")
@@ -138,9 +148,7 @@ def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntr
     return None if entry is None else RelationEntry(entry)
 
 
-def holds(
-    entity: str, locations: Iterable[str], state: Hold, transaction: str | None = None
-) -> dict[str, JsonObject | None]:
+def holds(entity: str, locations: Iterable[str], state: Hold = "live", transaction: str | None = None) -> Edits:
     """Edits by which an entity holds locations, in a state; with a transaction, if that commits."""
     hold: JsonObject = {"entity": entity, "state": state}
     if transaction is not None:
@@ -148,21 +156,40 @@ def holds(
     return {location_key(location, entity): hold for location in locations}
 
 
-def overlapping(index: Index, location: Location, *, but: Iterable[str] = ()) -> str | None:
-    """An entity that holds a location which equals, contains or lies inside this one and may not be shared: a live
-    table's or a purging one's. Those in `but` are not looked at. Raises `Undecided` for a hold that is an intent."""
+def released(entity: str, locations: Iterable[str]) -> Edits:
+    """Edits by which a dropped entity gives its locations up, to whoever wants them, and is still known to have files
+    there. What anybody may hold is kept apart, so that every hold is in the way of others."""
+    edits: dict[str, JsonObject | None] = {}
+    for location in locations:
+        edits[location_key(location, entity)] = None
+        edits[released_key(location, entity)] = {"entity": entity, "state": "dropped"}
+    return edits
+
+
+def held_again(entity: str, locations: Iterable[str], state: Hold) -> Edits:
+    """Edits by which an entity takes back what it had given up."""
+    places = [*locations]
+    gone: Edits = {released_key(location, entity): None for location in places}
+    return {**gone, **holds(entity, places, state)}
+
+
+def overlapping(index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None) -> str | None:
+    """An entity that holds a location which equals, contains or lies inside this one: a live table's or a purging
+    one's. Those in `but` are not looked at. Raises `Undecided` for a hold that is an intent, and `Unread`.
+
+    Nobody can have named a place that is called by an entity id minted for this very request, `fresh`, or anything
+    inside it: then only what contains it is looked at.
+    """
     ignored = set(but)
-    prefixes = [
-        locations_at(location.normal),
-        *(f"{locations_at(a.normal.rstrip('/'))}\n" for a in location.ancestors()),
-    ]
-    for prefix in prefixes:
-        for _, hold in index.scan(prefix):
-            entity = text(hold, "entity")
-            if entity in ignored or hold.get("state") == "dropped":
-                continue
-            transaction = optional_text(hold, "transaction")
-            if transaction is not None:
-                raise Undecided(transaction)
-            return entity
+    named = fresh is None or not location.segments[-1:] or not location.segments[-1].endswith(f"-{fresh}")
+    inside = [index.scan(locations_at(location.normal))] if named else []
+    around = [index.held_at(ancestor.normal) for ancestor in location.ancestors()]
+    for _, hold in chain(*inside, *around):
+        entity = text(hold, "entity")
+        if entity in ignored or hold.get("state") == "dropped":  # as an earlier version kept it
+            continue
+        transaction = optional_text(hold, "transaction")
+        if transaction is not None:
+            raise Undecided(transaction)
+        return entity
     return None

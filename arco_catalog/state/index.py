@@ -2,12 +2,19 @@
 
 Keys are strings ordered by (kind, parent, name), so that listing one level is a range. Tables and views are one kind:
 they share one name space. Names hold no control characters, which makes tab and newline safe separators.
+
+Holds on locations are ordered so that a location is followed by all that lies inside it: the slash at its end is part
+of the key, and the newline behind that sorts before any name.
 """
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import merge
+from operator import itemgetter
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.fields import mapping, sequence
+from arco_catalog.state.segments import Directory, Ref, Segment, Stretch, Unread, depth, numbered
 
 Namespace = tuple[str, ...]
 """Levels of a namespace, outermost first; empty for the catalog itself."""
@@ -60,50 +67,133 @@ def locations_at(location: str) -> str:
     return f"location\n{location.rstrip('/')}/"
 
 
+def released_key(location: str, entity: str) -> str:
+    """Key of a dropped entity's claim on a location that anybody may hold again."""
+    return f"dropped\n{location.rstrip('/')}/\n{entity}"
+
+
+def _end_of(prefix: str) -> str | None:
+    """The first string after all those that start with `prefix`; None where there is none."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else None
+
+
+Shelf = Callable[[str], Segment | None]
+"""Segments at hand, by id."""
+
+
+def nothing_at_hand(_: str) -> Segment | None:
+    """The shelf of an index that nobody reads through."""
+    return None
+
+
 class Index:
-    """An ordered map that is never changed, only succeeded."""
+    """An ordered map that is never changed, only succeeded.
 
-    __slots__ = ("_entries", "_order")
+    It consists of recent edits (None marks what is gone) and a directory of segments, which the edits override. A
+    lookup that needs a segment which is not on the shelf raises `Unread`, and never guesses.
+    """
 
-    def __init__(self, entries: dict[str, JsonObject], order: list[str] | None = None) -> None:
-        self._entries = entries
-        self._order = sorted(entries) if order is None else order
+    __slots__ = ("_order", "directory", "edits", "shelf")
+
+    def __init__(
+        self,
+        edits: Mapping[str, JsonObject | None],
+        directory: Directory | None = None,
+        shelf: Shelf = nothing_at_hand,
+        order: list[str] | None = None,
+    ) -> None:
+        self.edits: Mapping[str, JsonObject | None] = edits
+        """What no segment has yet."""
+        self._order = sorted(edits) if order is None else order
+        self.shelf = shelf
+        self.directory = Directory() if directory is None else directory
+
+    def on(self, shelf: Shelf) -> "Index":
+        """The same index, read through a shelf."""
+        return Index(self.edits, self.directory, shelf, self._order)
+
+    def at_hand(self, *refs: Ref | None) -> list[Segment | None]:
+        """These segments, None for None. Raises `Unread` naming all that are missing."""
+        found = [None if ref is None else self.shelf(ref.id) for ref in refs]
+        missing = [ref.id for ref, segment in zip(refs, found, strict=True) if ref is not None and segment is None]
+        if missing:
+            raise Unread(frozenset(missing))
+        return found
+
+    def need(self, *keys: str) -> None:
+        """Raises `Unread`, for all of them at once, unless these keys can be looked up."""
+        self.at_hand(*(self.directory.covering(key) for key in keys if key not in self.edits))
 
     def get(self, key: str) -> JsonObject | None:
         """The entry of a key."""
-        return self._entries.get(key)
+        if key in self.edits:
+            return self.edits[key]
+        (segment,) = self.at_hand(self.directory.covering(key))
+        return None if segment is None else segment.get(key)
 
-    def scan(self, prefix: str, after: str | None = None) -> Iterator[tuple[str, JsonObject]]:
-        """Entries whose keys start with `prefix`, in order, from behind the key `after`."""
-        start = bisect_left(self._order, prefix) if after is None else bisect_right(self._order, after)
-        for place in range(start, len(self._order)):
-            key = self._order[place]
-            if not key.startswith(prefix):
-                return
-            yield key, self._entries[key]
+    def scan(self, prefix: str, start: str | None = None) -> Iterator[tuple[str, JsonObject]]:
+        """Entries whose keys start with `prefix`, in order, from the key `start` on."""
+        for stretch in self.stretches(prefix, start):
+            yield from self.entries(stretch, *self.at_hand(stretch.ref))
+
+    def stretches(self, prefix: str, start: str | None = None) -> Iterator[Stretch]:
+        """Where a scan leads, a segment at a time."""
+        return self.directory.stretches(max(prefix, start or prefix), _end_of(prefix))
+
+    def entries(self, stretch: Stretch, segment: Segment | None) -> Iterator[tuple[str, JsonObject]]:
+        """The entries of a stretch, given the segment that covers it."""
+        recent = ((key, self.edits[key]) for key in self.edited_in(stretch))
+        older = () if segment is None else segment.scan(stretch.low, stretch.high)
+        there = ((key, entry) for key, entry in older if key not in self.edits)
+        for key, entry in merge(recent, there, key=itemgetter(0)):
+            if entry is not None:
+                yield key, entry
+
+    def edited_in(self, stretch: Stretch) -> list[str]:
+        """The keys of a stretch that are among the edits."""
+        end = len(self._order) if stretch.high is None else bisect_left(self._order, stretch.high)
+        return self._order[bisect_left(self._order, stretch.low) : end]
 
     def any_in(self, prefix: str) -> bool:
         """Whether any key starts with `prefix`."""
         return next(self.scan(prefix), None) is not None
 
+    def held_at(self, location: str) -> Iterator[tuple[str, JsonObject]]:
+        """Holds on a normalised location itself, not on what lies inside. Where the directory tells that a segment has
+        none, it need not be at hand: an ancestor of a default location is hardly ever held."""
+        prefix = f"{locations_at(location)}\n"
+        for stretch in self.stretches(prefix):
+            ref = stretch.ref
+            if ref is not None and not numbered(locations_at(location)):
+                may_hold = ref.shallowest is not None and ref.shallowest <= depth(prefix)
+                stretch = stretch if may_hold else Stretch(stretch.low, stretch.high, None)
+            yield from self.entries(stretch, *self.at_hand(stretch.ref))
+
     def edited(self, edits: Edits) -> "Index":
         """The index after a commit."""
-        entries, order = dict(self._entries), list(self._order)
+        after, order = dict(self.edits), list(self._order)
         for key, entry in edits.items():
-            known = key in entries
-            if entry is None:
+            known = key in after
+            if entry is None and self.directory.covering(key) is None:
                 if known:
-                    del entries[key]
+                    del after[key]
                     del order[bisect_left(order, key)]
                 continue
             if not known:
                 insort(order, key)
-            entries[key] = entry
-        return Index(entries, order)
+            after[key] = entry
+        return Index(after, self.directory, self.shelf, order)
 
     def to_json(self) -> JsonObject:
-        """The entries by key, for a reader who sorts or not."""
-        return dict(self._entries)
+        """The stored form."""
+        stored: JsonObject = {"embedded": dict(self.edits)}
+        if self.directory.refs:
+            stored["segments"] = [ref.to_json() for ref in self.directory.refs]
+        return stored
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    @classmethod
+    def parse(cls, stored: JsonObject) -> "Index":
+        """Reads the stored form. Raises `Broken`."""
+        embedded = mapping(stored, "embedded")
+        edits = {key: entry for key, entry in embedded.items() if entry is None or isinstance(entry, dict)}
+        return cls(edits, Directory([Ref.parse(item) for item in sequence(stored, "segments")]))

@@ -14,6 +14,13 @@ from arco_catalog.iceberg.errors import BadRequest
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//([^/]*))?(/.*)?", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_FORBIDDEN = frozenset("\\?#")
+
+MAX_BYTES = 900
+"""Of any location: keys end at 1,024 bytes in every store."""
+MAX_CHOSEN_BYTES = 640
+"""Of one that a client chooses: tables of a namespace, and files of a table, have to find room below it."""
+
 _SAME_STORE = {"s3a": "s3", "s3n": "s3"}
 _UNSAFE_IN_SLUG = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -29,9 +36,11 @@ class Location:
     @classmethod
     def parse(cls, text: str) -> "Location":
         """Reads a location that a client sent. Raises `BadRequest` for what is not an absolute URI, and for anything
-        that could mean another folder to somebody who decodes it."""
+        that could mean another folder to somebody who decodes it, or who cuts it at a query or a fragment."""
+        # Before anybody decodes it: until nothing changes, that takes time in the square of the length.
+        _check_length(text, MAX_BYTES)
         match = _URI.fullmatch(text)
-        if match is None or _CONTROL.search(text) or "\\" in text:
+        if match is None or _CONTROL.search(text) or not _FORBIDDEN.isdisjoint(text):
             raise BadRequest(f"Not a valid location: {text!r}: expected an absolute URI such as s3://bucket/path")
         scheme = match[1].lower()
         path = match[4] or ""
@@ -75,6 +84,12 @@ class Location:
             yield Location(self.scheme, self.authority, self.segments[:depth])
 
 
+def _check_length(text: str, most: int) -> None:
+    size = len(text.encode())
+    if size > most:
+        raise BadRequest(f"Not a valid location: {text[:100]!r}... is {size} bytes long, more than {most}")
+
+
 def _fully_decoded(segment: str) -> str:
     """Decoded until nothing changes: no reader, however often it decodes, sees a segment that was not judged."""
     for _ in range(len(segment)):
@@ -99,6 +114,7 @@ class AllowedLocations:
 
     def check(self, text: str) -> Location:
         """The parsed location. Raises `BadRequest` if a table may not be there."""
+        _check_length(text, MAX_CHOSEN_BYTES)
         location = Location.parse(text)
         if not any(location.inside(prefix) for prefix in self.prefixes):
             allowed = ", ".join(prefix.uri for prefix in self.prefixes)

@@ -33,6 +33,10 @@ class Paths:
         """One immutable commit of the registry."""
         return f"{self.state}/core/commits/{commit_id}.json"
 
+    def index_segment(self, segment: str) -> str:
+        """One immutable run of the registry's index."""
+        return f"{self.state}/core/index/{segment}.json"
+
     def entity_value(self, kind: str, value_id: str) -> str:
         """One immutable value of an entity: a namespace's properties, say."""
         return f"{self.state}/core/entities/{kind}/{value_id}.json"

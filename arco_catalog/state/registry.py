@@ -4,18 +4,20 @@ A commit is one immutable document: its parent, its operations (what was done, b
 ids of the last 500 commits with their operations, and the index. `manifest.json` is a copy of the current commit, so
 one GET resolves a name. A commit's body holds its own fresh id, so no two bodies are equal (seed 002; design.md 5).
 
-The index is embedded whole. Its form leaves room for `segments`, immutable runs of older entries that the embedded ones
-override; a reader that meets one it does not know stops (design.md 5).
+The document holds recent edits of the index and a directory of segments, immutable runs of older entries which the
+edits override; a small registry has no segments (docs/decisions/0010-spilled-index.md).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
-from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence
-from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.index import Edits, Index, Shelf
+from arco_catalog.state.segments import Segment
+from arco_catalog.state.spilling import Spilling, spill
 from storage_backends import Version
 
 RECENT_COMMITS = 500
@@ -39,13 +41,17 @@ class Operation:
         return {"id": self.id, "kind": self.kind, **self.detail, "answer": self.answer}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Head:
-    """One commit of the registry, as HEAD (with the manifest's version) or as history (without)."""
+    """One commit of the registry, as HEAD (with the manifest's version) or as history (without).
+
+    `spilled` are the segments that a new commit makes: they must be written before it becomes HEAD.
+    """
 
     document: JsonObject
     index: Index
     version: Version | None
+    spilled: Sequence[Segment] = ()
 
     @classmethod
     def empty(cls) -> Self:
@@ -56,11 +62,11 @@ class Head:
     def parse(cls, body: bytes, version: Version | None, where: str) -> Self:
         """Reads a stored commit. Raises `Broken`."""
         document = parse_record(body, where)
-        index = mapping(document, "index")
-        if sequence(index, "segments"):
-            raise Broken(f"{where} has a spilled index, which this version does not read")
-        entries = {key: entry for key, entry in mapping(index, "embedded").items() if isinstance(entry, dict)}
-        return cls(document, Index(entries), version)
+        return cls(document, Index.parse(mapping(document, "index")), version)
+
+    def on(self, shelf: Shelf) -> "Head":
+        """The same commit, its index read through a shelf."""
+        return replace(self, index=self.index.on(shelf))
 
     @property
     def id(self) -> str | None:
@@ -100,15 +106,27 @@ class Head:
                 return item
         return None
 
-    def successor(self, *, commit: str, at_ms: int, edits: Edits, operations: Sequence[Operation]) -> "Head":
-        """The commit that makes `edits`; without edits and with one operation it is a fence."""
+    def successor(
+        self,
+        *,
+        commit: str,
+        at_ms: int,
+        edits: Edits,
+        operations: Sequence[Operation],
+        spilling: Spilling | None = None,
+    ) -> "Head":
+        """The commit that makes `edits`; without edits and with one operation it is a fence. Where it spills, raises
+        `Unread` for the segments that it rewrites."""
         recent = sequence(self.document, "recent")
         before = self.before
         if len(recent) >= RECENT_COMMITS:
             dropped = recent[RECENT_COMMITS - 1]
             before = dropped[0] if isinstance(dropped, list) and isinstance(dropped[0], str) else before
         mine: list[JsonValue] = [commit, *(operation.id for operation in operations)]
-        index = self.index.edited(edits)
+        index, spilled = self.index.edited(edits), list[Segment]()
+        if edits and spilling is not None:
+            index, spilled = spill(index, len(edits), spilling)
+        stored = {name: value for name, value in mapping(self.document, "index").items() if name != "segments"}
         document: JsonObject = {
             **self.document,
             "id": commit,
@@ -118,11 +136,11 @@ class Head:
             "operations": [operation.to_json() for operation in operations],
             "recent": [mine, *recent[: RECENT_COMMITS - 1]],
             "before": before,
-            "index": {**mapping(self.document, "index"), "embedded": index.to_json()},
+            "index": {**stored, **index.to_json()},
         }
-        return Head(document, index, None)
+        return Head(document, index, None, spilled)
 
-    @property
+    @cached_property
     def body(self) -> bytes:
         """The bytes to store, as commit and as manifest."""
         return dumps(self.document, sort_keys=True)

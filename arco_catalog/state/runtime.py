@@ -7,12 +7,16 @@ import time
 import uuid
 from typing import Protocol
 
-from ulid import ULID
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def ulid_of(ms: int, entropy: bytes) -> str:
-    """The ULID of a time and ten bytes."""
-    return str(ULID.from_bytes(ms.to_bytes(6, "big") + entropy))
+    """The ULID of a time and ten bytes (ULID specification). Raises `ValueError` for another number of bytes,
+    `OverflowError` for a time that no ULID holds."""
+    if len(entropy) != 10:
+        raise ValueError(f"a ULID takes ten bytes of entropy, not {len(entropy)}")
+    number = int.from_bytes(ms.to_bytes(6, "big") + entropy, "big")
+    return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
 
 
 class Runtime(Protocol):

@@ -5,8 +5,11 @@ from collections.abc import Awaitable
 import pytest
 
 from arco_catalog.iceberg.errors import NoSuchTable
+from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
 from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.state.index import relation_key
+from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
@@ -111,3 +114,66 @@ async def test_a_page_of_a_listing(counted: Counted) -> None:
     later = Paging(first.next_page_token, 1)
     assert within(await counted.cost(list_relations(cold(counted).session(), NS, "table", later)), 2, 2)
     assert within(await counted.cost(list_namespaces(cold(counted).session(), (), Paging("", 1))), 2, 2)
+
+
+# With a spilled index: a cold lookup costs one call more, a flush what it says.
+
+
+@pytest.fixture
+async def spilled(counted: Counted) -> Counted:
+    """The same catalog with its tables in segments, in the hands of a process that spills no more and saw none yet."""
+    busy = Counted(counted.store, counted.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
+    for name in "abcdef":
+        await busy.table(name)
+    index = (await counted.session().state.head()).index
+    assert len(index.directory.refs) > 3
+    assert relation_key(NS, "t") not in index.edits
+    return cold(counted)
+
+
+async def test_a_load_over_a_spilled_index(spilled: Counted) -> None:
+    assert await spilled.cost(load_table(spilled.session(), NS, "t")) == (4, 4)
+    assert await spilled.cost(load_table(spilled.session(), NS, "t")) == (1, 3)
+
+
+async def test_a_miss_over_a_spilled_index(spilled: Counted) -> None:
+    async def miss() -> None:
+        with pytest.raises(NoSuchTable):
+            await load_table(spilled.session(), NS, "nothing")
+
+    assert await spilled.cost(miss()) == (2, 2)
+    assert await spilled.cost(miss()) == (1, 1)
+
+
+async def test_a_commit_over_a_spilled_index(spilled: Counted) -> None:
+    assert within(await spilled.cost(spilled.commit(set_property("a", "1"), key=spilled.key())), 6 + 1, 10 + 1)
+    assert within(await spilled.cost(spilled.commit(set_property("a", "2"), key=spilled.key())), 3, 7)
+
+
+async def test_a_create_over_a_spilled_index_reads_one_segment_at_most(spilled: Counted) -> None:
+    await spilled.session().state.head()
+    assert within(await spilled.cost(spilled.table("t1")), 3 + 1, 7 + 1)
+    assert within(await spilled.cost(spilled.table("t2")), 3, 7)
+    assert within(await spilled.cost(spilled.table("t3", key=spilled.key())), 3, 9)
+    unspilled = Counted(spilled.store, spilled.runtime, Settings("another"))
+    await unspilled.namespace("db")
+    depth, calls = await unspilled.cost(cold(unspilled).table("t"))
+    assert within(await spilled.cost(cold(spilled).table("t4")), depth + 1, calls + 1)
+
+
+async def test_a_flush_adds_one_read_and_one_write_and_a_split_one_write_more(spilled: Counted) -> None:
+    flushing = Counted(spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=100_000)))
+    await flushing.session().state.head()
+    assert within(await flushing.cost(flushing.table("t1")), 3 + 1 + 1, 7 + 1 + 2)
+    splitting = Counted(spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
+    await splitting.session().state.head()
+    assert within(await splitting.cost(splitting.table("t2")), 3 + 1 + 1, 7 + 1 + 3)
+
+
+async def test_a_page_over_a_spilled_index(spilled: Counted) -> None:
+    listed = list_relations(cold(spilled).session(), NS, "table", Paging("", 1))
+    assert await spilled.cost(listed) == (2, 2)
+    first = await list_relations(spilled.session(), NS, "table", Paging("", 1))
+    await spilled.namespace("another")
+    later = Paging(first.next_page_token, 1)
+    assert await spilled.cost(list_relations(cold(spilled).session(), NS, "table", later)) == (2, 2)

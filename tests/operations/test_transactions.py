@@ -171,6 +171,16 @@ async def test_a_created_table_needs_a_free_name_and_a_free_place(desk: Desk) ->
         await transact(desk, [creation("c", shared), creation("d", f"{shared}/inside")])
 
 
+async def test_a_transaction_that_is_refused_reserves_no_location(desk: Desk) -> None:
+    place = "memory:///wh/warehouse/elsewhere"
+    moved: JsonObject = {"requirements": [], "updates": [{"action": "set-location", "location": place}]}
+    for refused in (fails("b"), creation("b")):
+        with pytest.raises((CommitFailed, AlreadyExists)):
+            await transact(desk, [change("a", moved), refused])
+
+    assert await transact(desk, [change("b", moved), creation("c")]) == Document(204)
+
+
 async def test_two_transactions_over_the_same_tables_in_opposite_order_both_commit(desk: Desk) -> None:
     other = desk.another()
     await asyncio.gather(transact(desk, both("1")), transact(other, both("2")[::-1]))

@@ -18,6 +18,8 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, mapping, sequence, text
 from arco_catalog.state.paths import Paths, commit_key
+from arco_catalog.state.registry import Head
+from arco_catalog.state.segments import Segment
 from tests.simulation.history import Event
 from tests.simulation.world import World
 
@@ -96,7 +98,8 @@ class Auditor:
         self._written_at: dict[str, float] = {}
         self._laid_on: dict[tuple[str, str], float] = {}
         self._decided: dict[str, str] = {}
-        self._entries: JsonObject = {}
+        self._entries: dict[str, JsonObject] = {}
+        self._segments: dict[str, bytes] = {}
         world.observe(self.see)
 
     def ask(self, ask: Ask) -> Ask:
@@ -199,11 +202,10 @@ class Auditor:
 
     def _see_registry(self, event: Event, objects: dict[str, bytes]) -> None:
         head = _json(objects[event.key])
-        self._entries = mapping(mapping(head, "index"), "embedded")
+        self._entries = self._index(objects)
         assert objects.get(PATHS.registry_commit(text(head, "id"))) == objects[event.key], "HEAD's commit is not stored"
         for key, entry in self._entries.items():
             if key.startswith(("relation\n", "tombstone\n")):
-                assert isinstance(entry, dict)
                 assert PATHS.pointer(text(entry, "entity")) in objects, f"{key!r} has no pointer"
         self._see_names(event.at, objects)
         for operation in sequence(head, "operations"):
@@ -213,11 +215,22 @@ class Auditor:
             if operation["kind"] not in NOBODYS:
                 self._applied(text(operation, "principal"), text(operation, "id"))
 
+    def _index(self, objects: dict[str, bytes]) -> dict[str, JsonObject]:
+        """All that HEAD's index holds. Its segments must be there, and must never change."""
+
+        def segment_at_hand(segment: str) -> Segment:
+            key = PATHS.index_segment(segment)
+            assert key in objects, f"HEAD names {key}, which is not stored"
+            assert self._segments.setdefault(key, objects[key]) == objects[key], f"{key} was overwritten"
+            return Segment.parse(segment, objects[key], key)
+
+        return dict(Head.parse(objects[PATHS.manifest], None, "HEAD").on(segment_at_hand).index.scan(""))
+
     def _see_names(self, now: float, objects: dict[str, bytes]) -> None:
         """Which names mean something now: an intent counts once its transaction committed."""
         live: dict[str, str] = {}
         for key, entry in self._entries.items():
-            if not key.startswith("relation\n") or not isinstance(entry, dict):
+            if not key.startswith("relation\n"):
                 continue
             transaction = entry.get("transaction")
             if isinstance(transaction, str) and self._decided.get(transaction) != "committed":

@@ -7,20 +7,24 @@ from typing import Any
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import coordination, decisions, evidence, table_view
+from arco_catalog.operations import coordination, decisions, evidence, name_intents, registry_change, table_view
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import CommitRelation
 from arco_catalog.operations.coordination import Coordination
 from arco_catalog.operations.driver import Driver
-from arco_catalog.operations.mutation import Freshness, View
+from arco_catalog.operations.mutation import Freshness, View, Write
 from arco_catalog.operations.table_view import TableView
 from arco_catalog.operations.transaction import Transaction, TransactionView
+from arco_catalog.state import spilling
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import Head
 from arco_catalog.state.runtime import Runtime
-from storage_backends import ANY
+from arco_catalog.state.segments import Ref, Segment
+from storage_backends import ANY, Applied, Refused, Version
 
 AnyDriver = Driver[Any]
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -247,4 +251,66 @@ TRANSACTION_BUGS: tuple[Plant, ...] = (
     names_of_a_transaction_not_validated,
     a_commit_over_an_undecided_intent,
     a_registry_commit_on_an_undecided_name,
+)
+
+
+# The spilled index (docs/decisions/0010-spilled-index.md).
+
+
+def a_removal_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
+    rightly = Index.edited
+
+    def edited(self: Index, edits: Edits) -> Index:
+        after = rightly(self, edits)
+        kept = {key: entry for key, entry in after.edits.items() if entry is not None}
+        return Index(kept, after.directory, after.shelf)
+
+    patch.setattr(Index, "edited", edited)
+
+
+def a_segment_written_after_the_commit_that_names_it(patch: pytest.MonkeyPatch) -> None:
+    rightly = State.move_head
+
+    async def move_head(self: State, successor: Head, expected: Version | None) -> Applied | Refused:
+        outcome = await rightly(self, successor, expected)
+        for segment in successor.spilled:
+            await self.write_segment(segment)
+        return outcome
+
+    def spilled_writes(state: State, successor: Head) -> list[Write]:
+        return []
+
+    patch.setattr(State, "move_head", move_head)
+    patch.setattr(name_intents, "spilled_writes", spilled_writes)
+    patch.setattr(registry_change, "spilled_writes", spilled_writes)
+
+
+def a_segment_that_was_not_read_taken_for_an_empty_one(patch: pytest.MonkeyPatch) -> None:
+    def at_hand(self: Index, *refs: Ref | None) -> list[Segment | None]:
+        return [None if ref is None else self.shelf(ref.id) for ref in refs]
+
+    patch.setattr(Index, "at_hand", at_hand)
+
+
+def a_segment_that_wins_over_later_edits(patch: pytest.MonkeyPatch) -> None:
+    rightly = Index.get
+
+    def get(self: Index, key: str) -> JsonObject | None:
+        (segment,) = self.at_hand(self.directory.covering(key))
+        older = None if segment is None else segment.get(key)
+        return rightly(self, key) if older is None else older
+
+    patch.setattr(Index, "get", get)
+
+
+def an_intent_on_a_name_that_is_spilled(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spilling, "waits", lambda entry: False)
+
+
+SPILL_BUGS: tuple[Plant, ...] = (
+    a_removal_that_leaves_no_mark,
+    a_segment_written_after_the_commit_that_names_it,
+    a_segment_that_was_not_read_taken_for_an_empty_one,
+    a_segment_that_wins_over_later_edits,
+    an_intent_on_a_name_that_is_spilled,
 )

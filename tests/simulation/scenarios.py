@@ -5,7 +5,10 @@ Each scenario sets up a table before anything can go wrong, lets its writers go,
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
+from arco_catalog.operations.catalog import Settings
+from arco_catalog.state.spilling import Limits
 from tests.simulation.clients import AS_DEPLOYED, EAGER, Office
 from tests.simulation.explore import Scenario
 from tests.simulation.world import World
@@ -15,18 +18,37 @@ def scenario(*tables: str, settings: str = "eager") -> Callable[[Callable[[Offic
     """Runs what the decorated function lists, all at once."""
 
     def decorate(requests: Callable[[Office], list[Awaitable[None]]]) -> Scenario:
-        async def run(world: World) -> None:
-            office = Office(world, EAGER if settings == "eager" else AS_DEPLOYED)
-            await office.set_up(*tables)
-            async with asyncio.TaskGroup() as clients:
-                for request in requests(office):
-                    clients.create_task(_as_task(request))
-            await office.close()
-
-        run.__qualname__ = requests.__name__
+        chosen = EAGER if settings == "eager" else AS_DEPLOYED
+        run = _played(requests, tables, chosen, requests.__name__)
+        _SPILLED[run] = _played(requests, tables, replace(chosen, spill=TINY), f"{requests.__name__}, spilled")
         return run
 
     return decorate
+
+
+def _played(
+    requests: Callable[[Office], list[Awaitable[None]]], tables: tuple[str, ...], settings: Settings, name: str
+) -> Scenario:
+    async def run(world: World) -> None:
+        office = Office(world, settings)
+        await office.set_up(*tables)
+        async with asyncio.TaskGroup() as clients:
+            for request in requests(office):
+                clients.create_task(_as_task(request))
+        await office.close()
+
+    run.__qualname__ = name
+    return run
+
+
+TINY = Limits(embedded=0, segment=300)
+"""So small that every registry commit rewrites a segment, and some cut one in two."""
+_SPILLED: dict[Scenario, Scenario] = {}
+
+
+def spilled(scenario: Scenario) -> Scenario:
+    """The same, with an index that is spilled from the first commit on."""
+    return _SPILLED[scenario]
 
 
 async def _as_task(request: Awaitable[None]) -> None:
@@ -315,3 +337,14 @@ SCENARIOS: tuple[Scenario, ...] = (
     two_reconcilers_beside_everything,
     a_reconciler_beside_drops_and_undrops,
 )
+
+REGISTRY: tuple[Scenario, ...] = (
+    commits_a_drop_and_a_new_table_of_the_name,
+    two_creates_of_one_key_and_another,
+    creates_of_one_key_and_a_drop,
+    two_renames_of_one_key_and_one_back,
+    renames_that_cross,
+    transactions_that_create_the_same_table,
+    a_reconciler_beside_drops_and_undrops,
+)
+"""Those in which names change, and little else does."""

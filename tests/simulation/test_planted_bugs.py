@@ -18,6 +18,7 @@ from tests.simulation.faults import (
     FaultPlan,
     every_single_fault,
 )
+from tests.simulation.scenarios import spilled
 
 
 @pytest.fixture(autouse=True)
@@ -60,11 +61,16 @@ CASES: list[tuple[planted.Plant, Scenario, Sequence[Fault]]] = [
     (planted.names_of_a_transaction_not_validated, scenarios.a_transaction_a_drop_and_a_rename, ()),
     (planted.a_commit_over_an_undecided_intent, scenarios.two_transactions_in_opposite_order, ()),
     (planted.a_registry_commit_on_an_undecided_name, scenarios.transactions_that_create_the_same_table, ()),
+    (planted.a_removal_that_leaves_no_mark, spilled(scenarios.commits_and_a_rename_away), ()),
+    (planted.a_segment_written_after_the_commit_that_names_it, spilled(scenarios.creates_of_one_key_and_a_drop), ()),
+    (planted.a_segment_that_was_not_read_taken_for_an_empty_one, spilled(scenarios.renames_that_cross), ()),
+    (planted.a_segment_that_wins_over_later_edits, spilled(scenarios.a_transaction_a_drop_and_a_rename), ()),
+    (planted.an_intent_on_a_name_that_is_spilled, spilled(scenarios.transactions_that_create_the_same_table), ()),
 ]
 
 
 def test_every_planted_bug_is_looked_for() -> None:
-    assert [bug for bug, _, _ in CASES] == [*planted.BUGS, *planted.TRANSACTION_BUGS]
+    assert [bug for bug, _, _ in CASES] == [*planted.BUGS, *planted.TRANSACTION_BUGS, *planted.SPILL_BUGS]
 
 
 @pytest.mark.parametrize(("bug", "scenario", "faults"), CASES, ids=[bug.__name__ for bug, _, _ in CASES])

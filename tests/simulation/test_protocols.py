@@ -10,12 +10,14 @@ import pytest
 
 from tests.simulation.explore import Scenario, explore, name_of, trace
 from tests.simulation.faults import CRASHES, FAULTS, Kind, every_single_fault, random_plans
-from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.scenarios import REGISTRY, SCENARIOS, spilled
 
 SPARED = ("setup", "last walk")
 """Processes to which nothing happens: what comes before, and what the auditor waits for."""
 THOROUGHNESS = int(os.environ.get("ARCO_SIM_RUNS", "1"))
 SECONDS = 240.0 * THOROUGHNESS
+SPILLED = [spilled(scenario) for scenario in SCENARIOS]
+SPILLED_REGISTRY = [spilled(scenario) for scenario in REGISTRY]
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +56,29 @@ def test_any_other_fault_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenari
 def test_several_faults_at_once_leave_no_lie_and_no_loss(scenario: Scenario) -> None:
     plans = list(random_plans(2026, 25 * THOROUGHNESS, calls_of(scenario)))
     assert explore(scenario, range(1), plans, seconds=SECONDS).runs > 0
+
+
+# The same over an index of which every commit spills a part.
+
+
+@pytest.mark.parametrize("scenario", SPILLED, ids=name_of)
+def test_over_a_spilled_index_writers_are_told_the_truth(scenario: Scenario) -> None:
+    assert explore(scenario, range(8 * THOROUGHNESS), seconds=SECONDS).runs > 0
+
+
+@pytest.mark.parametrize("scenario", SPILLED, ids=name_of)
+def test_over_a_spilled_index_a_crash_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
+    """Where names change, every call; elsewhere a sample, unless there is time."""
+    plans = list(every_single_fault(calls_of(scenario), CRASHES))
+    every = THOROUGHNESS > 1 or scenario in SPILLED_REGISTRY
+    explored = explore(scenario, range(THOROUGHNESS), plans if every else plans[::6], seconds=SECONDS)
+    assert explored.complete
+    assert explored.deaths > 0
+
+
+@pytest.mark.parametrize("scenario", SPILLED_REGISTRY, ids=name_of)
+def test_over_a_spilled_index_other_faults_leave_no_lie_and_no_loss(scenario: Scenario) -> None:
+    others = [fault for fault in FAULTS if fault not in CRASHES]
+    plans = list(every_single_fault(calls_of(scenario), others))
+    sample = plans if THOROUGHNESS > 1 else plans[:: max(1, len(plans) // 30)]
+    assert explore(scenario, range(THOROUGHNESS), sample, seconds=SECONDS).complete

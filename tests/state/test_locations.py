@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.state.entries import holds, overlapping
-from arco_catalog.state.index import Index
+from arco_catalog.state.entries import held_again, holds, overlapping, released
+from arco_catalog.state.index import Index, location_key
 from arco_catalog.state.locations import AllowedLocations, Location, slug
 
 ALLOWED = AllowedLocations(
@@ -96,9 +96,15 @@ def test_a_neighbour_is_no_overlap(other: str) -> None:
 
 def test_a_dropped_tables_location_is_free_and_a_purging_ones_is_not() -> None:
     place = Location.parse("s3://b/t")
-    index = Index({}).edited(holds("E", [place.normal], "dropped"))
+    index = Index({}).edited(holds("E", [place.normal])).edited(released("E", [place.normal]))
     assert overlapping(index, place) is None
-    assert overlapping(index.edited(holds("E", [place.normal], "purging")), place) == "E"
+    assert overlapping(index.edited(held_again("E", [place.normal], "purging")), place) == "E"
+
+
+def test_a_location_that_an_earlier_version_released_in_place_is_free() -> None:
+    place = Location.parse("s3://b/t")
+    index = Index({location_key(place.normal, "E"): {"entity": "E", "state": "dropped"}})
+    assert overlapping(index, place) is None
 
 
 def test_a_tables_own_holds_are_not_in_its_way() -> None:

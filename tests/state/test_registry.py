@@ -4,6 +4,8 @@ import pytest
 
 from arco_catalog.iceberg.errors import Broken
 from arco_catalog.state.registry import RECENT_COMMITS, Head, Operation
+from arco_catalog.state.segments import Segment
+from arco_catalog.state.spilling import Limits, Spilling
 from storage_backends import Version
 
 
@@ -47,11 +49,39 @@ def test_fields_of_a_later_version_survive() -> None:
     assert after(head, 2).document["later"] == {"x": 1}
 
 
-def test_a_spilled_index_stops_a_reader_that_does_not_know_it() -> None:
+def test_a_directory_of_another_form_stops_a_reader_that_does_not_know_it() -> None:
     head = after(Head.empty(), 1)
     head.document["index"] = {"embedded": {}, "segments": ["s"]}
-    with pytest.raises(Broken, match="spilled"):
+    with pytest.raises(Broken, match="directory"):
         Head.parse(head.body, None, "manifest")
+
+
+def test_a_small_registry_has_no_directory() -> None:
+    head = after(Head.empty(), 1)
+    assert head.document["index"] == {"embedded": {"k1": {"n": 1}}}
+    assert not head.spilled
+
+
+def test_a_commit_that_outgrows_its_limit_makes_segments_and_is_read_back_with_them() -> None:
+    numbers = iter(range(100))
+    spilling = Spilling(Limits(embedded=20, segment=60), lambda: f"s{next(numbers)}")
+    shelf: dict[str, Segment] = {}
+    head = Head.empty().on(shelf.get)
+    for number in range(1, 9):
+        head = head.successor(
+            commit=f"c{number}", at_ms=number, edits={f"k{number}": {"n": number}}, operations=[], spilling=spilling
+        ).on(shelf.get)
+        shelf |= {made.id: Segment.parse(made.id, made.body, "segment") for made in head.spilled}
+    again = Head.parse(head.body, None, "manifest").on(shelf.get)
+    assert len(again.index.directory.refs) > 1
+    assert len(again.index.edits) < 8
+    assert list(again.index.scan("")) == [(f"k{number}", {"n": number}) for number in range(1, 9)]
+
+
+def test_a_fence_spills_nothing() -> None:
+    head = Head.empty().successor(commit="c", at_ms=1, edits={"k": {}}, operations=[])
+    spilling = Spilling(Limits(embedded=0), lambda: "s")
+    assert head.successor(commit="d", at_ms=2, edits={}, operations=[], spilling=spilling).index.edits == {"k": {}}
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"version":2}'])

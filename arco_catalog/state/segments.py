@@ -1,0 +1,187 @@
+"""Segments: immutable, ordered runs of older index entries, each an object of its own, and the directory of them.
+
+A segment is one JSON document with one entry a line, so that a lookup bisects lines and parses a dozen of them instead
+of the whole; what is kept in memory is the bytes. Segments never cross from one range of keys into another
+(design.md 5, "Registry"; docs/decisions/0010-spilled-index.md).
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
+
+RANGES = ("", "namespace\n", "relation\n")
+"""Where each range of keys begins: holds on locations; namespaces; tables, views and tombstones."""
+
+_HEADER = b'{"version":1,"entries":['
+_NUMBERED = re.compile(r"-[0-9A-HJKMNP-TV-Z]{26}/$")
+
+
+class Unread(Exception):
+    """A lookup needs segments that are not at hand. Whoever catches it reads them and looks again: it says nothing of
+    what is there."""
+
+    def __init__(self, segments: frozenset[str]) -> None:
+        super().__init__(", ".join(sorted(segments)))
+        self.segments = segments
+
+
+def range_of(key: str) -> str:
+    """The range that a key lies in, by its beginning."""
+    return RANGES[bisect_right(RANGES, key) - 1]
+
+
+def separator(before: str, key: str) -> str:
+    """The shortest beginning of a key that sorts after the key before it: where a segment begins. It is short, and a
+    level that begins with `key` begins with the segment."""
+    same = next((place for place, letter in enumerate(before) if key[place : place + 1] != letter), len(before))
+    return key[: same + 1]
+
+
+def encode_line(key: str, entry: JsonObject) -> bytes:
+    """An entry as segments hold it."""
+    return dumps([key, entry], sort_keys=True)
+
+
+def decode_line(line: bytes) -> tuple[str, JsonObject]:
+    """A segment's entry. Raises `Broken`."""
+    try:
+        match loads(line):
+            case [str(key), dict(entry)]:
+                return key, entry
+    except MalformedJson as error:
+        raise Broken("an index segment holds a line that is not JSON") from error
+    raise Broken("an index segment holds a line that is no entry")
+
+
+def _key_of(line: bytes) -> str:
+    return decode_line(line)[0]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One run of entries, by key."""
+
+    id: str
+    lines: Sequence[bytes]
+
+    @classmethod
+    def parse(cls, segment: str, body: bytes, where: str) -> "Segment":
+        """Reads a stored segment. Raises `Broken`."""
+        header, *lines = body.split(b"\n")
+        if header != _HEADER or not lines or not lines.pop().startswith(b"]"):
+            raise Broken(f"{where} has a form that this version does not read")
+        return cls(segment, [line.removesuffix(b",") for line in lines])
+
+    @property
+    def body(self) -> bytes:
+        """The bytes to store."""
+        return b"%b\n%b\n]}" % (_HEADER, b",\n".join(self.lines))
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes that its entries take."""
+        return sum(map(len, self.lines)) + len(self.lines)
+
+    def get(self, key: str) -> JsonObject | None:
+        """The entry of a key."""
+        place = bisect_left(self.lines, key, key=_key_of)
+        if place == len(self.lines):
+            return None
+        found, entry = decode_line(self.lines[place])
+        return entry if found == key else None
+
+    def scan(self, low: str, high: str | None = None) -> Iterator[tuple[str, JsonObject]]:
+        """Entries from the key `low` on, and before `high`, in order."""
+        for place in range(bisect_left(self.lines, low, key=_key_of), len(self.lines)):
+            key, entry = decode_line(self.lines[place])
+            if high is not None and key >= high:
+                return
+            yield key, entry
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A directory's item: a segment that covers every key from `first` to the next item's, or to the end of its range.
+
+    `shallowest` is the least depth of the locations in it that are not called by an entity's id, None without such. The
+    first item of a range begins where the range does.
+    """
+
+    id: str
+    first: str
+    size: int
+    shallowest: int | None
+
+    @classmethod
+    def of(cls, segment: Segment, first: str) -> "Ref":
+        """The item for a new segment."""
+        return cls(segment.id, first, segment.size, shallowest(segment))
+
+    def to_json(self) -> list[JsonValue]:
+        """The stored form."""
+        return [self.id, self.first, self.size, self.shallowest]
+
+    @classmethod
+    def parse(cls, item: JsonValue) -> "Ref":
+        """Reads the stored form. Raises `Broken`."""
+        match item:
+            case [str(segment), str(first), int(size), (None | int()) as depth, *_]:
+                return cls(segment, first, size, depth)
+        raise Broken("the registry's index has a directory that this version does not read")
+
+
+def depth(key: str) -> int:
+    """How deep the location of a hold's key is."""
+    return key.count("/")
+
+
+def numbered(place: str) -> bool:
+    """Whether a location, with a slash at its end, is called as default ones are: by an entity's id."""
+    return _NUMBERED.search(place) is not None
+
+
+def shallowest(segment: Segment) -> int | None:
+    """See `Ref.shallowest`."""
+    keys = [key for key in map(_key_of, segment.lines) if key.startswith("location\n")]
+    return min((depth(key) for key in keys if not numbered(key.rpartition("\n")[0])), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Keys from `low` on and before `high` (None: to the end), which at most one segment covers."""
+
+    low: str
+    high: str | None
+    ref: Ref | None
+
+
+class Directory:
+    """All segments of one state of the index, in order."""
+
+    __slots__ = ("_firsts", "refs")
+
+    def __init__(self, refs: Sequence[Ref] = ()) -> None:
+        self.refs = tuple(refs)
+        self._firsts = [ref.first for ref in self.refs]
+
+    def covering(self, key: str) -> Ref | None:
+        """The segment that holds a key if any does."""
+        place = bisect_right(self._firsts, key) - 1
+        if place < 0 or range_of(self._firsts[place]) != range_of(key):
+            return None
+        return self.refs[place]
+
+    def stretches(self, low: str, high: str | None) -> Iterator[Stretch]:
+        """The keys from `low` on and before `high`, cut where another segment or range begins."""
+        cuts = {start for start in RANGES if start > low and (high is None or start < high)}
+        last = len(self._firsts) if high is None else bisect_left(self._firsts, high)
+        cuts.update(self._firsts[bisect_right(self._firsts, low) : last])
+        ends: list[str | None] = [*sorted(cuts), high]
+        for end in ends:
+            yield Stretch(low, end, self.covering(low))
+            low = end if end is not None else low

@@ -1,0 +1,198 @@
+"""Spilling: how the registry's index stays small where it is embedded (docs/decisions/0010-spilled-index.md).
+
+Recent edits are a buffer in front of the segments. When those of one range outgrow it, the commit that makes them so
+also rewrites the one segment that most of them are meant for: a bounded piece of work, paid once for many edits.
+
+An entry that depends on a transaction is never spilled: whoever settles it finds it among the edits.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.state.index import Index
+from arco_catalog.state.segments import (
+    RANGES,
+    Directory,
+    Ref,
+    Segment,
+    Stretch,
+    decode_line,
+    encode_line,
+    range_of,
+    separator,
+)
+
+EDITS_A_FLUSH = 16
+"""A commit of so many edits may flush once more: group commits must not outrun the flushes."""
+PIECES = 8
+"""Full segments that one flush writes at most, roughly; what is left stays embedded until the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bytes: of one range's edits before some are flushed, and of a segment before it is split."""
+
+    embedded: int = 64 << 10
+    segment: int = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Spilling:
+    """What a registry commit that may spill needs: limits, and ids for new segments.
+
+    The ids are fresh, always. Were a segment called by its content, a writer could come to rely on an object that the
+    collector has just found to be garbage.
+    """
+
+    limits: Limits
+    fresh_id: Callable[[], str]
+
+
+@dataclass(slots=True)
+class _Group:
+    """Edits that are meant for one segment, or for the first one of a range."""
+
+    range: str
+    ref: Ref | None
+    lines: list[tuple[str, bytes | None]] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, key: str, line: bytes | None) -> None:
+        self.lines.append((key, line))
+        self.size += len(key if line is None else line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flush:
+    """What became of one group: the edits that are taken over, the segments that are gone, and the new ones."""
+
+    taken: Sequence[str]
+    gone: Sequence[Ref]
+    made: Sequence[tuple[Ref, Segment]]
+
+
+def spill(index: Index, edits: int, spilling: Spilling) -> tuple[Index, list[Segment]]:
+    """The index after what a commit of so many edits flushes, and the segments to write before it becomes HEAD. Raises
+    `Unread` for the segments that are rewritten."""
+    chosen = _fattest(_groups(index, spilling.limits), spilling.limits.embedded, 1 + edits // EDITS_A_FLUSH)
+    if not chosen:
+        return index, []
+    busy = {group.ref for group in chosen if group.ref is not None}
+    index.at_hand(*busy)
+    flushes: list[_Flush] = []
+    for group in chosen:
+        flushes.append(_flush(index, group, busy, spilling))
+        busy.update(flushes[-1].gone)
+    taken = {key for flush in flushes for key in flush.taken}
+    gone = {ref for flush in flushes for ref in flush.gone}
+    made = [new for flush in flushes for new in flush.made]
+    directory = _whole([*(ref for ref in index.directory.refs if ref not in gone), *(ref for ref, _ in made)])
+    rest = {key: entry for key, entry in index.edits.items() if key not in taken}
+    return Index(rest, directory, index.shelf), [segment for _, segment in made]
+
+
+def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spilling) -> _Flush:
+    """Merges a group into its segment, and what becomes small with a neighbour that is not `busy` either."""
+    (base,) = index.at_hand(group.ref)
+    lines = _merged(base, group.lines)
+    gone = [] if group.ref is None else [group.ref]
+    neighbour = _neighbour(index.directory, group.ref, lines, spilling.limits.segment)
+    if neighbour is not None and neighbour not in busy:
+        (beside,) = index.at_hand(neighbour)
+        lines = _merged(beside, list(lines.items()))
+        gone.append(neighbour)
+    first = min((ref.first for ref in gone), default=group.range)
+    made: list[tuple[Ref, Segment]] = []
+    for piece in cut([lines[key] for key in sorted(lines)], spilling.limits.segment):
+        if made:
+            first = separator(decode_line(made[-1][1].lines[-1])[0], decode_line(piece[0])[0])
+        segment = Segment(spilling.fresh_id(), piece)
+        made.append((Ref.of(segment, first), segment))
+    return _Flush([key for key, _ in group.lines], gone, made)
+
+
+def waits(entry: JsonObject | None) -> bool:
+    """Whether what an entry means depends on a transaction: then it stays embedded."""
+    return entry is not None and "transaction" in entry
+
+
+def _groups(index: Index, limits: Limits) -> Iterator[_Group]:
+    """The edits of each range that has outgrown the limit, by the segments that they are meant for."""
+    ends: list[str | None] = [*RANGES[1:], None]
+    for start, end in zip(RANGES, ends, strict=True):
+        everything = index.edited_in(Stretch(start, end, None))
+        pending: JsonObject = {key: index.edits[key] for key in everything if not waits(index.edits[key])}
+        if len(dumps(pending)) <= limits.embedded:
+            continue
+        for stretch in index.directory.stretches(start, end):
+            group = _Group(start, stretch.ref)
+            for key in index.edited_in(stretch):
+                if group.size > PIECES * limits.segment:
+                    break
+                if key in pending:
+                    entry = index.edits[key]
+                    group.add(key, None if entry is None else encode_line(key, entry))
+            if group.lines:
+                yield group
+
+
+def _fattest(groups: Iterator[_Group], limit: int, most: int) -> list[_Group]:
+    """The groups to flush: of each range, the largest ones until what is left is within the limit."""
+    chosen: list[_Group] = []
+    by_range = sorted(
+        groups, key=lambda group: (group.range, -group.size, "" if group.ref is None else group.ref.first)
+    )
+    for _, members in groupby(by_range, key=lambda group: group.range):
+        largest = list(members)
+        excess = sum(group.size for group in largest) - limit
+        for group in largest:
+            if excess > 0:
+                chosen.append(group)
+                excess -= group.size
+    return sorted(chosen, key=lambda group: -group.size)[:most]
+
+
+def _merged(base: Segment | None, edits: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes]:
+    lines = {} if base is None else {decode_line(line)[0]: line for line in base.lines}
+    for key, line in edits:
+        if line is None:
+            lines.pop(key, None)
+        else:
+            lines[key] = line
+    return lines
+
+
+def _neighbour(directory: Directory, ref: Ref | None, lines: dict[str, bytes], limit: int) -> Ref | None:
+    """The segment next to one that has become small, if both together are no more than three quarters of a full one."""
+    size = sum(map(len, lines.values()))
+    if ref is None or not lines or size > limit // 4:
+        return None
+    place = directory.refs.index(ref)
+    for beside in directory.refs[place + 1 : place + 2] + directory.refs[max(0, place - 1) : place]:
+        if range_of(beside.first) == range_of(ref.first) and beside.size + size <= limit * 3 // 4:
+            return beside
+    return None
+
+
+def cut(lines: Sequence[bytes], limit: int) -> list[list[bytes]]:
+    """Lines in pieces of even size, none much above `limit` bytes; no piece for no lines."""
+    total = sum(map(len, lines))
+    count = -(-total // limit)
+    pieces: list[list[bytes]] = [[] for _ in range(count)]
+    before = 0
+    for line in lines:
+        pieces[before * count // total].append(line)
+        before += len(line)
+    return [piece for piece in pieces if piece]
+
+
+def _whole(refs: Sequence[Ref]) -> Directory:
+    """A directory in which the first segment of a range begins where the range does: keys before it are its own too."""
+    ordered = sorted(refs, key=lambda ref: ref.first)
+    for place, ref in enumerate(ordered):
+        start = range_of(ref.first)
+        if place == 0 or range_of(ordered[place - 1].first) != start:
+            ordered[place] = replace(ref, first=start)
+    return Directory(ordered)

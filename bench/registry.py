@@ -1,0 +1,219 @@
+"""What a large registry costs: store calls, bytes and milliseconds of each operation on catalogs of 100, 10,000 and
+100,000 tables, `make bench-registry`, `python -m bench.registry`.
+
+The registries are built as objects, as that many creates would have left them: segments three quarters full, a full
+list of recent commits, and a buffer of recent edits that a thousand creates in random places have filled. A table that
+is loaded has a small metadata file; all others have none, which nothing here reads.
+"""
+
+import argparse
+import asyncio
+import random
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from arco_catalog.iceberg.errors import NoSuchTable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.create import create_table
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.listing import Paging, list_relations
+from arco_catalog.operations.load import load_table
+from bench.calls import place
+from storage_backends import ANY, Applied
+from storage_backends.open import open_store
+from storage_backends.wrappers.counting import CountingStore
+from tests.operations.bulk import Bulk, spread
+from tests.operations.desk import Desk, schema
+
+SIZES = (100, 10_000, 100_000)
+RUNS = 40
+"""How often each operation is measured, each time on another table."""
+CHURN = 1_000
+"""Creates, in random places, that leave their edits in the buffer."""
+TABLE: JsonObject = {"schema": schema("a", "b", "c")}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One operation, once."""
+
+    calls: int
+    depth: int
+    read: int
+    written: int
+    ms: float
+
+
+class Counted(Desk):
+    """A desk whose store counts."""
+
+    store: CountingStore
+
+    def another(self) -> "Counted":
+        return Counted(self.store, self.runtime, self.settings)
+
+    async def cost(self, operation: Awaitable[object]) -> Cost:
+        """What an operation costs, refused or not."""
+        with self.store.measure() as measured, suppress(NoSuchTable):
+            began = time.perf_counter()
+            try:
+                await operation
+            finally:
+                ms = 1_000 * (time.perf_counter() - began)
+        return Cost(measured.calls, measured.depth, measured.bytes_read, measured.bytes_written, ms)
+
+
+Name: TypeAlias = tuple[str, str]
+Measured: TypeAlias = Callable[[Counted, Name], Awaitable[Cost]]
+"""Measures one operation on, or beside, a table."""
+
+
+async def load_cold(desk: Counted, name: Name) -> Cost:
+    return await desk.cost(load_table(desk.another().session(), (name[0],), name[1]))
+
+
+async def load_warm(desk: Counted, name: Name) -> Cost:
+    await load_table(desk.session(), (name[0],), name[1])
+    return await desk.cost(load_table(desk.session(), (name[0],), name[1]))
+
+
+async def miss(desk: Counted, name: Name) -> Cost:
+    return await desk.cost(load_table(desk.another().session(), (name[0],), f"{name[1]}_not"))
+
+
+async def create_cold(desk: Counted, name: Name) -> Cost:
+    body: JsonObject = {"name": f"{name[1]}_cold", **TABLE}
+    return await desk.cost(create_table(desk.another().session(body), (name[0],), body))
+
+
+async def create_warm(desk: Counted, name: Name) -> Cost:
+    body: JsonObject = {"name": f"{name[1]}_warm", **TABLE}
+    return await desk.cost(create_table(desk.session(body), (name[0],), body))
+
+
+async def create_elsewhere(desk: Counted, name: Name) -> Cost:
+    other = desk.another()
+    body: JsonObject = {"name": f"{name[1]}_elsewhere", **TABLE}
+    await other.session().state.head()
+    return await desk.cost(create_table(other.session(body), (name[0],), body))
+
+
+async def page(desk: Counted, name: Name) -> Cost:
+    return await desk.cost(list_relations(desk.another().session(), (name[0],), "table", Paging("", None)))
+
+
+async def next_page(desk: Counted, name: Name) -> Cost:
+    first = await list_relations(desk.session(), (name[0],), "table", Paging("", 50))
+    other = desk.another()
+    return await desk.cost(list_relations(other.session(), (name[0],), "table", Paging(first.next_page_token, 50)))
+
+
+async def drop(desk: Counted, name: Name) -> Cost:
+    return await desk.cost(drop_table(desk.session(), (name[0],), name[1], purge=False))
+
+
+OPERATIONS: Sequence[tuple[str, Measured]] = (
+    ("load, cold", load_cold),
+    ("load, warm", load_warm),
+    ("load of a name that is not there, cold", miss),
+    ("list a first page, cold", page),
+    ("list a later page, cold", next_page),
+    ("create, warm", create_warm),
+    ("create, warm, segment not seen before", create_elsewhere),
+    ("create, cold", create_cold),
+    ("drop, warm", drop),
+)
+
+
+async def build(desk: Counted, tables: int, seed: int) -> tuple[list[Name], list[int]]:
+    """Stores a registry. Returns tables that can be loaded, spread over it, and the bytes of segments that each of the
+    last creates wrote."""
+    chance = random.Random(seed)
+    bulk = Bulk(desk.catalog.spaces[0].root, desk.catalog.paths, desk.runtime, desk.settings.spill)
+    names = spread(tables)
+    whole = set(chance.sample(names, RUNS))
+    written: list[int] = []
+    for namespace in dict.fromkeys(namespace for namespace, _ in names):
+        await keep(desk, dict(bulk.namespace(namespace)))
+    for namespace, name in names:
+        if (namespace, name) in whole:
+            await keep(desk, dict(bulk.whole_table(namespace, name, TABLE)))
+        else:
+            bulk.table(namespace, name)
+    churn = chance.choices(names, k=min(CHURN, tables // 10))
+    later = [(namespace, f"{name}_{number}") for number, (namespace, name) in enumerate(churn)]
+    await keep(desk, dict(bulk.registry(later, written)))
+    return sorted(whole), written
+
+
+async def keep(desk: Counted, objects: dict[str, bytes]) -> None:
+    for key, body in objects.items():
+        assert isinstance(await desk.store.put(key, body, ANY), Applied)
+
+
+async def measure(url: str, tables: int) -> None:
+    """Prints a size's figures."""
+    store = CountingStore(open_store(url))
+    desk = Counted(store)
+    began = time.perf_counter()
+    names, written = await build(desk, tables, seed=tables)
+    head = await desk.session().state.head()
+    refs = head.index.directory.refs
+    show(f"\n{tables:,} tables, built in {time.perf_counter() - began:.1f} s")
+    show(
+        f"manifest {len(head.body):,} bytes, {len(refs)} segments of {sum(ref.size for ref in refs):,} bytes, "
+        f"{len(head.index.edits)} recent edits"
+    )
+    if any(written):
+        flushes = [size for size in written if size]
+        show(
+            f"of {len(written):,} creates in random places {len(flushes):,} flushed, "
+            f"{statistics.mean(flushes):,.0f} bytes each"
+        )
+    show(f"{'':40}{'calls':>12}{'depth':>8}{'read':>10}{'most':>10}{'written':>10}{'most':>10}{'ms':>8}")
+    for operation, measured in OPERATIONS:
+        costs = [await measured(desk, name) for name in names]
+        show(line(operation, costs))
+    await store.close()
+
+
+def line(operation: str, costs: Sequence[Cost]) -> str:
+    """Medians, and the most of what a flush makes uneven."""
+
+    def middle(values: Sequence[int]) -> int:
+        return int(statistics.median_high(values))
+
+    calls = [cost.calls for cost in costs]
+    read, written = [cost.read for cost in costs], [cost.written for cost in costs]
+    spread_ = f"{middle(calls)}" if min(calls) == max(calls) else f"{middle(calls)} ({min(calls)}-{max(calls)})"
+    return (
+        f"{operation:40}{spread_:>12}{middle([cost.depth for cost in costs]):8}"
+        f"{middle(read):10,}{max(read):10,}{middle(written):10,}{max(written):10,}"
+        f"{statistics.median(cost.ms for cost in costs):8.2f}"
+    )
+
+
+def show(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(prog="python -m bench.registry", description=__doc__)
+    parser.add_argument("--store", choices=("memory", "local"), default="memory")
+    parser.add_argument("--tables", type=int, nargs="+", default=list(SIZES), help="sizes, 100 at least")
+    options = parser.parse_args(arguments)
+    for tables in options.tables:
+        with place(options.store) as url:
+            asyncio.run(measure(url, tables))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Where a process lives on, the last step of a mutation follows the answer; where none does, it comes before it."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from arco_catalog.operations.afterwards import Afterwards
+from storage_backends import Found, Outcome, When
+from storage_backends.memory import MemoryStore
+from tests.operations.desk import Desk, set_property
+
+COMMITTED = "/iceberg/committed/"
+
+
+class SlowReceipts(MemoryStore):
+    """A store that takes committed receipts only when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if COMMITTED in key:
+            await self.open.wait()
+        return await super().put(key, body, when)
+
+    async def receipts(self) -> int:
+        return sum(COMMITTED in entry.key for entry in (await self.list("")).entries)
+
+
+@pytest.fixture
+def store() -> SlowReceipts:
+    return SlowReceipts()
+
+
+@pytest.fixture
+async def desk(store: SlowReceipts) -> Desk:
+    desk = Desk(store)
+    store.open.set()
+    await desk.namespace()
+    await desk.table()
+    store.open.clear()
+    return desk
+
+
+def living_on(desk: Desk, afterwards: Afterwards) -> Desk:
+    desk.catalog = replace(desk.catalog, afterwards=afterwards)
+    return desk
+
+
+async def test_the_answer_waits_for_no_receipt_where_the_process_lives_on(desk: Desk, store: SlowReceipts) -> None:
+    afterwards = Afterwards()
+
+    state = await asyncio.wait_for(living_on(desk, afterwards).commit(set_property("a", "1")), 10)
+
+    assert isinstance(await store.get(state.metadata_location.removeprefix("memory:///")), Found)
+    assert (await store.receipts(), len(afterwards)) == (1, 1)
+    store.open.set()
+    await afterwards.drain()
+    assert (await store.receipts(), len(afterwards)) == (2, 0)
+
+
+async def test_the_answer_waits_for_the_receipt_where_nothing_runs_after_it(desk: Desk, store: SlowReceipts) -> None:
+    commit = asyncio.create_task(desk.commit(set_property("a", "1")))
+
+    done, _ = await asyncio.wait([commit], timeout=0.05)
+
+    assert not done
+    store.open.set()
+    await commit
+    assert await store.receipts() == 2
+
+
+async def test_a_retry_that_comes_before_the_final_slot_gets_the_same_answer(desk: Desk, store: SlowReceipts) -> None:
+    afterwards, key = Afterwards(), desk.key()
+    first = await living_on(desk, afterwards).commit(set_property("a", "1"), key=key)
+
+    again = await desk.commit(set_property("a", "1"), key=key)
+
+    assert again.metadata_location == first.metadata_location
+    store.open.set()
+    await afterwards.drain()
+
+
+async def test_what_is_too_much_to_follow_is_waited_for(desk: Desk, store: SlowReceipts) -> None:
+    afterwards = Afterwards(most=1)
+    living_on(desk, afterwards)
+    await desk.commit(set_property("a", "1"))
+
+    second = asyncio.create_task(desk.commit(set_property("a", "2")))
+    done, _ = await asyncio.wait([second], timeout=0.05)
+
+    assert not done
+    store.open.set()
+    await second
+    await afterwards.drain()
+    assert await store.receipts() == 3
+
+
+async def test_a_failure_of_our_own_is_counted_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise RuntimeError("planted")
+
+    afterwards = Afterwards()
+    await afterwards.run(fail())
+    await afterwards.drain()
+
+    assert afterwards.failed == 1
+    assert "planted" in caplog.text
