@@ -9,7 +9,9 @@ from arco_catalog.operations.call import Dialect
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _SWITCH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+MOST_WORKERS = 64
 LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("text", "json")
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def workers(text: str) -> int:
+    """How many processes."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"workers are a number from 1 to {MOST_WORKERS}, not {text!r}")
+    return int(text)
+
+
 def warehouse(text: str) -> str:
     """A catalog's name. It is a folder in the store and part of every location, so it is spelled alike everywhere."""
     if not _NAME.fullmatch(text):
@@ -104,6 +113,13 @@ def log_level(text: str) -> str:
     """How much is logged."""
     if text.lower() not in LOG_LEVELS:
         raise argparse.ArgumentTypeError(f"choose one of {', '.join(LOG_LEVELS)}, not {text!r}")
+    return text.lower()
+
+
+def log_format(text: str) -> str:
+    """How a line of the log looks."""
+    if text.lower() not in LOG_FORMATS:
+        raise argparse.ArgumentTypeError(f"choose {' or '.join(LOG_FORMATS)}, not {text!r}")
     return text.lower()
 
 

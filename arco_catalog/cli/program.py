@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from arco_catalog.cli.failure import Failure
-from arco_catalog.cli.options import Gathered, Option, Switch, dialect, log_level, port, positive, warehouse
+from arco_catalog.cli.options import (
+    Gathered,
+    Option,
+    Switch,
+    dialect,
+    log_format,
+    log_level,
+    port,
+    positive,
+    warehouse,
+    workers,
+)
 
 INTERRUPTED = 130
 STORES = "file:/absolute/path, s3://bucket/prefix or memory:"
@@ -38,6 +49,21 @@ SERVE = (
         dialect,
         "DIALECT",
     ),
+    Switch("--gzip", "ARCO_GZIP", "compress large answers for clients that accept it"),
+    Option(
+        "--log-format",
+        "ARCO_LOG_FORMAT",
+        "text, or json: an object a line, with a line for each request whatever the level",
+        "text",
+        log_format,
+        "FORMAT",
+    ),
+    Option(
+        "--metrics-namespace",
+        "ARCO_METRICS_NAMESPACE",
+        "put CloudWatch's embedded metrics into the JSON lines, under this namespace",
+        metavar="NAME",
+    ),
     Option(
         "--log-level",
         "ARCO_LOG_LEVEL",
@@ -45,6 +71,14 @@ SERVE = (
         "warning",
         log_level,
         "LEVEL",
+    ),
+    Option(
+        "--workers",
+        "ARCO_WORKERS",
+        "processes that serve side by side; more than one is worth it where there are cores to spare",
+        "1",
+        workers,
+        "N",
     ),
     Switch("--quiet", "ARCO_QUIET", "print no settings to paste"),
 )
@@ -54,6 +88,7 @@ MORE = "`arco COMMAND --help` says more of each."
 SERVE_EXAMPLES = """\
 An S3 store takes region, keys and endpoint from the usual AWS_* variables.
 Several servers may serve one store, and each sees every change at once.
+Traces go where the usual OTEL_* variables say, if they say so.
 Ctrl-C ends a server when the requests under way are answered.
 
 examples:
@@ -114,7 +149,7 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
     if parsed.store is None:
         parsed.parser.error(f"--store or {STORE.variable} is required: {STORES}")
     try:
-        return _run(parsed)
+        return _run(parsed, sys.argv[1:] if arguments is None else arguments)
     except Failure as failure:
         print(f"arco: {failure}", file=sys.stderr)
         return 1
@@ -122,10 +157,14 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
         return INTERRUPTED
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     where = parsed.store, parsed.warehouse
     match parsed.command:
         case "serve":
+            if parsed.workers > 1:
+                from arco_catalog.cli.workers import run as supervise
+
+                return supervise(parsed, arguments)
             from arco_catalog.cli import serve
 
             return serve.run(serve.ServeOptions.of(parsed))
@@ -172,6 +211,7 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     serve = command("serve", "serve a catalog over a store", SERVE_EXAMPLES)
     for option in SERVE:
         option.add_to(serve, environment)
+    serve.add_argument("--listener", type=int, help=argparse.SUPPRESS)  # between the processes of one server
     receipts = command("receipts", "list the commits of a table, newest first", RECEIPTS_EXAMPLES)
     history = command("history", "list who made, renamed and dropped what", HISTORY_EXAMPLES)
     show = command("show", "show what the records say of a table", SHOW_EXAMPLES)

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -9,25 +10,34 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import uvicorn
 import uvloop
 
 from arco_catalog.cli.failure import Failure
-from arco_catalog.cli.settings_to_paste import settings_to_paste
+from arco_catalog.cli.listening import announce, listen
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.routes import import_handlers
+from arco_catalog.http.telemetry.lines import Write
+from arco_catalog.http.telemetry.logs import configure_logging
+from arco_catalog.http.telemetry.setup import server_telemetry
+from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.afterwards import Afterwards
 from arco_catalog.operations.call import Dialect
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import open_catalog
+from arco_catalog.operations.turns import Turns
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreError
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than clients keep idle connections, so that none sends a request into a closing one."""
 MARGIN_SECONDS = 5
+
+_REQUESTS = logging.getLogger("arco_catalog.http.requests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +51,14 @@ class ServeOptions:
     allowed_locations: Sequence[str]
     allow_location_overlap: bool
     dialect: Dialect
+    gzip: bool
+    log_format: str
+    metrics_namespace: str | None
     log_level: str
     quiet: bool
+    listener: int | None = None
+    """The descriptor of the socket to serve, where a supervisor has opened it; it is told when we do, and not the
+    user."""
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "ServeOptions":
@@ -55,27 +71,33 @@ class ServeOptions:
             allowed_locations=parsed.allowed_location,
             allow_location_overlap=parsed.allow_location_overlap,
             dialect=parsed.idempotency_dialect,
+            gzip=parsed.gzip,
+            log_format=parsed.log_format,
+            metrics_namespace=parsed.metrics_namespace,
             log_level=parsed.log_level,
             quiet=parsed.quiet,
+            listener=parsed.listener,
         )
 
 
 def run(options: ServeOptions) -> int:
     """Serves until a signal says stop. Returns the exit code. Raises `Failure` if it can't start."""
-    logging.basicConfig(
-        level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
+    configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(options))
     return 0
 
 
 async def _serve(options: ServeOptions) -> None:
-    with _listen(options.host, options.port) as listener:
-        catalog = await _open(options)
+    import_handlers()
+    with _listener(options) as listener:
+        telemetry = _telemetry(options)
+        afterwards = Afterwards()
+        catalog = replace(await _open(options), afterwards=afterwards, turns=Turns())
         try:
+            http = HttpOptions(dialect=options.dialect, gzip=options.gzip, health=True)
             config = uvicorn.Config(
-                create_app({options.warehouse: catalog}, HttpOptions(dialect=options.dialect)),
+                create_app({options.warehouse: catalog}, http, telemetry),
                 http="httptools",
                 ws="none",
                 log_config=None,
@@ -84,8 +106,12 @@ async def _serve(options: ServeOptions) -> None:
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=catalog.settings.request_ms // 1000 + MARGIN_SECONDS,
             )
-            await Server(config, lambda: _announce(options, catalog, listener)).serve([listener])
+            server = Server(config, lambda: _announce(options, catalog, listener))
+            if options.listener is not None:
+                asyncio.get_running_loop().add_reader(sys.stdin, server.end)
+            await server.serve([listener])
         finally:
+            await afterwards.drain()
             for space in catalog.spaces:
                 await space.store.close()
 
@@ -96,6 +122,11 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self._announce = announce
+
+    def end(self) -> None:
+        """As a signal would: nobody is left who would send one."""
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -116,15 +147,40 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(wish)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket; IPv4 where a name has both. Raises `Failure`."""
+def _listener(options: ServeOptions) -> socket.socket:
+    """The socket to serve."""
+    if options.listener is None:
+        return listen(options.host, options.port)
+    return socket.socket(fileno=options.listener)
+
+
+def _announce(options: ServeOptions, catalog: Catalog, listener: socket.socket) -> None:
+    reason = catalog.settings.read_only_because
+    if options.listener is None:
+        announce(options, listener, reason)
+    else:
+        print(json.dumps({"read_only_because": reason}), flush=True)
+
+
+def _telemetry(options: ServeOptions) -> Telemetry | None:
+    """Lines of JSON for each request where the log is JSON, lines of text where it goes down to `debug`."""
+    if options.log_format == "json":
+        lines: dict[str, Write] = {"json": _to_stderr}
+    elif options.log_level == "debug":
+        lines = {"text": _REQUESTS.debug}
+    else:
+        lines = {}
+    if options.metrics_namespace is not None and options.log_format != "json":
+        raise Failure("metrics are put into JSON lines: --metrics-namespace needs --log-format json")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
-        return socket.create_server(address[:2], family=family, backlog=1024)
-    except OSError as error:
-        why = (error.strerror or str(error)).partition(" (while attempting")[0]
-        raise Failure(f"can't listen on {host} port {port}: {why}") from error
+        return server_telemetry(os.environ, SystemRuntime(), namespace=options.metrics_namespace, **lines)
+    except ValueError as error:
+        raise Failure(str(error)) from error
+
+
+def _to_stderr(line: str) -> None:
+    """One write, so that a line stays whole among those of the log."""
+    sys.stderr.write(f"{line}\n")
 
 
 async def _open(options: ServeOptions) -> Catalog:
@@ -133,21 +189,3 @@ async def _open(options: ServeOptions) -> Catalog:
         return await open_catalog(settings, options.store, options.allowed_locations, SystemRuntime())
     except (CatalogError, StoreError, ValueError, OSError) as error:
         raise Failure(f"can't open the store {options.store}: {error}") from error
-
-
-def _announce(options: ServeOptions, catalog: Catalog, listener: socket.socket) -> None:
-    uri = _uri(listener)
-    if catalog.settings.read_only_because is not None:
-        print(f"arco: this catalog is READ-ONLY: {catalog.settings.read_only_because}", file=sys.stderr)
-    print(f"Arco serves the warehouse {options.warehouse!r} of {options.store} at {uri} (Ctrl-C ends it)")
-    if not options.quiet:
-        print(f"\n{settings_to_paste(uri, options.warehouse, options.store, os.environ)}\n")
-    sys.stdout.flush()
-
-
-def _uri(listener: socket.socket) -> str:
-    """Where a client on this machine finds the server."""
-    host, port = listener.getsockname()[:2]
-    if host in ("0.0.0.0", "::"):
-        host = "127.0.0.1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -71,6 +71,7 @@ def _trino(uri: str, warehouse: str, s3: Mapping[str, str] | None) -> str:
         "iceberg.rest-catalog.uri": uri,
         "iceberg.rest-catalog.warehouse": warehouse,
         "iceberg.rest-catalog.nested-namespace-enabled": "true",
+        "iceberg.rest-catalog.view-endpoints-enabled": "true",
     }
     if s3 is None:
         settings |= {"fs.native-local.enabled": "true", "local.location": "/"}

@@ -1,8 +1,6 @@
 """The ASGI app: finds the route, decodes the request, lets the handler answer, and turns every failure into an error in
 Iceberg's shape."""
 
-import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.http.asgi import Receive, Scope, Send
@@ -11,50 +9,81 @@ from arco_catalog.http.errors import error_response
 from arco_catalog.http.exchange import Effect, Exchange, Route, Service
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.requests import ClientGone, Request
-from arco_catalog.http.responses import Response
+from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.http.router import Router
-from arco_catalog.http.routes import ROUTES
+from arco_catalog.http.routes import HEALTH, ROUTES
+from arco_catalog.http.telemetry.report import Handling, Report
+from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.errors import MethodNotAllowed, NoSuchRoute, NoSuchWarehouse, Unsupported
 from arco_catalog.operations.catalog import Catalog
+from arco_catalog.operations.record import recording
 
-_LOG = logging.getLogger(__name__)
+SEVERAL = "-"
+"""Told as the warehouse of requests that name none, where there are several."""
 
 
-def create_app(warehouses: Mapping[str, Catalog], options: HttpOptions | None = None) -> "App":
-    """An app that serves these catalogs, each under its name. Whoever opened them closes them."""
-    return App(warehouses, options or HttpOptions(), ROUTES)
+def create_app(
+    warehouses: Mapping[str, Catalog], options: HttpOptions | None = None, telemetry: Telemetry | None = None
+) -> "App":
+    """An app that serves these catalogs, each under its name, and tells of its requests if somebody listens. Whoever
+    opened the catalogs closes them."""
+    options = options or HttpOptions()
+    return App(warehouses, options, (*HEALTH, *ROUTES) if options.health else ROUTES, telemetry)
 
 
 class App:
     """An ASGI callable."""
 
-    def __init__(self, warehouses: Mapping[str, Catalog], options: HttpOptions, routes: Sequence[Route]) -> None:
+    def __init__(
+        self,
+        warehouses: Mapping[str, Catalog],
+        options: HttpOptions,
+        routes: Sequence[Route],
+        telemetry: Telemetry | None = None,
+    ) -> None:
         endpoints = tuple(route.endpoint for route in routes if route.advertised)
         self._service = Service(warehouses, options, endpoints)
         self._router = Router(routes)
+        self._telemetry = telemetry
+        self._usual_warehouse = next(iter(warehouses)) if len(warehouses) == 1 else SEVERAL
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _live(receive, send)
         elif scope["type"] == "http":
-            await self._answer(Request.of(scope, receive), send)
+            request = Request.of(scope, receive)
+            handling = Handling(self._usual_warehouse)
+            if self._telemetry is None:
+                await self._answer(request, send, handling)
+            else:
+                await self._answer_and_tell(self._telemetry.begin(scope, request, handling), self._telemetry, send)
         else:
             raise NotImplementedError(f"not an HTTP request: {scope['type']}")
 
-    async def _answer(self, request: Request, send: Send) -> None:
-        clock = asyncio.get_running_loop().time
-        began = clock()
+    async def _answer_and_tell(self, report: Report, telemetry: Telemetry, send: Send) -> None:
         try:
-            response = await self._respond(request)
-        except ClientGone:
-            _LOG.debug("%s %s: the client hung up", request.method, request.raw_path.decode("latin-1"))
-            return
-        await response.send(send, to_head=request.method == "HEAD")
-        if _LOG.isEnabledFor(logging.DEBUG):
-            path = request.raw_path.decode("latin-1")
-            _LOG.debug("%s %s %d %.1f ms", request.method, path, response.status, 1000 * (clock() - began))
+            with recording(report.record):
+                await self._answer(report.request, send, report.handling, {"X-Request-Id": report.request_id})
+        except BaseException as error:
+            report.handling.error = type(error).__name__
+            raise
+        finally:
+            await telemetry.tell(report)
 
-    async def _respond(self, request: Request) -> Response:
+    async def _answer(
+        self, request: Request, send: Send, handling: Handling, headers: Mapping[str, str] = NO_HEADERS
+    ) -> None:
+        try:
+            response = await self._respond(request, handling)
+        except ClientGone as gone:
+            handling.error = type(gone).__name__
+            return
+        if headers:
+            response = Response(response.status, response.body, {**response.headers, **headers})
+        handling.response = response
+        await response.send(send, to_head=request.method == "HEAD")
+
+    async def _respond(self, request: Request, handling: Handling) -> Response:
         options = self._service.options
         commits = False
         try:
@@ -65,21 +94,25 @@ class App:
             route = match.routes.get(request.method)
             if route is None:
                 return self._wrong_method(request, sorted(match.routes))
-            commits = route.commits
-            exchange = await self._exchange(route, match.params, request)
+            commits, handling.route = route.commits, route
+            exchange = await self._exchange(route, match.params, request, handling)
             return await encoded(await route.handler(exchange), exchange)
         except ClientGone:
             raise
         except Exception as error:  # whatever it is, the client is told in a shape that it can read
+            handling.error = type(error).__name__
             return error_response(error, commits=commits, dialect=options.dialect)
 
-    async def _exchange(self, route: Route, params: Mapping[str, str], request: Request) -> Exchange:
+    async def _exchange(
+        self, route: Route, params: Mapping[str, str], request: Request, handling: Handling
+    ) -> Exchange:
         """The request as its handler sees it, refused here if any such request would be."""
         prefix = params.get("prefix")
         if prefix is not None:
             catalog = self._service.warehouses.get(prefix)
             if catalog is None:
                 raise NoSuchWarehouse(f"Warehouse does not exist: {prefix}")
+            handling.warehouse = prefix
             reason = catalog.settings.read_only_because
             keyed = "idempotency-key" in request.headers  # the key's marker may have the answer, which the driver reads
             if reason is not None and route.effect is not Effect.READS and not keyed:

@@ -5,6 +5,7 @@ from urllib.parse import quote
 from arco_catalog.http.exchange import Exchange, Service
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.iceberg.errors import BadRequest, NoSuchWarehouse
+from arco_catalog.iceberg.json import JsonValue
 
 KEY_LIFETIME = "PT30M"
 """How long clients may go on retrying with one Idempotency-Key. Markers are kept longer (design.md 6.1)."""
@@ -39,5 +40,10 @@ def _default_warehouse(service: Service) -> str:
 
 
 async def health(exchange: Exchange) -> Response:
-    """Says that the process answers. Asks nothing of the store: a slow store is no reason to restart a server."""
-    return json_response({"status": "ok"})
+    """Says that the process answers, and what it serves. Asks nothing of the store: a slow store is no reason to
+    restart a server."""
+    warehouses: list[JsonValue] = [
+        {"name": name, "read_only_because": catalog.settings.read_only_because}
+        for name, catalog in exchange.service.warehouses.items()
+    ]
+    return json_response({"status": "ok", "warehouses": warehouses})

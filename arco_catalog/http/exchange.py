@@ -6,7 +6,15 @@ from enum import Enum, auto
 from urllib.parse import quote
 
 from arco_catalog.http.compression import accepts_gzip
-from arco_catalog.http.names import check_name, decode_namespace, read_identifier, required_identifier
+from arco_catalog.http.names import (
+    check_name,
+    check_routable,
+    creates,
+    decode_namespace,
+    read_identifier,
+    read_name,
+    required_identifier,
+)
 from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
 from arco_catalog.http.query import Query
 from arco_catalog.http.responses import Response
@@ -17,7 +25,7 @@ from arco_catalog.iceberg.shapes import OBJECT, Fields
 from arco_catalog.operations.answer_limit import AnswerLimit
 from arco_catalog.operations.call import Call, IdempotencyKey
 from arco_catalog.operations.catalog import Catalog, Session
-from arco_catalog.operations.rename import Identifier
+from arco_catalog.operations.names import Identifier
 from arco_catalog.state.index import Namespace
 
 ANONYMOUS = "anonymous"
@@ -125,11 +133,22 @@ class Exchange:
         ):
             raise BadRequest(f"Invalid request.identifier: it names another {what} than the path")
 
+    def new_name(self) -> str:
+        """The body's `name`, for something that is to be made. Raises `BadRequest`."""
+        return check_routable(read_name(self.fields), "request.name", self.options.unroutable)
+
+    def check_creation(self, change: JsonObject, name: str) -> None:
+        """A commit that makes a table needs a name that can be asked for again. Raises `BadRequest`."""
+        if creates(change):
+            check_routable(name, "table", self.options.unroutable)
+
     def renaming(self) -> tuple[Identifier, Identifier]:
         """Source and destination of a rename. Raises `BadRequest`."""
         separator = self.options.namespace_separator
         source = required_identifier(self.fields, "source", separator)
-        return source, required_identifier(self.fields, "destination", separator)
+        destination = required_identifier(self.fields, "destination", separator)
+        check_routable(destination[1], "request.destination.name", self.options.unroutable)
+        return source, destination
 
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""

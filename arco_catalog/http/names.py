@@ -33,6 +33,25 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+def check_routable(name: str, what: str, unroutable: str) -> str:
+    """The name, if something new may have it behind an endpoint that can't carry the `unroutable` characters. Raises
+    `BadRequest`."""
+    if lost := "".join(character for character in unroutable if character in name):
+        raise BadRequest(
+            f"{what} must not contain {lost!r}: the endpoint in front of this catalog decodes paths, and no request "
+            "could name it afterwards. A catalog behind a REST API or a function URL takes such names"
+        )
+    return name
+
+
+def creates(change: JsonObject) -> bool:
+    """Whether a commit is to make what it names: it has the requirement `assert-create`."""
+    requirements = change.get("requirements")
+    return isinstance(requirements, list) and any(
+        isinstance(requirement, dict) and requirement.get("type") == "assert-create" for requirement in requirements
+    )
+
+
 def check_namespace(levels: Sequence[str], what: str, separator: str) -> Namespace:
     """The namespace, if it may exist. Raises `BadRequest`."""
     if not 1 <= len(levels) <= MAX_LEVELS:

@@ -1,7 +1,7 @@
 """Handlers of namespaces."""
 
 from arco_catalog.http.exchange import Exchange
-from arco_catalog.http.names import decode_namespace, read_namespace
+from arco_catalog.http.names import check_routable, decode_namespace, read_namespace
 from arco_catalog.http.responses import NO_CONTENT, Response, answer_response, json_response
 from arco_catalog.iceberg.shapes import STRING, STRINGS, list_of
 from arco_catalog.operations import namespaces
@@ -24,6 +24,7 @@ async def list_(exchange: Exchange) -> Response:
 async def create(exchange: Exchange) -> Response:
     """Creates a namespace inside an existing one, or at the top."""
     namespace = read_namespace(exchange.fields, exchange.options.namespace_separator)
+    check_routable(namespace[-1], "request.namespace", exchange.options.unroutable)
     properties = exchange.fields.optional("properties", STRINGS) or {}
     return answer_response(await namespaces.create_namespace(exchange.session(), namespace, properties))
 

@@ -14,6 +14,8 @@ class HttpOptions:
 
     `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses
     large answers for clients that accept it. `payload_bytes` is what the host carries of an answer; None sets no limit.
+    `unroutable` are characters that paths lose on their way here: nothing new may have them in its name. `health` adds
+    `/health`, for whoever watches a server.
     """
 
     default_warehouse: str | None = None
@@ -24,3 +26,5 @@ class HttpOptions:
     body_seconds: float = 60.0
     gzip: bool = False
     payload_bytes: int | None = None
+    unroutable: str = ""
+    health: bool = False

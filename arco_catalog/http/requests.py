@@ -12,6 +12,13 @@ from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.iceberg.shapes import kind_of
 
+MAX_VALUES = 500_000
+"""Values in a body. A parsed one takes up to 70 bytes for each two that came, and some time in Python: without a bound
+of their own, the 32 MB that a body may have would be a gigabyte and many seconds."""
+
+_MARKS = (b",", b"[", b"{")
+"""No value comes without one of these before it, but the first. Those in strings are counted too."""
+
 
 class ClientGone(Exception):
     """The client hung up before its request was complete. Nobody is left to answer."""
@@ -70,6 +77,8 @@ class Request:
         data = await self.body(options)
         if not data.strip():
             raise BadRequest("The request body is empty: expected a JSON object")
+        if sum(data.count(mark) for mark in _MARKS) > MAX_VALUES:
+            raise PayloadTooLarge(f"The request body holds more than {MAX_VALUES:,} values")
         try:
             document = loads(data)
         except MalformedJson as error:

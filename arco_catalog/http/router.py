@@ -5,9 +5,14 @@ Segments are split before they are decoded, so that a name may hold `%2F`, and d
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from arco_catalog.http.exchange import Route
 from arco_catalog.http.percent import decode_text
+
+REMEMBERED_PATHS = 1_024
+REMEMBERED_PATH_BYTES = 512
+"""Longer paths are not worth the memory that a client could make them take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +51,13 @@ class Router:
         self._by_length: dict[int, list[_Path]] = {}
         for path in paths:
             self._by_length.setdefault(len(path.segments), []).append(path)
+        self._remembered = lru_cache(REMEMBERED_PATHS)(self._match)
 
     def match(self, raw_path: bytes) -> Match | None:
         """The routes at a path, None if there are none. Raises `BadRequest` for a path that does not decode."""
+        return (self._remembered if len(raw_path) <= REMEMBERED_PATH_BYTES else self._match)(raw_path)
+
+    def _match(self, raw_path: bytes) -> Match | None:
         if not raw_path.startswith(b"/"):
             return None
         segments = [decode_text(segment) for segment in raw_path[1:].split(b"/")]

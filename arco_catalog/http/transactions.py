@@ -13,5 +13,7 @@ async def commit(exchange: Exchange) -> Response:
     changes: list[TableChange] = []
     for place, change in enumerate(exchange.fields.required("table-changes", list_of(OBJECT))):
         fields = Fields(change, f"request.table-changes[{place}]")
-        changes.append((*required_identifier(fields, "identifier", separator), change))
+        namespace, name = required_identifier(fields, "identifier", separator)
+        exchange.check_creation(change, name)
+        changes.append((namespace, name, change))
     return answer_response(await commit_transaction(exchange.session(), changes))

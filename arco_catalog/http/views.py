@@ -1,7 +1,6 @@
 """Handlers of views."""
 
 from arco_catalog.http.exchange import Exchange
-from arco_catalog.http.names import read_name
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.responses import NO_CONTENT, NO_HEADERS, Response, answer_response, json_response, table_response
 from arco_catalog.iceberg.shapes import NAME
@@ -23,13 +22,13 @@ async def list_(exchange: Exchange) -> Response:
 
 async def create(exchange: Exchange) -> Response:
     """Creates a view."""
-    read_name(exchange.fields)
+    exchange.new_name()
     return _loaded(await create_view(exchange.session(), exchange.namespace, exchange.body or {}))
 
 
 async def register(exchange: Exchange) -> Response:
     """Gives an existing metadata file a name."""
-    name = read_name(exchange.fields)
+    name = exchange.new_name()
     location = exchange.fields.required("metadata-location", NAME)
     return _loaded(await register_view(exchange.session(), exchange.namespace, name, location))
 

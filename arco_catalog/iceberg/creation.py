@@ -34,6 +34,7 @@ def parse_create_table(body: JsonValue) -> CreateTable:
     request = Fields(check(OBJECT, body, "request"))
     properties = request.optional("properties", STRINGS) or {}
     props.refuse_reserved(properties)
+    props.refuse_empty_paths(properties)
     return CreateTable(
         name=request.required("name", NAME),
         schema=request.required("schema", SCHEMA),

@@ -4,7 +4,15 @@ from collections.abc import Iterable
 
 from arco_catalog.iceberg.draft import TableDraft
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed
-from arco_catalog.iceberg.snapshots import MAIN, Snapshot, SnapshotRef, StatisticsFile, check_ref, moved_ref
+from arco_catalog.iceberg.snapshots import (
+    MAIN,
+    Snapshot,
+    SnapshotRef,
+    StatisticsFile,
+    check_ref,
+    check_summary,
+    moved_ref,
+)
 
 
 def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
@@ -24,7 +32,10 @@ def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
     snapshot_id = snapshot["snapshot-id"]
     if snapshot_id in draft.snapshots:
         raise BadRequest(f"Snapshot already exists for id: {snapshot_id}")
+    check_summary(snapshot)
     sequence, last = snapshot.get("sequence-number", 0), metadata["last-sequence-number"]
+    if sequence < 0:
+        raise BadRequest(f"Invalid sequence number (cannot be negative): {sequence}")
     if metadata["format-version"] > 1 and sequence <= last and "parent-snapshot-id" in snapshot:
         raise _stale(f"Cannot add snapshot with sequence number {sequence} older than last sequence number {last}")
     metadata["last-sequence-number"] = max(last, sequence)

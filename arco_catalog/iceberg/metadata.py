@@ -143,8 +143,12 @@ def written(metadata: TableMetadata) -> JsonObject:
         document.pop("partition-spec", None)
     if not metadata["table-uuid"]:
         del document["table-uuid"]
-    if version < 3 and metadata["current-snapshot-id"] is None:
-        document["current-snapshot-id"] = NO_SNAPSHOT
+    if metadata["current-snapshot-id"] is None:
+        # From version 3 on there is no -1, and the REST specification has no null: what is not there is left out.
+        if version < 3:
+            document["current-snapshot-id"] = NO_SNAPSHOT
+        else:
+            del document["current-snapshot-id"]
     return document
 
 

@@ -54,6 +54,14 @@ def refuse_reserved(names: Iterable[str]) -> None:
         raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")
 
 
+def refuse_empty_paths(properties: Properties) -> None:
+    """Raises `BadRequest` where engines are told to write to the empty path: some take it for the root of the file
+    system, others fail."""
+    for name in (METADATA_PATH, *DATA_PATHS):
+        if properties.get(name) == "":
+            raise BadRequest(f"Table property {name} must not be empty: remove it to write below the table's location")
+
+
 def refuse_key_change(old: Properties, new: Properties) -> None:
     """Raises `BadRequest` where the table's encryption key would become another or none: its files need it."""
     key = old.get(ENCRYPTION_KEY_ID)

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.shapes import INT, LONG, STRING, STRINGS, ShapeError, list_of, one_of, record
+from arco_catalog.iceberg.shapes import INT, LONG, STRING, STRINGS, ShapeError, list_of, one_of, quoted, record
 
 MAIN = "main"
 
@@ -90,6 +90,20 @@ STATISTICS_FILE = record(
     StatisticsFile, required={**_STATISTICS, "file-footer-size-in-bytes": LONG, "blob-metadata": list_of(_BLOB)}
 )
 PARTITION_STATISTICS_FILE = record(StatisticsFile, required=_STATISTICS)
+
+OPERATIONS = ("append", "replace", "overwrite", "delete")
+
+
+def check_summary(snapshot: Snapshot) -> None:
+    """A new snapshot says what was done, in one of four words; or `BadRequest`.
+
+    The REST specification asks for it, and there are readers that refuse a whole table for one snapshot without.
+    """
+    operation = snapshot.get("summary", {}).get("operation")
+    if operation not in OPERATIONS:
+        found = "none" if operation is None else quoted(operation)
+        raise BadRequest(f"Invalid snapshot: summary.operation must be {' or '.join(OPERATIONS)}, found {found}")
+
 
 # What a ref's own fields are; whatever else it carries is someone else's and outlives a change of the ref.
 _REF_FIELDS = frozenset({*_RefTarget.__annotations__, *_Retention.__annotations__})

@@ -8,7 +8,7 @@ from arco_catalog.iceberg.encryption import ENCRYPTED_KEY, EncryptedKey
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.iceberg.partition import PARTITION_SPEC, PartitionSpec
 from arco_catalog.iceberg.primitives import UUID
-from arco_catalog.iceberg.properties import refuse_reserved, strip_trailing_slash
+from arco_catalog.iceberg.properties import refuse_empty_paths, refuse_reserved, strip_trailing_slash
 from arco_catalog.iceberg.schema import SCHEMA, Schema
 from arco_catalog.iceberg.shapes import (
     INT,
@@ -250,6 +250,7 @@ def set_properties(fields: Fields) -> SetProperties:
     name = "updated" if "updates" not in fields.values and "updated" in fields.values else "updates"
     properties = fields.required(name, STRINGS)
     refuse_reserved(properties)
+    refuse_empty_paths(properties)
     return SetProperties(properties)
 
 

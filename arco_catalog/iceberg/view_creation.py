@@ -5,7 +5,7 @@ from typing import cast
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.properties import refuse_reserved, strip_trailing_slash
+from arco_catalog.iceberg.properties import refuse_empty_paths, refuse_reserved, strip_trailing_slash
 from arco_catalog.iceberg.schema import SCHEMA, Schema, check_schema, columns_by_id
 from arco_catalog.iceberg.shapes import NAME, OBJECT, STRINGS, Fields, check
 from arco_catalog.iceberg.updates import LOCATION
@@ -37,6 +37,7 @@ def parse_create_view(body: JsonValue) -> CreateView:
     request = Fields(check(OBJECT, body, "request"))
     properties = request.optional("properties", STRINGS) or {}
     refuse_reserved(properties)
+    refuse_empty_paths(properties)
     return CreateView(
         name=request.required("name", NAME),
         schema=request.required("schema", SCHEMA),

@@ -24,6 +24,9 @@ def test_the_defaults_serve_this_machine_only() -> None:
         allowed_locations=(),
         allow_location_overlap=False,
         dialect=Dialect.ICEBERG,
+        gzip=False,
+        log_format="text",
+        metrics_namespace=None,
         log_level="warning",
         quiet=False,
     )
@@ -37,13 +40,18 @@ ENVIRONMENT = {
     "ARCO_ALLOWED_LOCATIONS": "s3://a/b, s3://c ,",
     "ARCO_ALLOW_LOCATION_OVERLAP": "true",
     "ARCO_IDEMPOTENCY_DIALECT": "polaris",
+    "ARCO_GZIP": "true",
+    "ARCO_LOG_FORMAT": "JSON",
+    "ARCO_METRICS_NAMESPACE": "Lake",
     "ARCO_LOG_LEVEL": "DEBUG",
+    "ARCO_WORKERS": "2",
     "ARCO_QUIET": "1",
 }
 
 
 def test_every_option_has_a_variable() -> None:
     assert {option.variable for option in SERVE} == set(ENVIRONMENT)
+    assert build_parser(ENVIRONMENT).parse_args(["serve"]).workers == 2
     assert parsed(**ENVIRONMENT) == ServeOptions(
         store="s3://bucket/x",
         host="::1",
@@ -52,6 +60,9 @@ def test_every_option_has_a_variable() -> None:
         allowed_locations=("s3://a/b", "s3://c"),
         allow_location_overlap=True,
         dialect=Dialect.POLARIS,
+        gzip=True,
+        log_format="json",
+        metrics_namespace="Lake",
         log_level="debug",
         quiet=True,
     )
@@ -62,6 +73,7 @@ def test_flags_win_over_variables() -> None:
         *("--store", "memory:", "--host", "0.0.0.0", "--port", "2", "--warehouse", "w", "--log-level", "error"),
         *("--allowed-location", "file:///a", "file:///b", "--allowed-location", "file:///c"),
         *("--allow-location-overlap", "false", "--idempotency-dialect", "iceberg", "--quiet", "no"),
+        *("--gzip", "false", "--log-format", "text", "--metrics-namespace", "Sea"),
     ]
     assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
         store="memory:",
@@ -71,6 +83,9 @@ def test_flags_win_over_variables() -> None:
         allowed_locations=("file:///a", "file:///b", "file:///c"),
         allow_location_overlap=False,
         dialect=Dialect.ICEBERG,
+        gzip=False,
+        log_format="text",
+        metrics_namespace="Sea",
         log_level="error",
         quiet=False,
     )
@@ -94,10 +109,12 @@ def test_an_empty_variable_is_none() -> None:
         (["--port", "65536"], {}, "argument --port: a port is"),
         (["--port", "-1"], {}, "argument --port"),
         ([], {"ARCO_PORT": "x"}, "argument --port: a port is"),
+        (["--workers", "0"], {}, "argument --workers: workers are a number from 1 to 64, not '0'"),
         (["--warehouse", "a/b"], {}, "argument --warehouse: a warehouse's name is made of letters"),
         (["--warehouse", ".."], {}, "argument --warehouse: "),
         ([], {"ARCO_IDEMPOTENCY_DIALECT": "dutch"}, "--idempotency-dialect: choose iceberg or polaris, not 'dutch'"),
         (["--log-level", "loud"], {}, "choose one of debug, info, warning, error, not 'loud'"),
+        (["--log-format", "xml"], {}, "choose text or json, not 'xml'"),
         ([], {"ARCO_QUIET": "maybe"}, "choose true or false, not 'maybe'"),
         (["--unknown"], {}, "unrecognized arguments: --unknown"),
     ],

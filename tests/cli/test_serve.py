@@ -16,6 +16,7 @@ from tests.operations.desk import schema, set_property
 from tests.servers import moto_server
 
 NS = "/v1/arco/namespaces"
+HEALTHY = {"status": "ok", "warehouses": [{"name": "arco", "read_only_because": None}]}
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ async def test_it_says_where_it_listens_and_ends_cleanly_on_ctrl_c(store: str) -
     async with serving(store) as server:
         assert server.printed == f"Arco serves the warehouse 'arco' of {store} at {server.uri} (Ctrl-C ends it)\n"
         assert server.uri.startswith("http://127.0.0.1:")
-        assert await server.call("GET", "/health") == (200, {"status": "ok"})
+        assert await server.call("GET", "/health") == (200, HEALTHY)
         assert (await server.call("GET", "/v1/config?warehouse=arco"))[0] == 200
 
         ended = await server.stop()

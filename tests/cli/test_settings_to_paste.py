@@ -49,6 +49,7 @@ iceberg.catalog.type=rest
 iceberg.rest-catalog.uri=http://127.0.0.1:8181
 iceberg.rest-catalog.warehouse=lake
 iceberg.rest-catalog.nested-namespace-enabled=true
+iceberg.rest-catalog.view-endpoints-enabled=true
 fs.native-local.enabled=true
 local.location=/"""
     )
@@ -64,7 +65,7 @@ def test_amazons_own_s3_needs_a_region_and_no_endpoint() -> None:
     assert "fs.native-s3.enabled=true\ns3.region=eu-west-1" in trino
     assert "fs.native-local" not in trino
     for block in (spark, python, trino):
-        assert "endpoint" not in block
+        assert "s3.endpoint" not in block
         assert "path-style" not in block
 
 

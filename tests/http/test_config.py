@@ -1,6 +1,6 @@
 """What a client is told first, and that it is true."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -138,7 +138,17 @@ async def test_an_unknown_prefix_is_an_unknown_warehouse(client: Client) -> None
     assert (answer.status, answer.error_type) == (404, "NoSuchWarehouseException")
 
 
-async def test_health_is_told_without_asking_the_store(client: Client) -> None:
-    answer = await client.get("/health")
+async def test_health_is_told_without_asking_the_store(site_with: Callable[..., Site]) -> None:
+    site = site_with(health=True)
+    site.store.get = None  # type: ignore[method-assign,assignment]  # whoever asks fails
+    client = site.serve(read_only_because="the store ignores If-Match")
 
-    assert (answer.status, answer.json) == (200, {"status": "ok"})
+    answer, head = await client.get("/health"), await client.head("/health")
+
+    warehouses = [{"name": "wh", "read_only_because": "the store ignores If-Match"}]
+    assert (answer.status, answer.json) == (200, {"status": "ok", "warehouses": warehouses})
+    assert (head.status, head.body) == (200, b"")
+
+
+async def test_health_is_told_only_where_somebody_watches(client: Client) -> None:
+    assert (await client.get("/health")).status == 404

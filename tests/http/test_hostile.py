@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arco_catalog.http.requests import MAX_VALUES
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from storage_backends import ABSENT
+from tests.fuzz.mutations import places, replaced, values
 from tests.http.client import Answer
 from tests.http.conftest import Site, view_request
 from tests.http.templates import path_of
@@ -19,31 +21,6 @@ BOUNDED = settings(max_examples=60, deadline=None)
 
 ICEBERG_ROUTES = [route for route in ROUTES if route.takes_json]  # errors of OAuth2 have a shape of their own
 ROUTES_WITH_BODIES = [route for route in ROUTES if route.has_body]
-
-WORDS = [
-    *("namespace", "name", "properties", "removals", "updates", "schema", "location", "partition-spec", "write-order"),
-    *("stage-create", "metadata-location", "overwrite", "source", "destination", "identifier", "requirements"),
-    *("report-type", "type", "action", "fields", "id", "required", "struct", "list", "map", "element", "key", "value"),
-    *("snapshot", "snapshot-id", "ref-name", "uuid", "spec", "sort-order", "format-version", "ref", "branch", "refs"),
-    *("spec-id", "source-id", "transform", "field-id", "order-id", "direction", "null-order", "last-column-id"),
-    *("schema-id", "t", "db", "wh", "x", "main", "identity", "bucket[4]", "long", "decimal(9,2)", "fixed[8]"),
-    *("memory:///wh/warehouse/u", "memory:///wh/_catalog", "file:/etc", "s3://b/p", "assert-create", "set-location"),
-]
-
-leaves: st.SearchStrategy[JsonValue] = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.sampled_from([-1, 0, 1, 2, 3, 999, 1000, 2**31, 2**53 + 1, 2**63])
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.sampled_from(WORDS)
-    | st.text(max_size=8).filter(lambda text: text.isprintable())
-)
-values: st.SearchStrategy[JsonValue] = st.recursive(
-    leaves,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=5),
-    max_leaves=12,
-)
 
 NAMESPACES = "/v1/wh/namespaces"
 DB = f"{NAMESPACES}/db"
@@ -123,30 +100,6 @@ VALID: list[tuple[str, JsonObject]] = [
 ]
 
 
-def places(document: JsonValue, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """The paths of everything in a document."""
-    found = [path]
-    if isinstance(document, dict):
-        for name, inner in document.items():
-            found += places(inner, (*path, name))
-    elif isinstance(document, list):
-        for position, inner in enumerate(document):
-            found += places(inner, (*path, position))
-    return found
-
-
-def replaced(document: JsonValue, path: tuple[str | int, ...], value: JsonValue) -> JsonValue:
-    """The document with another value at a path."""
-    if not path:
-        return value
-    step, *rest = path
-    if isinstance(document, dict):
-        return {**document, str(step): replaced(document[str(step)], tuple(rest), value)}
-    assert isinstance(document, list)
-    place = cast(int, step)
-    return [*document[:place], replaced(document[place], tuple(rest), value), *document[place + 1 :]]
-
-
 @st.composite
 def mutants(draw: st.DrawFn) -> tuple[str, JsonValue]:
     """A path, and a valid body for it with something in it that does not belong there."""
@@ -198,6 +151,18 @@ async def test_no_body_makes_the_server_fail(mutant: tuple[str, JsonValue], keye
         assert loaded.status == 200, mutant
     again = await site.client.send("POST", path, dumps(body), headers)
     check(again, mutant)
+
+
+async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(site: Site) -> None:
+    def body(values: int) -> bytes:
+        return b'{"requirements":[],"updates":[],"x":[1' + b",1" * (values - 4) + b"]}"
+
+    right = await site.client.send("POST", f"{DB}/tables/t", body(MAX_VALUES))
+    refused = await site.client.send("POST", f"{DB}/tables/t", body(MAX_VALUES + 1))
+    malformed = await site.client.send("POST", f"{DB}/tables/t", b"," * (MAX_VALUES + 1))
+
+    assert (right.status, refused.status, malformed.status) == (200, 413, 413)
+    assert refused.message == "The request body holds more than 500,000 values"
 
 
 @BOUNDED

@@ -1,13 +1,16 @@
 """Names of any shape reach the catalog as they are meant, on every route."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
 from urllib.parse import quote
 
 import pytest
 
 from arco_catalog.http.names import MAX_LEVELS, MAX_NAME_BYTES
+from arco_catalog.iceberg.json import JsonValue
 from tests.http.client import Client, scope_of
-from tests.http.conftest import Site
+from tests.http.conftest import Site, view_request
 from tests.operations.desk import schema, set_property
 
 ODD_NAMES = [
@@ -213,3 +216,65 @@ async def test_only_the_paths_of_the_table_exist(client: Client, path: str) -> N
     answer = await client.get(path)
 
     assert (answer.status, answer.error_type) == (404, "NotFoundException")
+
+
+UNROUTABLE = ["a/b", "?", "x#", "100%", "%2F"]
+
+
+def asks_to_make(name: str) -> list[tuple[str, object]]:
+    """Every request that would give something this name."""
+    new: dict[str, object] = {"name": name, "schema": schema("x")}
+    elsewhere = {
+        "source": {"namespace": ["db"], "name": "t"},
+        "destination": {"namespace": ["db"], "name": name},
+    }
+    assert_create = {"requirements": [{"type": "assert-create"}], "updates": []}
+    staged = {"identifier": {"namespace": ["db"], "name": name}, **assert_create}
+    return [
+        ("/v1/wh/namespaces", {"namespace": [name]}),
+        ("/v1/wh/namespaces", {"namespace": ["db", name]}),
+        ("/v1/wh/namespaces/db/tables", new),
+        ("/v1/wh/namespaces/db/tables", {**new, "stage-create": True}),
+        ("/v1/wh/namespaces/db/register", {"name": name, "metadata-location": "memory:///wh/1.metadata.json"}),
+        ("/v1/wh/namespaces/db/views", view_request(name)),
+        ("/v1/wh/namespaces/db/register-view", {"name": name, "metadata-location": "memory:///wh/1.metadata.json"}),
+        ("/v1/wh/tables/rename", elsewhere),
+        ("/v1/wh/views/rename", elsewhere),
+        (f"/v1/wh/namespaces/db/tables/{encoded(name)}", assert_create),
+        ("/v1/wh/transactions/commit", {"table-changes": [staged]}),
+    ]
+
+
+@pytest.mark.parametrize("name", UNROUTABLE)
+async def test_behind_an_endpoint_that_decodes_paths_nothing_new_gets_a_name_that_is_lost(
+    site_with: Callable[..., Site], name: str
+) -> None:
+    site = site_with(unroutable="/?#%")
+    await site.namespace("db", "db")
+    await site.table("t")
+
+    for target, body in asks_to_make(name):
+        answer = await site.client.post(target, body)
+        assert (answer.status, answer.error_type) == (400, "BadRequestException"), target
+        assert "must not contain" in answer.message
+        assert "REST API or a function URL" in answer.message
+    assert (await site.client.get("/v1/wh/namespaces")).json["namespaces"] == [["db"]]
+    assert (await site.client.get("/v1/wh/namespaces?parent=db")).json["namespaces"] == []
+    assert (await site.client.get("/v1/wh/namespaces/db/tables")).json["identifiers"] == [
+        {"namespace": ["db"], "name": "t"}
+    ]
+
+
+@pytest.mark.parametrize("name", UNROUTABLE)
+async def test_what_has_such_a_name_already_keeps_it(site: Site, name: str) -> None:
+    await site.table(name)
+    site.options = replace(site.options, unroutable="/?#%")
+    client = site.serve()
+    identifier, renamed = {"namespace": ["db"], "name": name}, {"namespace": ["db"], "name": "plain"}
+
+    assert identifier in cast(list[JsonValue], (await client.get("/v1/wh/namespaces/db/tables")).json["identifiers"])
+    assert (await client.get(f"/v1/wh/namespaces/db/tables/{encoded(name)}")).status == 200
+    committed = await client.post(f"/v1/wh/namespaces/db/tables/{encoded(name)}", set_property("k", "v"))
+    assert committed.status == 200
+    answer = await client.post("/v1/wh/tables/rename", {"source": identifier, "destination": renamed})
+    assert answer.status == 204

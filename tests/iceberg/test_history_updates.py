@@ -64,6 +64,18 @@ def test_an_added_snapshot_is_kept_as_it_came_and_named_by_no_ref() -> None:
     assert table["last-sequence-number"] == 7
 
 
+@pytest.mark.parametrize("summary", [None, {}, {"operation": ""}, {"operation": "Append"}, {"operation": "merge" * 99}])
+def test_a_snapshot_that_does_not_say_what_was_done_is_refused(summary: Json) -> None:
+    with pytest.raises(BadRequest, match="operation must be append or replace or overwrite or delete, found"):
+        try_commit(new_table(), add_snapshot(1, summary=summary))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_negative_sequence_number_is_refused(version: int) -> None:
+    with pytest.raises(BadRequest, match=r"Invalid sequence number \(cannot be negative\): -1"):
+        try_commit(new_table(version), add_snapshot(1, -1, first_row_id=0, added_rows=0))
+
+
 def test_a_snapshot_comes_once() -> None:
     with pytest.raises(BadRequest, match="Snapshot already exists for id: 5"):
         try_commit(table_with_snapshots(5), add_snapshot(5, 6))
@@ -220,8 +232,8 @@ def test_removing_main_keeps_snapshots_and_history() -> None:
     assert history(replaced) == [1, 2]
 
 
-def test_without_main_v3_writes_null() -> None:
-    assert commit(table_with_snapshots(1, version=3), remove_ref("main"))["current-snapshot-id"] is None
+def test_without_main_v3_has_no_current_snapshot() -> None:
+    assert "current-snapshot-id" not in commit(table_with_snapshots(1, version=3), remove_ref("main"))
 
 
 def test_removing_another_ref_leaves_main_alone() -> None:

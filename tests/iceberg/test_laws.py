@@ -170,6 +170,7 @@ def test_integers_beyond_2_to_the_53_stay_exact(number: int) -> None:
         "timestamp-ms": NOW,
         "manifest-list": "m",
         "sequence-number": 1,
+        "summary": {"operation": "append"},
         "x-mark": number * 3,
     }
     base: Json = loads(dumps(new_table()))

@@ -432,6 +432,12 @@ def test_reserved_properties_are_not_filtered_from_updates() -> None:
     assert (table["properties"]["format-version"], table["format-version"]) == ("3", 2)
 
 
+@pytest.mark.parametrize("name", ["write.metadata.path", "write.data.path", "write.object-storage.path"])
+def test_engines_are_not_told_to_write_to_the_empty_path(name: str) -> None:
+    with pytest.raises(BadRequest, match=f"Table property {name} must not be empty"):
+        try_commit(new_table(), {"action": "set-properties", "updates": {name: ""}})
+
+
 def test_a_codec_that_no_reader_knows_is_refused() -> None:
     with pytest.raises(BadRequest, match="Invalid codec name: snappy"):
         try_commit(new_table(), {"action": "set-properties", "updates": {"write.metadata.compression-codec": "snappy"}})

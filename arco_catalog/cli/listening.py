@@ -1,0 +1,70 @@
+"""Where a server listens, and what it says when it does."""
+
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.settings_to_paste import settings_to_paste
+
+BACKLOG = 1024
+
+
+class Announced(Protocol):
+    """What the command line said that is told again."""
+
+    @property
+    def store(self) -> str: ...
+
+    @property
+    def warehouse(self) -> str: ...
+
+    @property
+    def quiet(self) -> bool: ...
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; IPv4 where a name has both. Raises `Failure`."""
+    return listen_together(host, port, 1)[0]
+
+
+def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]:
+    """So many sockets that listen at one address, each connection going to one of them. Raises `Failure`.
+
+    The first is bound alone, so that an address in use is told, also where its user would share it.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
+        alone = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+        if count == 1:
+            return (alone,)
+        with alone:
+            address = alone.getsockname()
+        return [
+            socket.create_server(address[:2], family=family, backlog=BACKLOG, reuse_port=True) for _ in range(count)
+        ]
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (while attempting")[0]
+        raise Failure(f"can't listen on {host} port {port}: {why}") from error
+
+
+def announce(said: Announced, listener: socket.socket, read_only_because: str | None) -> None:
+    """Prints where the server is, and how engines get there."""
+    uri = uri_of(listener)
+    if read_only_because is not None:
+        print(f"arco: this catalog is READ-ONLY: {read_only_because}", file=sys.stderr)
+    print(f"Arco serves the warehouse {said.warehouse!r} of {said.store} at {uri} (Ctrl-C ends it)")
+    if not said.quiet:
+        print(f"\n{settings_to_paste(uri, said.warehouse, said.store, os.environ)}\n")
+    sys.stdout.flush()
+
+
+def uri_of(listener: socket.socket) -> str:
+    """Where a client on this machine finds the server."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,63 @@
+"""CloudWatch's Embedded Metric Format: what makes a line of JSON a set of metrics, with no agent in between.
+
+Namespaces, names, dimensions and units are what alarms and dashboards are made of: see infra/.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+
+_NAMESPACE = re.compile(r"(?!AWS/)[A-Za-z0-9_./#-][A-Za-z0-9_./#: -]{0,254}")
+
+Metrics = Mapping[str, str]
+"""Names, with their units."""
+Directives = Sequence[tuple[Sequence[str], Metrics]]
+"""Dimensions, and the metrics that are kept for each combination of their values: each such pair is billed."""
+
+_OF_AN_OPERATION: Metrics = {"Requests": "Count", "ServerErrors": "Count", "Latency": "Milliseconds"}
+_OF_ALL: Metrics = {
+    **_OF_AN_OPERATION,
+    "StoreCalls": "Count",
+    "StoreDepth": "Count",
+    "StoreBytesRead": "Bytes",
+    "StoreBytesWritten": "Bytes",
+    "Conflicts": "Count",
+    "CacheHits": "Count",
+}
+REQUESTS: Directives = ((("Warehouse",), _OF_ALL), (("Warehouse", "Operation"), _OF_AN_OPERATION))
+"""A request's. The lines have the rest for each operation too, for whoever asks them."""
+
+_OF_A_WALK: Metrics = {
+    "ReconcileCompleted": "Count",
+    "ReceiptsWritten": "Count",
+    "PointersWalked": "Count",
+    "PointersUnreadable": "Count",
+}
+WALKS: Directives = ((("Warehouse",), _OF_A_WALK),)
+"""A reconciler run's. `ReconcileCompleted` is 1 for one that reached the end."""
+
+
+class MetricLine:
+    """Lines of one set of metrics in one namespace, None for lines without metrics. Raises `ValueError` for a namespace
+    that CloudWatch does not take."""
+
+    def __init__(self, namespace: str | None, directives: Directives) -> None:
+        self._directives: bytes | None = None
+        if namespace is None:
+            return
+        if not _NAMESPACE.fullmatch(namespace):
+            raise ValueError(f"not a namespace for CloudWatch's metrics: {namespace!r}")
+        self._directives = dumps([_directive(namespace, *each) for each in directives])
+
+    def encode(self, ms: int, facts: JsonObject) -> str:
+        """One line of JSON, without its end: whatever is in the facts, no line break and no control character."""
+        body = dumps(facts)
+        if self._directives is None:
+            return body.decode()
+        return (b'{"_aws":{"Timestamp":%d,"CloudWatchMetrics":%b},%b' % (ms, self._directives, body[1:])).decode()
+
+
+def _directive(namespace: str, dimensions: Sequence[str], metrics: Metrics) -> JsonObject:
+    named: list[JsonValue] = [{"Name": name, "Unit": unit} for name, unit in metrics.items()]
+    return {"Namespace": namespace, "Dimensions": [[*dimensions]], "Metrics": named}

@@ -1,0 +1,50 @@
+"""A line a request: JSON for machines, text for whoever watches a server while they work."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from arco_catalog.http.telemetry import clients
+from arco_catalog.http.telemetry.emf import REQUESTS, MetricLine
+from arco_catalog.http.telemetry.report import Report
+
+Write = Callable[[str], object]
+"""Takes a line without its end."""
+
+
+def moment(ms: int) -> str:
+    """A time for a log: UTC, with milliseconds."""
+    return f"{_second(ms // 1000)}.{ms % 1000:03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+class JsonLines:
+    """Writes one line of JSON a request, with metrics for CloudWatch where a namespace is given."""
+
+    def __init__(self, write: Write, namespace: str | None = None) -> None:
+        self._write = write
+        self._line = MetricLine(namespace, REQUESTS)
+
+    async def tell(self, report: Report) -> None:
+        """Writes the line."""
+        self._write(self._line.encode(report.ended_ms, {"time": moment(report.ended_ms), **report.facts()}))
+
+
+class TextLines:
+    """Writes one short line of text a request."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+
+    async def tell(self, report: Report) -> None:
+        """Writes the line."""
+        store, error = report.store, report.error_type
+        path = clients.path(report.request.raw_path)
+        self._write(
+            f"{report.method} {path} {report.status}{f' {error}' if error else ''} {report.operation} "
+            f"{1000 * (report.ended - report.began):.1f} ms, {store.calls} store calls {store.depth} deep"
+        )

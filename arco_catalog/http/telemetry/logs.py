@@ -1,0 +1,95 @@
+"""The process's own log: one record a line, as text or JSON, and nothing in it that an exception may have quoted.
+
+An exception that we raise says what may be told. One that nobody foresaw may quote anything, a request's body or a
+header, so its class and its frames are told and its text is not.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from traceback import extract_tb
+from types import TracebackType
+from typing import TextIO
+
+from arco_catalog.http.telemetry.lines import moment
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from storage_backends import StoreError
+
+OURS = ("arco_catalog", "storage_backends", "uvicorn")
+"""Loggers whose level may be lowered. Others' debug lines show headers with signatures and tokens."""
+MAX_ERRORS = 20
+"""How many exceptions of a chain or a group are told."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+_Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+def configure_logging(stream: TextIO, level: str, *, json: bool) -> None:
+    """Sends the log to a stream: our own records from this level on, others' from `warning` on at least."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter() if json else TextFormatter())
+    wanted = logging.getLevelNamesMapping()[level.upper()]
+    logging.basicConfig(level=max(wanted, logging.WARNING), handlers=[handler], force=True)
+    for name in OURS:
+        logging.getLogger(name).setLevel(wanted)
+
+
+class TextFormatter(logging.Formatter):
+    """A line, then the frames of an exception, indented."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told = f"{moment(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
+        return "\n".join([told, *(f"  {_safe(line)}" for line in _told_of(record))])
+
+
+class JsonFormatter(logging.Formatter):
+    """An object, an exception's class and frames being an array in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts: JsonObject = {
+            "time": moment(_ms(record)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _safe(record.getMessage()),
+        }
+        lines: list[JsonValue] = [_safe(line) for line in _told_of(record)]
+        return dumps({**facts, "exception": lines} if lines else facts).decode()
+
+
+def _ms(record: logging.LogRecord) -> int:
+    return int(record.created * 1000)
+
+
+def _safe(text: str) -> str:
+    """Text that can't end its line, nor speak to a terminal; what UTF-8 can't say is a question mark."""
+    return _CONTROL.sub("?", text).encode(errors="replace").decode()
+
+
+def _told_of(record: logging.LogRecord) -> list[str]:
+    raised: _Raised | None = record.exc_info
+    if raised is None or raised[1] is None:
+        return []
+    return [line for error in _chain(raised[1]) for line in _lines(error)]
+
+
+def _chain(first: BaseException) -> Iterator[BaseException]:
+    """An exception, and those that it came from or holds."""
+    waiting, told = [first], 0
+    while waiting and told < MAX_ERRORS:
+        error = waiting.pop(0)
+        told += 1
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            waiting.extend(error.exceptions)
+        cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if cause is not None:
+            waiting.append(cause)
+
+
+def _lines(error: BaseException) -> Iterator[str]:
+    text = f": {error}" if isinstance(error, CatalogError | StoreError) else ""
+    yield f"{type(error).__module__}.{type(error).__qualname__}{text}"
+    for frame in extract_tb(error.__traceback__):
+        yield f"  {frame.filename}:{frame.lineno} in {frame.name}"

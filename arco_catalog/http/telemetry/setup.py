@@ -1,0 +1,78 @@
+"""Who tells of requests, as the command line and the environment have it."""
+
+import sys
+from collections.abc import Mapping
+
+from arco_catalog.http.telemetry.lines import JsonLines, TextLines, Write
+from arco_catalog.http.telemetry.telemetry import Telemetry, Teller
+from arco_catalog.state.runtime import Runtime
+
+DEFAULT_NAMESPACE = "ArcoCatalog"
+METRICS_NAMESPACE = "ARCO_METRICS_NAMESPACE"
+EXPORTERS = ("otlp", "console")
+
+
+def function_telemetry(environment: Mapping[str, str], runtime: Runtime) -> Telemetry:
+    """For a function on Lambda: JSON lines with metrics on stdout, and traces where they are configured, which leave
+    before the answer does. Raises `ValueError` for a setting that can't be followed."""
+    lines = JsonLines(to_stdout, metrics_namespace(environment))
+    return Telemetry([*_spans(environment, flush=True), lines], runtime)
+
+
+def server_telemetry(
+    environment: Mapping[str, str],
+    runtime: Runtime,
+    *,
+    json: Write | None = None,
+    text: Write | None = None,
+    namespace: str | None = None,
+) -> Telemetry | None:
+    """For a server: lines to whoever takes them, and traces where they are configured; None if nobody listens. Raises
+    `ValueError` for a setting that can't be followed."""
+    tellers = _spans(environment, flush=False)
+    if json is not None:
+        tellers.append(JsonLines(json, namespace))
+    if text is not None:
+        tellers.append(TextLines(text))
+    return Telemetry(tellers, runtime) if tellers else None
+
+
+def metrics_namespace(environment: Mapping[str, str]) -> str | None:
+    """CloudWatch's namespace of a function's metrics; a variable that is set and empty turns them off."""
+    return environment.get(METRICS_NAMESPACE, DEFAULT_NAMESPACE) or None
+
+
+def to_stdout(line: str) -> None:
+    """One write, so that a line stays whole: a function's stdout is its log, line by line."""
+    sys.stdout.write(f"{line}\n")
+
+
+def traces_exporter(environment: Mapping[str, str]) -> str | None:
+    """Where the usual OTEL_* variables say that traces go, None for nowhere. Raises `ValueError` for a place that we
+    can't send them to."""
+    asked = environment.get("OTEL_TRACES_EXPORTER", "").strip().lower()
+    endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true" or asked == "none":
+        return None
+    if not asked and not any(environment.get(name) for name in endpoints):
+        return None
+    exporter = asked or "otlp"
+    if exporter not in EXPORTERS:
+        raise ValueError(f"OTEL_TRACES_EXPORTER is {', '.join(EXPORTERS)} or none, not {exporter!r}")
+    protocols = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    protocol = next((environment[name] for name in protocols if environment.get(name)), "http/protobuf")
+    if exporter == "otlp" and protocol != "http/protobuf":
+        raise ValueError(f"traces are sent by http/protobuf, not by {protocol!r}")
+    return exporter
+
+
+def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Teller]:
+    exporter = traces_exporter(environment)
+    if exporter is None:
+        return []
+    try:
+        from arco_catalog.http.telemetry.spans import open_spans
+
+        return [open_spans(exporter, flush=flush)]
+    except ModuleNotFoundError as error:
+        raise ValueError(f"traces are configured (OTEL_*) and need the extra 'otel': {error}") from error

@@ -1,0 +1,155 @@
+"""Traces by OpenTelemetry: a span a request, and one for each store call in it. Imported only where traces are wanted.
+
+Spans are made when the request is over, from what was noted meanwhile: a request pays nothing for them while it runs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from arco_catalog.http.telemetry import clients
+from arco_catalog.http.telemetry.report import Report
+from storage_backends.wrappers.measuring import StoreCall
+
+_LOG = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.5
+"""How long an answer waits for its spans to leave, where nothing runs after the answer."""
+
+ATTRIBUTES: Mapping[str, str] = {
+    "method": "http.request.method",
+    "route": "http.route",
+    "status": "http.response.status_code",
+    "answer_bytes": "http.response.body.size",
+    "error_type": "error.type",
+    "error": "arco.error",
+    "Warehouse": "arco.warehouse",
+    "entity": "arco.entity",
+    "table_uuid": "arco.table_uuid",
+    "entities": "arco.entities",
+    "StoreCalls": "arco.store.calls",
+    "StoreDepth": "arco.store.depth",
+    "StoreBytesRead": "arco.store.bytes_read",
+    "StoreBytesWritten": "arco.store.bytes_written",
+    "CacheHits": "arco.cache_hits",
+    "Conflicts": "arco.conflicts",
+    "attempt": "arco.attempt",
+    "tries": "arco.tries",
+    "outcome": "arco.outcome",
+    "dropped_writes": "arco.dropped_writes",
+    "key": "arco.key",
+    "principal": "arco.principal",
+    "request_id": "arco.request_id",
+    "invocation": "faas.invocation_id",
+}
+"""What a request's span repeats of its report, and under which name."""
+
+_FOLDERS: Mapping[str, str] = {
+    "iceberg_pointers": "pointer",
+    "iceberg_idempotency": "marker",
+    "transactions": "transaction",
+    "events": "receipt",
+    "operational": "operational",
+}
+_CORE: Mapping[str, str] = {
+    "manifest.json": "manifest",
+    "commits": "registry-commit",
+    "index": "registry-index",
+    "entities": "registry-value",
+}
+
+
+def kind_of_object(key: str) -> str:
+    """What a key is the key of, without saying of whom: a table's own files are `metadata`."""
+    _, state, rest = f"/{key}".partition("/_catalog/")
+    if not state:
+        return "metadata"
+    folder, _, below = rest.partition("/")
+    return _CORE.get(below.partition("/")[0], "state") if folder == "core" else _FOLDERS.get(folder, "state")
+
+
+class Spans:
+    """Tells of requests by spans. With `flush`, they have left when `tell` returns, or `unflushed` is counted."""
+
+    def __init__(self, tracer: Tracer, flush: Callable[[], object] | None = None) -> None:
+        self._tracer = tracer
+        self._flush = flush
+        self._parents = TraceContextTextMapPropagator()
+        self.unflushed = 0
+
+    async def tell(self, report: Report) -> None:
+        """Makes the spans."""
+        parent = clients.trace_parent(report.request.headers)
+        context = self._parents.extract({} if parent is None else {"traceparent": parent[0]})
+
+        def wall_ns(seconds: float) -> int:
+            return report.ended_ms * 1_000_000 - round(1e9 * (report.ended - seconds))
+
+        span = self._tracer.start_span(
+            report.operation,
+            context,
+            SpanKind.SERVER,
+            _attributes(report),
+            start_time=wall_ns(report.began),
+        )
+        if span.is_recording():
+            inside = set_span_in_context(span)
+            for call in report.store.trace:
+                child = self._tracer.start_span(
+                    f"store {call.kind}", inside, SpanKind.CLIENT, _about(call), start_time=wall_ns(call.began)
+                )
+                child.end(wall_ns(call.ended))
+        if report.failed:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(wall_ns(report.ended))
+        report.trace_id = f"{span.get_span_context().trace_id:032x}"
+        if self._flush is not None:
+            await self._flushed(self._flush)
+
+    async def _flushed(self, flush: Callable[[], object]) -> None:
+        """At best effort: an answer does not wait long for a collector that is slow or gone."""
+        try:
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await asyncio.to_thread(flush)
+        except TimeoutError:
+            self.unflushed += 1
+            _LOG.warning("the collector of traces did not take them within %g s", FLUSH_SECONDS)
+
+
+def _attributes(report: Report) -> dict[str, str | int | float]:
+    facts = report.facts()
+    return {name: value for fact, name in ATTRIBUTES.items() if isinstance(value := facts.get(fact), str | int | float)}
+
+
+def _about(call: StoreCall) -> dict[str, str | int]:
+    return {
+        "arco.store.object": kind_of_object(call.key),
+        "arco.store.outcome": call.outcome,
+        "arco.store.depth": call.depth,
+        "arco.store.bytes_read": call.read,
+        "arco.store.bytes_written": call.written,
+    }
+
+
+def open_spans(exporter: str, *, flush: bool) -> Spans:
+    """Spans to the exporter of this name, `otlp` or `console`. Endpoint, headers, sampling and the service's name come
+    from the usual OTEL_* variables. With `flush`, none is left behind when a request is over."""
+    resource = Resource({"service.name": "arco-catalog"}).merge(OTELResourceDetector().detect())
+    provider = TracerProvider(resource=resource)
+    processor = BatchSpanProcessor(_exporter(exporter))
+    provider.add_span_processor(processor)
+    return Spans(provider.get_tracer("arco_catalog"), processor.force_flush if flush else None)
+
+
+def _exporter(name: str) -> SpanExporter:
+    if name == "console":
+        return ConsoleSpanExporter()
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter()

@@ -1,0 +1,175 @@
+"""What was asked of a store: every call with its answer, and how many round trips were waited for in a row."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from types import TracebackType
+from typing import Literal, NamedTuple, Self, TypeVar
+
+from storage_backends.base import (
+    ANY,
+    Cursor,
+    Found,
+    Missing,
+    ObjectStore,
+    Outcome,
+    Page,
+    Unchanged,
+    Version,
+    When,
+)
+
+Kind = Literal["get", "put", "delete", "list"]
+_Answer = TypeVar("_Answer")
+
+
+class StoreCall:
+    """One call, as a context around it. Times are the measurement's, in seconds; `outcome` names the answer's class, or
+    that of the exception that came instead.
+
+    >>> with measurement.call("get", key) as call:
+    ...     found = call.answered(await store.get(key))
+    """
+
+    __slots__ = ("_measurement", "began", "depth", "ended", "key", "kind", "outcome", "read", "written")
+
+    def __init__(self, measurement: "Measurement", kind: Kind, key: str, written: int) -> None:
+        self._measurement: Measurement | None = measurement
+        self.kind: Kind = kind
+        self.key = key
+        self.written = written
+        self.read = 0
+        self.outcome = ""
+        self.depth = measurement.deepest_ended + 1
+        self.began = self.ended = measurement.clock()
+
+    def answered(self, answer: _Answer) -> _Answer:
+        """Notes the answer, and hands it on."""
+        self.outcome = type(answer).__name__
+        if isinstance(answer, Found):
+            self.read = len(answer.body)
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        measurement, self._measurement = self._measurement, None  # or the two would keep each other alive
+        assert measurement is not None
+        self.ended = measurement.clock()
+        if kind is not None:
+            self.outcome = kind.__name__
+        if self.depth > measurement.deepest_ended:
+            measurement.deepest_ended = self.depth
+
+
+class Totals(NamedTuple):
+    """Sums over calls. `bytes_written` are of bodies that were sent, refused ones included; `unchanged` are reads that
+    brought no body, because what the caller held was still good."""
+
+    calls: int
+    depth: int
+    bytes_read: int
+    bytes_written: int
+    unchanged: int
+
+
+@dataclass(slots=True)
+class Measurement:
+    """The calls of one operation, in the order in which they began.
+
+    `depth` is the longest chain of calls of which each began after the one before had ended: calls beside each other
+    share a depth. It never says less than the operation's own chain of causes; it says more where a call merely
+    happened to begin after an unrelated one had ended, so measure over a store that takes an even time
+    (`DelayingStore`, or `MemoryStore` where nothing but the store is awaited).
+    """
+
+    clock: Callable[[], float] = perf_counter
+    trace: list[StoreCall] = field(default_factory=list)
+    deepest_ended: int = 0
+
+    def call(self, kind: Kind, key: str, written: int = 0) -> StoreCall:
+        """A call that begins now."""
+        call = StoreCall(self, kind, key, written)
+        self.trace.append(call)
+        return call
+
+    @property
+    def calls(self) -> int:
+        """How many calls were begun."""
+        return len(self.trace)
+
+    @property
+    def log(self) -> list[tuple[Kind, str]]:
+        """What was asked, and of which object."""
+        return [(call.kind, call.key) for call in self.trace]
+
+    @property
+    def by_kind(self) -> Counter[Kind]:
+        """How many calls of each kind were begun."""
+        return Counter(call.kind for call in self.trace)
+
+    @property
+    def depth(self) -> int:
+        """The longest chain of calls."""
+        return self.totals().depth
+
+    @property
+    def bytes_read(self) -> int:
+        """Of bodies that were found."""
+        return self.totals().bytes_read
+
+    @property
+    def bytes_written(self) -> int:
+        """Of bodies that were sent, refused ones included."""
+        return self.totals().bytes_written
+
+    def totals(self) -> Totals:
+        """All sums, in one pass."""
+        depth = read = written = unchanged = 0
+        for call in self.trace:
+            depth = max(depth, call.depth)
+            read += call.read
+            written += call.written
+            unchanged += call.outcome == "Unchanged"
+        return Totals(len(self.trace), depth, read, written, unchanged)
+
+
+class MeasuringStore:
+    """Passes every call on and notes it in one measurement, failed ones included."""
+
+    def __init__(self, inner: ObjectStore, measurement: Measurement) -> None:
+        self._inner = inner
+        self._measurement = measurement
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        """See `ObjectStore.get`."""
+        with self._measurement.call("get", key) as call:
+            return call.answered(await self._inner.get(key, if_changed_from))
+
+    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
+        """See `ObjectStore.get_range`. Counted as a get."""
+        with self._measurement.call("get", key) as call:
+            return call.answered(await self._inner.get_range(key, start, length))
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        """See `ObjectStore.put`."""
+        with self._measurement.call("put", key, len(body)) as call:
+            return call.answered(await self._inner.put(key, body, when))
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        """See `ObjectStore.delete`."""
+        with self._measurement.call("delete", key) as call:
+            return call.answered(await self._inner.delete(key, when))
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        """See `ObjectStore.list`."""
+        with self._measurement.call("list", prefix) as call:
+            return call.answered(await self._inner.list(prefix, after))
+
+    async def close(self) -> None:
+        """Closes the store inside."""
+        await self._inner.close()

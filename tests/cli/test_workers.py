@@ -1,0 +1,124 @@
+"""`arco serve --workers`: several processes behind one address."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import Server, arco, finished, serving
+from tests.operations.desk import schema, set_property
+
+NS = "/v1/arco/namespaces"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"file:{tmp_path}/store"
+
+
+def workers(server: Server) -> set[int]:
+    """The processes of the workers."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{server.process.pid}/task").iterdir():
+        found.update(map(int, (task / "children").read_text().split()))
+    return found
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def replaced(server: Server, gone: int, count: int) -> None:
+    """Returns when a worker stands in the place of another."""
+    while len(workers(server) - {gone}) < count:
+        assert server.process.returncode is None
+        await server.call("GET", "/v1/config")  # answered by those who live
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+async def test_they_serve_one_address_and_end_cleanly(store: str, how: signal.Signals) -> None:
+    async with serving(store, "--workers", "2") as server:
+        assert server.printed == f"Arco serves the warehouse 'arco' of {store} at {server.uri} (Ctrl-C ends it)\n"
+        started = workers(server)
+        assert len(started) == 2
+        ended = await server.stop(how)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert f'"uri": "{server.uri}"' in ended.out
+    assert not any(alive(pid) for pid in started)
+
+
+async def test_each_sees_what_the_others_changed(store: str) -> None:
+    async with serving(store, "--quiet", ARCO_WORKERS="3") as server:
+        assert (await server.call("POST", NS, {"namespace": ["db"]}))[0] == 200
+        assert (await server.call("POST", f"{NS}/db/tables", {"name": "t", "schema": schema("x")}))[0] == 200
+        for number in range(12):  # each on a connection of its own, and so perhaps to another worker
+            assert (await server.call("POST", f"{NS}/db/tables/t", set_property("n", str(number))))[0] == 200
+            _, loaded = await server.call("GET", f"{NS}/db/tables/t")
+            assert loaded["metadata"]["properties"]["n"] == str(number)
+        assert (await server.stop()).code == 0
+
+
+async def test_a_worker_that_dies_is_replaced(store: str) -> None:
+    async with serving(store, "--workers", "2", "--quiet") as server:
+        gone, kept = sorted(workers(server))
+        os.kill(gone, signal.SIGKILL)
+        await replaced(server, gone, 2)
+        for _ in range(6):
+            assert (await server.call("GET", "/v1/config"))[0] == 200
+        assert kept in workers(server)
+        ended = await server.stop()
+
+    assert ended.code == 0
+    assert ended.err == f"arco: a worker (process {gone}) ended with -9\n"
+
+
+async def test_workers_that_die_again_and_again_end_the_server(store: str) -> None:
+    async with serving(store, "--workers", "2", "--quiet") as server:
+        for _ in range(5):
+            gone = min(workers(server))
+            os.kill(gone, signal.SIGKILL)
+            await replaced(server, gone, 2)
+        os.kill(min(workers(server)), signal.SIGKILL)
+        ended = await finished(server.process)
+
+    assert ended.code == 1
+    assert ended.err.endswith("arco: workers die again and again: ending\n")
+
+
+async def test_they_do_not_outlive_the_server(store: str) -> None:
+    async with serving(store, "--workers", "2", "--quiet") as server:
+        started = workers(server)
+        server.process.kill()
+        await finished(server.process)  # when all who hold its standard error have ended
+
+    assert not any(alive(pid) for pid in started)
+
+
+async def test_a_port_in_use_is_one_clear_line(store: str) -> None:
+    async with serving(store, "--workers", "2") as server:
+        port = server.uri.rpartition(":")[2]
+        ended = await arco("serve", "--store", store, "--port", port, "--workers", "2")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == f"arco: can't listen on 127.0.0.1 port {port}: Address already in use\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--store", "memory:"], "arco: a store in memory is each process's own: --workers needs another"),
+        (["--store", "ftp://x"], "arco: can't open the store ftp://x: a store is file:/absolute/path"),
+    ],
+)
+async def test_what_cannot_be_served_is_one_clear_line(arguments: list[str], why: str) -> None:
+    ended = await arco("serve", "--port", "0", "--workers", "2", *arguments)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert why in ended.err
+    assert ended.err.count("\n") == 1

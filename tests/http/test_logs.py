@@ -1,0 +1,97 @@
+"""The process's own log: a record is a line, and quotes nothing that was not ours to tell."""
+
+import io
+import json
+import logging
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from arco_catalog.http.telemetry.logs import OURS, JsonFormatter, TextFormatter, configure_logging
+from arco_catalog.iceberg.errors import Broken
+from storage_backends import StoreUnavailable
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """The loggers as they were, afterwards."""
+    root = logging.getLogger()
+    names = [root, *(logging.getLogger(name) for name in OURS)]
+    before, handlers = [(logger, logger.level) for logger in names], [*root.handlers]
+    yield
+    root.handlers[:] = handlers
+    for logger, level in before:
+        logger.setLevel(level)
+
+
+def failed(error: BaseException) -> logging.LogRecord:
+    """A record of an error that was raised while another was handled."""
+    try:
+        try:
+            raise KeyError("hunter2")
+        except KeyError as cause:
+            raise error from cause
+    except BaseException:
+        return logging.LogRecord("arco_catalog.x", logging.ERROR, __file__, 1, "it failed: %s", ("a",), sys.exc_info())
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
+def test_what_nobody_foresaw_is_told_by_its_class_and_frames_alone(formatter: logging.Formatter) -> None:
+    told = formatter.format(failed(ValueError("hunter2")))
+
+    assert "builtins.ValueError" in told
+    assert "builtins.KeyError" in told
+    assert f"{__file__}:" in told
+    assert "hunter2" not in told
+
+
+def test_a_group_is_told_with_what_it_holds() -> None:
+    told = JsonFormatter().format(failed(ExceptionGroup("hunter2", [OSError("hunter2"), TypeError("hunter2")])))
+
+    assert "builtins.OSError" in told
+    assert "builtins.TypeError" in told
+    assert "hunter2" not in told
+
+
+@pytest.mark.parametrize("error", [Broken("the manifest is gone"), StoreUnavailable("the manifest is gone")])
+def test_what_we_raise_ourselves_is_told_with_its_text(error: Exception) -> None:
+    assert "the manifest is gone" in JsonFormatter().format(failed(error))
+
+
+@pytest.mark.parametrize("text", ["a\nb", "\r", "\x1b[2J", "\x9b", "\u2028", "\ud800", "\x00"])
+def test_a_record_is_one_line_whatever_it_quotes(text: str) -> None:
+    record = logging.LogRecord("arco_catalog.x", logging.WARNING, __file__, 1, "dropped %s", (text,), None)
+
+    as_text, as_json = TextFormatter().format(record), JsonFormatter().format(record)
+
+    assert len(as_text.splitlines()) == len(as_json.splitlines()) == 1
+    assert as_text.isprintable()
+    assert json.loads(as_json)["message"].startswith("dropped ")
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize("as_json", [True, False])
+def test_debug_shows_our_own_records_and_not_the_libraries(as_json: bool) -> None:
+    stream = io.StringIO()
+    configure_logging(stream, "debug", json=as_json)
+
+    logging.getLogger("arco_catalog.http").debug("ours")
+    logging.getLogger("botocore.auth").debug("Authorization: hunter2")
+    logging.getLogger("botocore.auth").warning("theirs")
+
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert "ours" in lines[0]
+    assert "theirs" in lines[1]
+
+
+@pytest.mark.usefixtures("restored")
+def test_a_quieter_level_quietens_all() -> None:
+    stream = io.StringIO()
+    configure_logging(stream, "error", json=False)
+
+    logging.getLogger("botocore.auth").warning("theirs")
+    logging.getLogger("arco_catalog.http").warning("ours")
+
+    assert stream.getvalue() == ""

@@ -1,0 +1,210 @@
+"""Secrets planted wherever a request, a table or the environment has room for one: none is ever told."""
+
+import io
+import logging
+from collections.abc import Iterator, Mapping
+from typing import NoReturn
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from arco_catalog.http import tables
+from arco_catalog.http.app import App
+from arco_catalog.http.exchange import Exchange, Route
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.telemetry.lines import JsonLines, TextLines
+from arco_catalog.http.telemetry.logs import OURS, configure_logging
+from arco_catalog.http.telemetry.spans import Spans
+from arco_catalog.http.telemetry.telemetry import Telemetry
+from arco_catalog.iceberg.json import JsonObject, dumps
+from storage_backends import StoreUnavailable
+from tests.http.client import Client
+from tests.http.conftest import view_request
+from tests.http.watched import Watched
+from tests.operations.desk import schema, set_property
+
+PLANTED = "hunter2"
+"""Part of every secret, so that none is missed."""
+
+DB = "/v1/wh/namespaces/db"
+
+HEADERS: Mapping[str, str] = {
+    "authorization": f"Bearer {PLANTED}-token",
+    "proxy-authorization": f"Basic {PLANTED}",
+    "cookie": f"session={PLANTED}",
+    "x-amz-security-token": PLANTED,
+    "x-iceberg-access-delegation": f"vended-credentials,{PLANTED}",
+    "x-arco-admin-user": f"{PLANTED}@example.com",
+    "x-request-id": f"{{{PLANTED}}}",
+    "user-agent": f"PyIceberg/0.12 (token {PLANTED})",
+    "traceparent": f"00-{PLANTED}",
+    "tracestate": f"{PLANTED}={PLANTED}",
+    "baggage": f"{PLANTED}={PLANTED}",
+    "accept": PLANTED,
+    "if-none-match": f'"{PLANTED}"',
+    "x-forwarded-for": PLANTED,
+}
+
+
+class Told:
+    """Everything that was told of, wherever it went."""
+
+    def __init__(self, exporter: InMemorySpanExporter, log: io.StringIO) -> None:
+        self.exporter = exporter
+        self.log = log
+        self.json_lines: list[str] = []
+        self.text_lines: list[str] = []
+
+    @property
+    def whole(self) -> str:
+        """All of it."""
+        spans = [span.to_json() for span in self.exporter.get_finished_spans()]
+        return "\n".join([*self.json_lines, *self.text_lines, *spans, self.log.getvalue()])
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What the process logs, down to `debug`."""
+    root = logging.getLogger()
+    loggers = [root, *(logging.getLogger(name) for name in OURS)]
+    levels, handlers = [logger.level for logger in loggers], [*root.handlers]
+    stream = io.StringIO()
+    configure_logging(stream, "debug", json=True)
+    yield stream
+    root.handlers[:] = handlers
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
+@pytest.fixture
+def told(log: io.StringIO) -> Told:
+    return Told(InMemorySpanExporter(), log)
+
+
+@pytest.fixture
+def telemetry(told: Told) -> Telemetry:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(told.exporter))
+    lines = JsonLines(told.json_lines.append, "ArcoCatalog"), TextLines(told.text_lines.append)
+    return Telemetry([Spans(provider.get_tracer("test")), *lines], Watched().clock)
+
+
+@pytest.fixture
+def site(telemetry: Telemetry) -> Watched:
+    return Watched(tellers=telemetry._tellers)
+
+
+def secret_table(name: str) -> JsonObject:
+    """A CreateTableRequest with a secret in every text."""
+    return {
+        "name": name,
+        "schema": {
+            "type": "struct",
+            "fields": [
+                {
+                    "id": 1,
+                    "name": PLANTED,
+                    "type": "string",
+                    "required": False,
+                    "doc": PLANTED,
+                    "initial-default": PLANTED,
+                }
+            ],
+        },
+        "properties": {"s3.secret-access-key": PLANTED, PLANTED: "x", "comment": PLANTED, "format-version": "3"},
+    }
+
+
+async def test_no_secret_in_a_request_is_told(site: Watched, told: Told) -> None:
+    client = Client(site.client.app, HEADERS)
+    key = site.key()
+    view = view_request("v")
+    version = view["view-version"]
+    assert isinstance(version, dict)
+    representation: JsonObject = {"type": "sql", "sql": f"select '{PLANTED}'", "dialect": "spark"}
+    secret: JsonObject = {**version, "representations": [representation], "summary": {"by": PLANTED}}
+    view |= {"view-version": secret, "properties": {"token": PLANTED}}
+
+    answers = [
+        await client.post("/v1/wh/namespaces", {"namespace": ["db"], "properties": {"password": PLANTED}}),
+        await client.post(f"{DB}/properties", {"updates": {"token": PLANTED}, "removals": [PLANTED]}),
+        await client.post(f"{DB}/tables", secret_table("t"), idempotency_key=key),
+        await client.post(f"{DB}/tables/t", set_property("fs.s3a.secret.key", PLANTED)),
+        await client.post(f"{DB}/tables/t", set_property("token", f"{PLANTED}!"), idempotency_key=site.key()),
+        await client.post(f"{DB}/views", view),
+        await client.get(f"{DB}/tables/t?snapshots=all&token={PLANTED}"),
+        await client.get(f"{DB}/views/v"),
+        await client.get(f"/v1/config?warehouse=wh&token={PLANTED}"),
+        await client.post(f"{DB}/tables/t/metrics", {"report-type": PLANTED, "filter": PLANTED}),
+    ]
+
+    assert [answer.status for answer in answers] == [200] * 9 + [204]
+    assert len(told.json_lines) == len(told.text_lines) == 10
+    assert PLANTED in str([answer.body for answer in answers])
+    assert PLANTED not in told.whole
+    assert key not in told.whole
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body"),
+    [
+        ("POST", f"{DB}/tables", f'{{"name": "{PLANTED}'.encode()),
+        ("POST", f"{DB}/tables", f'["{PLANTED}"]'.encode()),
+        ("POST", f"{DB}/tables", dumps({"name": "t", "schema": PLANTED})),
+        ("POST", f"{DB}/tables", dumps({"name": "t", "schema": schema("x"), "location": f"s3://{PLANTED}/x"})),
+        ("POST", f"{DB}/tables/t", dumps({"requirements": [{"type": PLANTED}], "updates": []})),
+        ("POST", f"{DB}/tables/t", dumps({"requirements": [], "updates": [{"action": PLANTED}]})),
+        ("POST", f"{DB}/register", dumps({"name": "r", "metadata-location": f"memory:///wh/warehouse/{PLANTED}.json"})),
+        ("GET", f"{DB}/tables?pageToken={PLANTED}", b""),
+        ("GET", f"{DB}/tables/t?snapshots={PLANTED}", b""),
+        ("GET", f"/v1/config?warehouse={PLANTED}", b""),
+        ("POST", "/v1/oauth/tokens", f"grant_type=client_credentials&client_secret={PLANTED}".encode()),
+        (PLANTED.upper(), DB, b""),
+    ],
+)
+async def test_no_secret_in_a_request_that_is_refused_is_told(
+    site: Watched, told: Told, method: str, target: str, body: bytes
+) -> None:
+    await site.namespace("db", "db")
+
+    answer = await Client(site.client.app, HEADERS).send(method, target, body, {"idempotency-key": PLANTED})
+
+    assert 400 <= answer.status < 500, answer.body
+    assert PLANTED not in told.whole.lower()
+
+
+async def test_no_name_is_told_to_machines(site: Watched, told: Told) -> None:
+    """Names are in the text that people read while they work; lines of JSON, metrics and traces have ids."""
+    await site.namespace(PLANTED, PLANTED)
+    await site.client.post(f"/v1/wh/namespaces/{PLANTED}/tables", {"name": PLANTED, "schema": schema(PLANTED)})
+    for target in (f"/v1/wh/namespaces/{PLANTED}/tables/{PLANTED}", f"/v1/{PLANTED}/namespaces", f"/{PLANTED}"):
+        await site.client.get(target)
+
+    assert len(told.json_lines) == 6
+    assert PLANTED in "".join(told.text_lines)
+    told.text_lines.clear()
+    assert PLANTED not in told.whole
+
+
+async def test_no_secret_in_a_failure_of_ours_is_told(
+    site: Watched, told: Told, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def explode(exchange: Exchange) -> NoReturn:
+        raise RuntimeError(f"{dict(exchange.headers)}") from KeyError(PLANTED)
+
+    async def unavailable(*_: object) -> object:
+        raise StoreUnavailable("the store is gone")
+
+    table = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    routes = [Route("GET", "/v1/{prefix}/x", explode), Route("GET", table, tables.load)]
+    client = Client(App({"wh": site.catalog()}, HttpOptions(), routes, telemetry), HEADERS)
+    monkeypatch.setattr(site.store, "get", unavailable)
+
+    answers = [await client.get("/v1/wh/x"), await client.get(f"{DB}/tables/t")]
+
+    assert [answer.status for answer in answers] == [500, 503]
+    assert "RuntimeError" in told.log.getvalue()
+    assert "explode" in told.log.getvalue()
+    assert PLANTED not in told.whole

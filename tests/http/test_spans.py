@@ -1,0 +1,253 @@
+"""Traces: a span a request, named and described as its line is, and one for each store call in it."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from arco_catalog.http.telemetry import spans as module
+from arco_catalog.http.telemetry.setup import function_telemetry, server_telemetry, traces_exporter
+from arco_catalog.http.telemetry.spans import ATTRIBUTES, Spans, kind_of_object, open_spans
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends import StoreUnavailable
+from tests.cli.process import finished
+from tests.http.watched import Watched
+from tests.operations.desk import set_property
+
+T = "/v1/wh/namespaces/db/tables/t"
+TRACE, PARENT = "a" * 32, "b" * 16
+
+
+@pytest.fixture
+def exporter() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+async def site(exporter: InMemorySpanExporter) -> Watched:
+    """A catalog with the namespace `db` and in it the table `t`, and nothing told yet."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    made = Watched(tellers=[Spans(provider.get_tracer("test"))])
+    await made.namespace("db", "db")
+    await made.table("t")
+    made.lines.clear()
+    exporter.clear()
+    return made
+
+
+def split(exporter: InMemorySpanExporter) -> tuple[ReadableSpan, list[ReadableSpan]]:
+    """The one request's span, and its store calls'."""
+    finished = exporter.get_finished_spans()
+    [request] = [span for span in finished if span.kind is SpanKind.SERVER]
+    return request, [span for span in finished if span is not request]
+
+
+def attributes(span: ReadableSpan) -> Mapping[str, Any]:
+    return span.attributes or {}
+
+
+async def test_a_span_says_what_the_line_says(site: Watched, exporter: InMemorySpanExporter) -> None:
+    await site.client.post(T, set_property("a", "1"), idempotency_key=site.key())
+
+    request, _ = split(exporter)
+    told = site.last
+    assert request.name == told["Operation"] == "updateTable"
+    assert attributes(request) == {ATTRIBUTES[name]: told[name] for name in ATTRIBUTES if name in told}
+    assert attributes(request)["http.route"] == "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    assert attributes(request)["arco.attempt"] == told["attempt"]
+    assert request.status.status_code is StatusCode.UNSET
+
+
+async def test_store_calls_are_its_children_within_its_time(site: Watched, exporter: InMemorySpanExporter) -> None:
+    await site.serve().get(T)
+
+    request, calls = split(exporter)
+    assert [span.name for span in calls] == ["store get"] * 3
+    found = [(attributes(span)["arco.store.object"], attributes(span)["arco.store.depth"]) for span in calls]
+    assert found == [("manifest", 1), ("pointer", 2), ("metadata", 3)]
+    assert {attributes(span)["arco.store.outcome"] for span in calls} == {"Found"}
+    begins, ends = request.start_time, request.end_time
+    assert begins is not None
+    assert ends is not None
+    for span in calls:
+        assert span.kind is SpanKind.CLIENT
+        assert span.parent is not None
+        assert span.parent.span_id == request.context.span_id
+        assert span.start_time is not None
+        assert span.end_time is not None
+        assert begins <= span.start_time <= span.end_time <= ends
+    assert abs(ends - site.clock.now_ms() * 1_000_000) < 1_000_000
+
+
+async def test_a_trace_goes_on_from_its_caller(site: Watched, exporter: InMemorySpanExporter) -> None:
+    await site.client.get(T, traceparent=f"00-{TRACE}-{PARENT}-01", tracestate="hunter2=hunter2")
+
+    request, calls = split(exporter)
+    assert f"{request.context.trace_id:032x}" == TRACE == site.last["trace_id"]
+    assert request.parent is not None
+    assert f"{request.parent.span_id:016x}" == PARENT
+    assert all(span.context.trace_id == request.context.trace_id for span in calls)
+    assert not request.context.trace_state
+
+
+async def test_a_caller_that_does_not_sample_is_heeded(site: Watched, exporter: InMemorySpanExporter) -> None:
+    await site.client.get(T, traceparent=f"00-{TRACE}-{PARENT}-00")
+
+    assert exporter.get_finished_spans() == ()
+    assert site.last["trace_id"] == TRACE
+
+
+@pytest.mark.parametrize("sent", ["", "00-x", f"00-{'0' * 32}-{PARENT}-01", "hunter2"])
+async def test_without_a_caller_a_trace_begins_here(site: Watched, exporter: InMemorySpanExporter, sent: str) -> None:
+    await site.client.get(T, traceparent=sent)
+
+    request, _ = split(exporter)
+    assert request.parent is None
+    assert request.context.trace_flags.sampled
+    assert site.last["trace_id"] == f"{request.context.trace_id:032x}"
+
+
+async def test_a_fault_of_ours_is_an_error_and_a_clients_is_not(
+    site: Watched, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await site.client.get(f"{T}x")
+    request, _ = split(exporter)
+    assert request.status.status_code is StatusCode.UNSET
+    assert attributes(request)["error.type"] == "NoSuchTableException"
+    exporter.clear()
+
+    async def get(*_: object) -> object:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(site.store, "get", get)
+    await site.client.get(T)
+
+    request, calls = split(exporter)
+    assert request.status.status_code is StatusCode.ERROR
+    assert request.status.description is None
+    assert {attributes(span)["arco.store.outcome"] for span in calls} <= {"StoreUnavailable", "CancelledError"}
+
+
+def test_every_record_has_a_kind_and_no_key_is_told() -> None:
+    paths = Paths("some/root")
+    kinds = {
+        paths.manifest: "manifest",
+        paths.registry_commit("x"): "registry-commit",
+        paths.entity_value("namespace", "x"): "registry-value",
+        paths.pointer("x"): "pointer",
+        paths.pointers: "pointer",
+        paths.transaction("x"): "transaction",
+        paths.marker_slot("abc", 0): "marker",
+        paths.receipt("pending", "x", 1): "receipt",
+        paths.walk_log(1): "operational",
+        f"{paths.warehouse}/db/t/metadata/x.json": "metadata",
+        Paths("").manifest: "manifest",
+        f"{paths.state}/core/index/x.json": "registry-index",
+        f"{paths.state}/other": "state",
+    }
+
+    assert {key: kind_of_object(key) for key in kinds} == kinds
+
+
+class TestLeavingBeforeTheAnswer:
+    """Nothing runs after the answer where a function is frozen with it."""
+
+    async def test_spans_have_left_when_the_request_is_over(self, exporter: InMemorySpanExporter) -> None:
+        left: list[int] = []
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+        def flush() -> None:
+            left.append(len(exporter.get_finished_spans()))
+
+        site = Watched(tellers=[Spans(provider.get_tracer("test"), flush)])
+
+        await site.client.get("/v1/config")
+
+        assert left == [1]
+
+    async def test_a_collector_that_hangs_costs_little_and_is_counted(
+        self, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr(module, "FLUSH_SECONDS", 0.02)
+        hanging = threading.Event()
+        spans = Spans(TracerProvider(shutdown_on_exit=False).get_tracer("test"), lambda: hanging.wait(30))
+        site = Watched(tellers=[spans])
+        try:
+            async with asyncio.timeout(10):
+                answer = await site.client.get("/v1/config")
+        finally:
+            hanging.set()
+
+        assert (answer.status, spans.unflushed) == (200, 1)
+        assert "did not take them" in caplog.text
+
+
+class TestConfiguration:
+    @pytest.mark.parametrize(
+        ("environment", "exporter"),
+        [
+            ({}, None),
+            ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, "otlp"),
+            ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"}, "otlp"),
+            ({"OTEL_TRACES_EXPORTER": "console"}, "console"),
+            ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, None),
+            ({"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, None),
+        ],
+    )
+    def test_the_usual_variables_say_where_traces_go(
+        self, environment: Mapping[str, str], exporter: str | None
+    ) -> None:
+        assert traces_exporter(environment) == exporter
+
+    @pytest.mark.parametrize(
+        "environment",
+        [
+            {"OTEL_TRACES_EXPORTER": "zipkin"},
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+        ],
+    )
+    def test_what_can_not_be_followed_is_refused_at_the_start(self, environment: Mapping[str, str]) -> None:
+        with pytest.raises(ValueError, match=r"zipkin|grpc"):
+            function_telemetry(environment, SystemRuntime())
+
+    def test_a_missing_package_is_told_at_the_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delitem(sys.modules, "arco_catalog.http.telemetry.spans")
+        monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+
+        with pytest.raises(ValueError, match="need the extra 'otel'"):
+            server_telemetry({"OTEL_TRACES_EXPORTER": "otlp"}, SystemRuntime())
+
+    def test_a_server_without_listeners_has_no_telemetry(self) -> None:
+        assert server_telemetry({}, SystemRuntime()) is None
+
+    def test_the_service_has_a_name_that_the_environment_can_change(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def name() -> object:
+            spans = open_spans("console", flush=False)
+            return spans._tracer.resource.attributes["service.name"]  # type: ignore[attr-defined]
+
+        assert name() == "arco-catalog"
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "lake")
+        assert name() == "lake"
+
+    async def test_nothing_of_it_is_imported_unless_configured(self) -> None:
+        look = (
+            "import sys, arco_catalog.cli.serve, arco_catalog.http.telemetry.setup as s;"
+            "from arco_catalog.state.runtime import SystemRuntime;"
+            "s.function_telemetry({}, SystemRuntime());"
+            "print([name for name in sys.modules if name.startswith('opentelemetry')])"
+        )
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", look, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+
+        assert (await finished(process)).out == "[]\n"

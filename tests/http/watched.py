@@ -1,0 +1,40 @@
+"""Sites whose requests are told of, and what was told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from arco_catalog.http.app import create_app
+from arco_catalog.http.telemetry.lines import JsonLines
+from arco_catalog.http.telemetry.telemetry import Telemetry, Teller
+from arco_catalog.iceberg.json import JsonObject, loads
+from tests.http.client import Client
+from tests.http.conftest import Site
+
+NAMESPACE = "ArcoCatalog"
+
+
+@dataclass
+class Watched(Site):
+    """A site that keeps the line of each request."""
+
+    tellers: Sequence[Teller] = ()
+    lines: list[str] = field(default_factory=list)
+
+    def serve(self, **settings: object) -> Client:
+        telemetry = Telemetry([*self.tellers, JsonLines(self.lines.append, NAMESPACE)], self.clock)
+        return Client(create_app({"wh": self.catalog(**settings)}, self.options, telemetry))
+
+    @property
+    def told(self) -> list[JsonObject]:
+        """Each line, parsed."""
+        parsed = [loads(line.encode()) for line in self.lines]
+        return [line for line in parsed if isinstance(line, dict)]
+
+    @property
+    def last(self) -> JsonObject:
+        """The line of the last request."""
+        return self.told[-1]
+
+    def cost(self) -> tuple[object, object]:
+        """(depth, calls) of the last request."""
+        return self.last["StoreDepth"], self.last["StoreCalls"]
