@@ -7,10 +7,11 @@ import asyncio
 import os
 from typing import Protocol
 
+from arco_catalog.http.telemetry.setup import metrics_namespace, to_stdout
+from arco_catalog.http.telemetry.walks import walk_line
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.call import Call
-from arco_catalog.operations.catalog import Settings
-from arco_catalog.operations.open import open_catalog, prefixes_in
+from arco_catalog.operations.environment import opened
 from arco_catalog.operations.reconcile import Tally, reconcile
 from arco_catalog.state.runtime import SystemRuntime
 
@@ -27,18 +28,18 @@ class Context(Protocol):
 
 
 def handler(event: object, context: Context) -> JsonObject:
-    """Runs the walk for as long as there is time. Returns the counts; `stopped` says that there is more to do."""
+    """Runs the walk for as long as there is time, and puts its metrics on stdout. Returns the counts; `stopped` says
+    that there is more to do."""
     return asyncio.run(_run(context)).to_json()
 
 
 async def _run(context: Context) -> Tally:
     runtime = SystemRuntime()
-    prefixes = prefixes_in(os.environ.get("ARCO_ALLOWED_LOCATIONS", ""))
-    catalog = await open_catalog(Settings(os.environ["ARCO_WAREHOUSE"]), os.environ["ARCO_STORE"], prefixes, runtime)
-    try:
+    async with opened(os.environ, runtime) as catalog:
         deadline_ms = runtime.now_ms() + context.get_remaining_time_in_millis()
         call = Call("SCHEDULE", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
-        return await reconcile(catalog.session(call), enough=lambda: context.get_remaining_time_in_millis() < MARGIN_MS)
-    finally:
-        for space in catalog.spaces:
-            await space.store.close()
+        began_ms, session = runtime.now_ms(), catalog.session(call)
+        tally = await reconcile(session, enough=lambda: context.get_remaining_time_in_millis() < MARGIN_MS)
+        namespace, ended_ms = metrics_namespace(os.environ), runtime.now_ms()
+    to_stdout(walk_line(session.settings.warehouse, tally, began_ms=began_ms, ended_ms=ended_ms, namespace=namespace))
+    return tally

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -46,6 +47,24 @@ def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.setenv("ARCO_STORE", f"file:{tmp_path}")
     monkeypatch.setenv("ARCO_WAREHOUSE", "wh")
     return sorted((tmp_path / "wh/_catalog/events").glob("*/iceberg/committed/*.json"))
+
+
+def test_a_run_puts_its_metrics_on_stdout(
+    handler: Handler, committed: list[Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed[0].unlink()
+    handler({}, Clock(60_000, 5_000))
+    handler({}, Clock(60_000))
+    monkeypatch.setenv("ARCO_METRICS_NAMESPACE", "")
+    handler({}, Clock(60_000))
+
+    stopped, done, silent = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    [directive] = done["_aws"]["CloudWatchMetrics"]
+    assert (directive["Namespace"], directive["Dimensions"]) == ("ArcoCatalog", [["Warehouse"]])
+    assert {metric["Name"] for metric in directive["Metrics"]} >= {"ReconcileCompleted", "ReceiptsWritten"}
+    assert [(line["ReconcileCompleted"], line["ReceiptsWritten"]) for line in (stopped, done)] == [(0, 0), (1, 1)]
+    assert {line["Warehouse"] for line in (stopped, done, silent)} == {"wh"}
+    assert "_aws" not in silent
 
 
 def test_a_run_writes_what_a_dead_writer_owed(handler: Handler, committed: list[Path]) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tools.rck [--kit VERSION ...] [--store local|s3 ...]`: each kit over each store."""
+"""`python -m tools.rck [--kit VERSION ...] [--store local|s3 ...] [--lambda]`: each kit over each store."""
 
 import argparse
 import shutil
@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tools.rck import report
-from tools.rck.kits import CANNOT_PASS, KITS, Kit, Store
+from tools.rck.kits import CANNOT_PASS, KITS, Kit, Server, Store
 from tools.rck.run import Run, run
 
 
@@ -17,21 +17,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="rck", description=__doc__)
     parser.add_argument("--kit", nargs="+", choices=versions, default=list(versions), help="releases of the kit")
     parser.add_argument("--store", nargs="+", choices=list(Store), default=list(Store), help="where the state is")
+    parser.add_argument(
+        "--lambda",
+        dest="server",
+        action="store_const",
+        const=Server.LAMBDA,
+        default=Server.SERVE,
+        help="against the zip that is deployed, behind a local HTTP API, on S3 only",
+    )
     arguments = parser.parse_args()
-    runs = [(versions[version], Store(store)) for store in arguments.store for version in arguments.kit]
-    good = [_told(kit, store) for kit, store in runs]  # every run, also after one that failed
+    stores = [Store(store) for store in arguments.store if arguments.server is Server.SERVE or store == Store.S3]
+    runs = [(versions[version], store) for store in stores for version in arguments.kit]
+    good = [_told(kit, store, arguments.server) for kit, store in runs]  # every run, also after one that failed
     return 0 if all(good) else 1
 
 
-def _told(kit: Kit, store: Store) -> bool:
+def _told(kit: Kit, store: Store, server: Server) -> bool:
     """Runs one kit over one store and says what came of it. Logs are kept where something is wrong."""
     scratch = Path(tempfile.mkdtemp(prefix="arco-rck-"))
     try:
-        done = run(kit, store, scratch)
+        done = run(kit, store, scratch, server)
     except BaseException:
         sys.stdout.write(f"kit {kit.version} {store}: logs are left in {scratch}\n")
         raise
-    sys.stdout.write("\n".join(_lines(kit, store, done)) + "\n")
+    sys.stdout.write("\n".join(_lines(kit, store, server, done)) + "\n")
     if done.faults:
         sys.stdout.write(f"  logs and reports are left in {scratch}\n")
     else:
@@ -40,9 +49,11 @@ def _told(kit: Kit, store: Store) -> bool:
     return not done.faults
 
 
-def _lines(kit: Kit, store: Store, done: Run) -> list[str]:
+def _lines(kit: Kit, store: Store, server: Server, done: Run) -> list[str]:
     verdict = f"{len(done.faults)} WRONG" if done.faults else "all that can pass"
-    head = f"kit {kit.version:6}  {store:5}  {report.counts(done.outcomes)}  {done.seconds:.0f} s  {verdict}"
+    head = (
+        f"kit {kit.version:6}  {server:6}  {store:5}  {report.counts(done.outcomes)}  {done.seconds:.0f} s  {verdict}"
+    )
     hopeless = [outcome for outcome in done.outcomes if outcome.test in CANNOT_PASS[store]]
     return [
         head,

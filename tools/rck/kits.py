@@ -12,6 +12,15 @@ class Store(StrEnum):
     S3 = "s3"
 
 
+class Server(StrEnum):
+    """What the kit talks to."""
+
+    SERVE = "serve"
+    """`arco serve`."""
+    LAMBDA = "lambda"
+    """The zip that is deployed, run by `tools.gateway` behind an HTTP API; on S3 only."""
+
+
 @dataclass(frozen=True)
 class Kit:
     """A release of the kit: how many tests it has, and which of them it aborts or skips by itself."""

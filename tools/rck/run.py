@@ -1,4 +1,4 @@
-"""One run of one kit against a fresh `arco serve`."""
+"""One run of one kit against a fresh `arco serve`, or against the zip that is deployed."""
 
 import os
 import signal
@@ -9,12 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from arco_catalog.http.endpoint import Endpoint
 from demo.engines import s3_properties
 from demo.java import java_home
 from demo.server import WAREHOUSE, serving
 from tests.servers import moto_server
+from tools import package
+from tools.gateway.running import running
 from tools.rck import report
-from tools.rck.kits import CANNOT_PASS, Kit, Store
+from tools.rck.kits import CANNOT_PASS, Kit, Server, Store
 
 HERE = Path(__file__).parent
 JARS = HERE.parents[1] / ".jars"
@@ -39,7 +42,7 @@ class Run:
     seconds: float
 
 
-def run(kit: Kit, store: Store, scratch: Path) -> Run:
+def run(kit: Kit, store: Store, scratch: Path, server: Server = Server.SERVE) -> Run:
     """Runs the kit, tables and views, over a new store. Logs stay in `scratch`.
 
     Raises `LookupError` without the kit's jars or a JDK, `RuntimeError` if the kit ends without a report,
@@ -49,8 +52,8 @@ def run(kit: Kit, store: Store, scratch: Path) -> Run:
     temporary.mkdir()
     # The kit names locations of its own: below /tmp, written into it, and in JUnit's temporary folders.
     allowed = _environment({"ARCO_ALLOWED_LOCATIONS": f"file:///tmp,{temporary.as_uri()}"})
-    with _store(store, scratch) as url, allowed, serving(url, scratch / "server.log") as server:
-        properties = {"uri": server.uri, "warehouse": WAREHOUSE, "java.io.tmpdir": str(temporary)}
+    with _store(store, scratch) as url, allowed, _served(server, url, scratch) as uri:
+        properties = {"uri": uri, "warehouse": WAREHOUSE, "java.io.tmpdir": str(temporary)}
         if store is Store.S3:
             # No io-impl: the client's default chooses by scheme. S3FileIO can't write the `file:/tmp/...` of six tests.
             properties |= s3_properties()
@@ -58,6 +61,20 @@ def run(kit: Kit, store: Store, scratch: Path) -> Run:
         outcomes = _execute(kit, OPTIONS | properties, scratch)
         seconds = time.perf_counter() - began
     return Run(outcomes, report.faults(kit, CANNOT_PASS[store], outcomes), seconds)
+
+
+@contextmanager
+def _served(server: Server, store: str, scratch: Path) -> Iterator[str]:
+    """Where the catalog over a store answers."""
+    log = scratch / "server.log"
+    if server is Server.SERVE:
+        with serving(store, log) as running_server:
+            yield running_server.uri
+        return
+    archive = scratch / "lambda.zip"
+    package.build(archive)
+    with running(archive, Endpoint.HTTP_API, log, {"ARCO_STORE": store, "ARCO_WAREHOUSE": WAREHOUSE}) as uri:
+        yield uri
 
 
 @contextmanager

@@ -1,0 +1,41 @@
+"""The API, behind API Gateway or a function URL: what requests need is made once, when the process starts.
+
+Deployed as `lambda.api.handler`, with the variables of `arco serve` and `ARCO_ENDPOINT`, which says what it is behind.
+"""
+
+import asyncio
+import os
+import sys
+
+from mangum import Mangum
+
+from arco_catalog.http.app import create_app
+from arco_catalog.http.endpoint import Endpoint, WithRawPath
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.routes import import_handlers
+from arco_catalog.http.telemetry.logs import configure_logging
+from arco_catalog.http.telemetry.setup import function_telemetry
+from arco_catalog.operations.answer_limit import LAMBDA_PAYLOAD_BYTES
+from arco_catalog.operations.call import Dialect
+from arco_catalog.operations.environment import catalog_in
+from arco_catalog.state.runtime import SystemRuntime
+
+configure_logging(sys.stdout, os.environ.get("ARCO_LOG_LEVEL") or "warning", json=True)
+
+# Mangum runs every request on the current loop: one that stays, so that connections outlive the request that made them.
+asyncio.set_event_loop(asyncio.new_event_loop())
+
+_endpoint = Endpoint(os.environ["ARCO_ENDPOINT"])
+_runtime = SystemRuntime()
+_catalog = catalog_in(os.environ, _runtime)
+_options = HttpOptions(
+    dialect=Dialect(os.environ.get("ARCO_IDEMPOTENCY_DIALECT") or Dialect.ICEBERG),
+    gzip=True,
+    payload_bytes=LAMBDA_PAYLOAD_BYTES,
+    unroutable=_endpoint.unroutable,
+)
+_app = create_app({_catalog.settings.warehouse: _catalog}, _options, function_telemetry(os.environ, _runtime))
+if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
+    import_handlers()  # into SnapStart's snapshot, or ahead of requests that provisioned concurrency keeps waiting
+
+handler = Mangum(WithRawPath(_app, _endpoint), lifespan="off")

@@ -1,0 +1,117 @@
+"""The zip that is deployed, built once, and gateways in front of it."""
+
+import http.client
+import itertools
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+import pytest
+
+from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
+from tests.servers import S3Server
+from tools.gateway.running import running, unzipped
+from tools.package import build
+
+WAREHOUSE = "wh"
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response, header names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> JsonObject:
+        document = loads(self.body)
+        assert isinstance(document, dict), document
+        return document
+
+    @property
+    def message(self) -> str:
+        """What an error in Iceberg's shape says."""
+        return str(cast(JsonObject, self.json["error"])["message"])
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Sends requests below a URI, byte for byte as they are given."""
+
+    uri: str
+
+    def get(self, target: str, *headers: tuple[str, str]) -> Answer:
+        return self.send("GET", target, headers=headers)
+
+    def post(self, target: str, body: object, *headers: tuple[str, str]) -> Answer:
+        """Sends any value that is JSON."""
+        typed = ("Content-Type", "application/json")
+        return self.send("POST", target, dumps(cast(JsonValue, body)), (typed, *headers))
+
+    def send(self, method: str, target: str, body: bytes = b"", headers: tuple[tuple[str, str], ...] = ()) -> Answer:
+        where = urlsplit(self.uri)
+        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+        try:
+            connection.putrequest(method, f"{where.path}{target}", skip_accept_encoding=True)
+            for name, value in (("Content-Length", str(len(body))), *headers):
+                connection.putheader(name, value)
+            connection.endheaders(body)
+            response = connection.getresponse()
+            named = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, named, response.read())
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The zip, as `make package` builds it."""
+    path = tmp_path_factory.mktemp("package") / "arco-catalog-lambda.zip"
+    build(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def folder(archive: Path) -> Iterator[Path]:
+    """The zip, unzipped."""
+    with unzipped(archive) as path:
+        yield path
+
+
+@pytest.fixture(scope="session")
+def deployed(s3_server: S3Server) -> Callable[[], dict[str, str]]:
+    """Makes the environment of a function with a bucket of its own."""
+
+    def deploy() -> dict[str, str]:
+        bucket = f"lambda-{next(_numbers)}"
+        s3_server.make_bucket(bucket)
+        return {**s3_server.environment, "ARCO_STORE": f"s3://{bucket}/catalog", "ARCO_WAREHOUSE": WAREHOUSE}
+
+    return deploy
+
+
+@pytest.fixture(scope="session")
+def behind(
+    archive: Path, deployed: Callable[[], dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[Endpoint], Caller]]:
+    """Whom to call for the API behind an endpoint; each is started once and shared by all tests."""
+    callers: dict[Endpoint, Caller] = {}
+    logs = tmp_path_factory.mktemp("gateways")
+    with ExitStack() as stack:
+
+        def start(endpoint: Endpoint) -> Caller:
+            if endpoint not in callers:
+                gateway = running(archive, endpoint, logs / f"{endpoint}.log", deployed())
+                callers[endpoint] = Caller(stack.enter_context(gateway))
+            return callers[endpoint]
+
+        yield start
+    shutil.rmtree(logs)

@@ -1,0 +1,90 @@
+"""The zip: always the same bytes, small, complete for what its handlers import, and nothing beside."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tools.gateway.sandbox import make_runtime_client
+from tools.package import PLATFORMS, PROJECT, SOURCES, build
+
+HANDLERS = ("lambda.api.handler", "lambda.reconcile.handler", "lambda.work.handler")
+HEAVY = {"pyiceberg", "pyarrow", "pydantic", "pyspark", "botocore", "boto3", "aiobotocore", "aiohttp", "uvicorn"}
+LIMIT_BYTES = 40_000_000
+
+LOAD = """
+import importlib, sys
+module, _, name = sys.argv[1].rpartition(".")
+assert callable(getattr(importlib.import_module(module), name))
+print(*sorted({module.partition(".")[0] for module in sys.modules}))
+"""
+
+
+@pytest.fixture(scope="module")
+def names(archive: Path) -> list[PurePosixPath]:
+    with zipfile.ZipFile(archive) as opened:
+        return [PurePosixPath(name) for name in opened.namelist()]
+
+
+def test_built_elsewhere_and_later_it_is_the_same_byte_for_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in SOURCES:
+        shutil.copytree(PROJECT / folder, here / folder)
+    shutil.copytree(here, there, copy_function=shutil.copyfile)  # other times, other permissions
+    for place in (here, there):
+        monkeypatch.setattr("tools.package.PROJECT", place)
+        build(place.with_suffix(".zip"))
+    assert here.with_suffix(".zip").read_bytes() == there.with_suffix(".zip").read_bytes()
+
+
+def test_a_build_that_fails_leaves_no_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.package.LOCK", tmp_path / "missing.txt")
+    with pytest.raises(subprocess.CalledProcessError):
+        build(tmp_path / "a.zip")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_it_is_small_and_holds_nothing_heavy(archive: Path, names: list[PurePosixPath]) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        assert sum(entry.file_size for entry in opened.infolist()) < LIMIT_BYTES
+    assert {name.parts[0] for name in names} & HEAVY == set()
+    assert {"lambda/api.py", "lambda/reconcile.py", "lambda/work.py"} < {str(name) for name in names}
+
+
+def test_it_holds_no_caches_tests_command_line_or_trace_of_the_building_machine(
+    archive: Path, names: list[PurePosixPath]
+) -> None:
+    assert not [name for name in names if {"__pycache__", "tests", "cli", "bin"} & {*name.parts}]
+    assert not [name for name in names if name.name in ("RECORD", "direct_url.json", "INSTALLER")]
+    with zipfile.ZipFile(archive) as opened:
+        assert not [name for name in opened.namelist() if str(PROJECT).encode() in opened.read(name)]
+        assert {entry.date_time for entry in opened.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_every_compiled_module_is_there_for_every_platform(names: list[PurePosixPath]) -> None:
+    compiled: dict[str, set[str]] = {}
+    for name in names:
+        if name.suffix == ".so":
+            module, _, platform = name.name.partition(".cpython-")
+            compiled.setdefault(f"{name.parent}/{module}", set()).add(platform)
+    tags = {f"{it.python.replace('.', '')}-{it.machine.partition('-')[0]}-linux-gnu.so" for it in PLATFORMS}
+    assert len(compiled) >= 2
+    assert all(platforms == tags for platforms in compiled.values()), compiled
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_a_handler_imports_what_the_zip_holds_and_no_more(folder: Path, tmp_path: Path, handler: str) -> None:
+    path = os.pathsep.join([str(folder), str(make_runtime_client(tmp_path))])
+    environment = {"PYTHONPATH": path, "ARCO_STORE": "s3://b/p", "ARCO_WAREHOUSE": "wh", "ARCO_ENDPOINT": "http-api"}
+    keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
+    command = [sys.executable, "-S", "-B", "-c", LOAD, handler]
+    loaded = subprocess.run(command, env=environment | keys, check=True, capture_output=True, text=True, timeout=60)
+    imported = set(loaded.stdout.split())
+    assert "argparse" not in imported
+    assert imported & HEAVY == set()

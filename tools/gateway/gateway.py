@@ -1,0 +1,101 @@
+"""The front door: HTTP in, an event to the function, HTTP out, within the limits that AWS sets."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.state.runtime import SystemRuntime
+from tools.gateway.events import DEFAULT_STAGE, Arrival, NoResponse, NotRoutable, event_of, response_of
+from tools.gateway.http1 import Request, Response
+from tools.gateway.sandbox import MAX_PAYLOAD_BYTES, FunctionFailed, Pool
+
+_RUNTIME = SystemRuntime()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an endpoint lets pass, and what it says for itself. `seconds` is how long it waits for the function."""
+
+    seconds: float
+    body_bytes: int
+    head_bytes: int
+    timed_out: tuple[int, str]
+    failed: tuple[int, str]
+
+
+LIMITS: Mapping[Endpoint, Limits] = {
+    Endpoint.HTTP_API: Limits(30.0, 10 << 20, 10_240, (503, "Service Unavailable"), (500, "Internal Server Error")),
+    Endpoint.REST_API: Limits(
+        29.0, 10 << 20, 10_240, (504, "Endpoint request timed out"), (502, "Internal server error")
+    ),
+    Endpoint.FUNCTION_URL: Limits(900.0, 6 << 20, 1 << 20, (504, "Gateway Timeout"), (502, "Internal Server Error")),
+}
+"""API Gateway quotas and Lambda quotas, and the answers that clients see."""
+
+
+class Gateway:
+    """One endpoint in front of one function, callable as an HTTP server's answer."""
+
+    def __init__(self, pool: Pool, endpoint: Endpoint, stage: str, limits: Limits | None = None) -> None:
+        self.endpoint = endpoint
+        self.stage = stage
+        self._pool = pool
+        self._limits = limits or LIMITS[endpoint]
+        self._left_alone: set[asyncio.Task[bytes]] = set()
+
+    @property
+    def base_path(self) -> str:
+        """What stands in front of the function's own paths."""
+        return "" if self.stage == DEFAULT_STAGE else f"/{self.stage}"
+
+    async def __call__(self, request: Request) -> Response:
+        request_id = _RUNTIME.uuid()
+        response = await self._respond(request, request_id)
+        return Response(response.status, [*response.headers, ("apigw-requestid", request_id)], response.body)
+
+    async def _respond(self, request: Request, request_id: str) -> Response:
+        limits = self._limits
+        if request.head_bytes > limits.head_bytes:
+            return _message(431, "Request Header Fields Too Large")
+        if len(request.body) > limits.body_bytes:
+            return _message(413, "Request Entity Too Large")
+        if self.base_path and not request.target.startswith(f"{self.base_path}/"):
+            return _message(*((404, "Not Found") if self.endpoint is Endpoint.HTTP_API else (403, "Forbidden")))
+        try:
+            arrival = Arrival(request, request_id, _RUNTIME.now_ms(), self.stage)
+            event = json.dumps(event_of(arrival, self.endpoint)).encode()
+        except NotRoutable:
+            return _message(400, "Bad Request")
+        if len(event) > MAX_PAYLOAD_BYTES:
+            return _message(413, "Request Entity Too Large")
+        return await self._invoke(event)
+
+    async def _invoke(self, event: bytes) -> Response:
+        """Waits as long as the endpoint does; the function is not told, and runs on."""
+        work = asyncio.get_running_loop().create_task(self._pool.invoke(event))
+        self._left_alone.add(work)
+        work.add_done_callback(self._forget)
+        done, _ = await asyncio.wait({work}, timeout=self._limits.seconds)
+        if not done:
+            return _message(*self._limits.timed_out)
+        try:
+            return response_of(json.loads(work.result()), self.endpoint)
+        except (FunctionFailed, NoResponse, json.JSONDecodeError):
+            return _message(*self._limits.failed)
+
+    async def close(self) -> None:
+        """Ends what nobody waits for any more."""
+        for work in self._left_alone:
+            work.cancel()
+        await asyncio.gather(*self._left_alone, return_exceptions=True)
+
+    def _forget(self, work: asyncio.Task[bytes]) -> None:
+        self._left_alone.discard(work)
+        if not work.cancelled():
+            work.exception()  # nobody waits for it any more, or somebody has seen it
+
+
+def _message(status: int, text: str) -> Response:
+    return Response(status, [("content-type", "application/json")], json.dumps({"message": text}).encode())

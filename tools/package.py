@@ -1,0 +1,139 @@
+"""Builds the zip that every function is deployed from: `python -m tools.package [OUTPUT]`.
+
+One zip for all functions and platforms: handlers, the catalog, and what they import, with the compiled modules of each
+platform and the bytecode of each Python side by side (their names tell them apart). The same sources, the same lock
+file and the same Pythons give the same bytes.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tools.bytecode import compile_ahead, interpreter
+
+PROJECT = Path(__file__).resolve().parents[1]
+OUTPUT = PROJECT / "dist" / "arco-catalog-lambda.zip"
+LOCK = PROJECT / "requirements" / "lambda.txt"
+SOURCES = ("arco_catalog", "storage_backends", "lambda")
+NOT_SHIPPED = ("arco_catalog/cli",)
+
+_ABOUT_THE_INSTALLATION = ("RECORD", "INSTALLER", "REQUESTED", "WHEEL", "direct_url.json", "uv_cache.json")
+_FOR_COMPILERS = (".pyx", ".pxd", ".pyi", ".c", ".h", ".typed", ".pyc")
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_MODE = 0o100644 << 16
+_UNIX = 3
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A Python on an architecture, as uv calls them."""
+
+    python: str
+    machine: str
+
+
+PLATFORMS = (
+    Platform("3.13", "aarch64-manylinux_2_28"),  # what is deployed
+    Platform("3.13", "x86_64-manylinux_2_28"),
+    Platform("3.11", "x86_64-manylinux_2_28"),  # what tests run
+)
+PYTHONS = tuple(sorted({platform.python for platform in PLATFORMS}))
+
+
+def main() -> int:
+    """Builds the zip and says how large it is."""
+    parser = argparse.ArgumentParser(prog="package", description=__doc__)
+    parser.add_argument("output", nargs="?", type=Path, default=OUTPUT, help=f"default {OUTPUT.relative_to(PROJECT)}")
+    output: Path = parser.parse_args().output
+    unzipped = build(output)
+    sys.stdout.write(f"{output}: {_mb(output.stat().st_size)} zipped, {_mb(unzipped)} unzipped\n")
+    for version in PYTHONS:
+        if interpreter(version) is None:
+            sys.stderr.write(f"no python{version} on the path: no bytecode for it, and with it slow cold starts\n")
+    return 0
+
+
+def build(output: Path) -> int:
+    """Writes the zip, and nothing if something fails. Returns its size unzipped, in bytes."""
+    with tempfile.TemporaryDirectory(prefix="arco-package-") as scratch:
+        files = {**_dependencies(Path(scratch)), **dict(_sources())}
+        files |= _bytecode(files, Path(scratch, "compiled"))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = output.with_name(f"{output.name}.{os.getpid()}")
+    with zipfile.ZipFile(unfinished, "w") as archive:
+        for name, body in sorted(files.items()):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.create_system, entry.external_attr = _UNIX, _MODE
+            archive.writestr(entry, body, zipfile.ZIP_DEFLATED, compresslevel=9)
+    unfinished.replace(output)
+    return sum(map(len, files.values()))
+
+
+def _sources() -> Iterator[tuple[str, bytes]]:
+    """Our modules, by their place in the zip."""
+    for folder in SOURCES:
+        for file in sorted((PROJECT / folder).rglob("*.py")):
+            name = file.relative_to(PROJECT).as_posix()
+            if not name.startswith(tuple(f"{left_out}/" for left_out in NOT_SHIPPED)):
+                yield name, file.read_bytes()
+
+
+def _dependencies(scratch: Path) -> Mapping[str, bytes]:
+    """What the lock file pins, for all platforms at once. Raises `ValueError` if two of them need different bytes in
+    one place, `subprocess.CalledProcessError` if something can't be fetched."""
+    with ThreadPoolExecutor(len(PLATFORMS)) as threads:
+        folders = list(threads.map(lambda platform: _install(platform, scratch), PLATFORMS))
+    files: dict[str, bytes] = {}
+    for folder in folders:
+        for file in folder.rglob("*"):
+            name = file.relative_to(folder)
+            if file.is_file() and _ships(PurePosixPath(name.as_posix())):
+                body = file.read_bytes()
+                if files.setdefault(name.as_posix(), body) != body:
+                    raise ValueError(f"platforms differ in {name}")
+    return files
+
+
+def _bytecode(files: Mapping[str, bytes], scratch: Path) -> Mapping[str, bytes]:
+    """What the modules among the files compile to, for each Python that is here. Raises
+    `subprocess.CalledProcessError` for what does not compile."""
+    for name in files:
+        if name.endswith(".py"):
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            (scratch / name).write_bytes(files[name])
+    for python in filter(None, map(interpreter, PYTHONS)):
+        compile_ahead(scratch, python)
+    return {file.relative_to(scratch).as_posix(): file.read_bytes() for file in scratch.rglob("*.pyc")}
+
+
+def _install(platform: Platform, scratch: Path) -> Path:
+    folder = scratch / f"{platform.python}-{platform.machine}"
+    uv = Path(sys.executable).with_name("uv")
+    command: list[str | Path] = [uv, "pip", "install", "--quiet", "--target", folder]
+    chosen = ["--python-version", platform.python, "--python-platform", platform.machine, "--only-binary", ":all:"]
+    pinned = ["--require-hashes", "--no-deps", "--no-compile-bytecode"]
+    subprocess.run([*command, *chosen, *pinned, "--requirements", LOCK], check=True, timeout=300)
+    return folder
+
+
+def _ships(file: PurePosixPath) -> bool:
+    """Whether a file of a dependency belongs into the zip. Metadata does, packages read their versions there; and so do
+    licences, as they ask for."""
+    if file.parts[0].endswith(".dist-info"):
+        return file.name not in _ABOUT_THE_INSTALLATION and "sboms" not in file.parts
+    return file.suffix not in _FOR_COMPILERS and file.name != ".lock" and not {"tests", "bin"} & {*file.parts}
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.2f} MB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
