@@ -35,7 +35,7 @@ from reconciler import spark as there
 from reconciler.lake import Lake
 from storage_backends import ObjectStore
 from storage_backends.open import open_store
-from storage_backends.wrappers.counting import CountingStore
+from storage_backends.wrappers.measuring import Measurement, MeasuringStore
 from tests.reconciler.local_spark import local_spark
 
 SIZES = (1_000, 10_000, 100_000)
@@ -130,18 +130,16 @@ class ManyTables:
             path.write_bytes(body)
 
 
-class ReportingStore(CountingStore):
+class ReportingStore(MeasuringStore):
     """Counts its calls, and tells an accumulator when it is closed."""
 
     def __init__(self, inner: ObjectStore, calls: Accumulator[Calls]) -> None:
-        super().__init__(inner)
-        self._told = calls
-        self._measuring = self.measure()
-        self._measured = self._measuring.__enter__()
+        self._measurement = Measurement()
+        super().__init__(inner, self._measurement)
+        self._calls = calls
 
     async def close(self) -> None:
-        self._measuring.__exit__(None, None, None)
-        self._told.add(Counter({str(kind): count for kind, count in self._measured.by_kind.items()}))
+        self._calls.add(Counter({str(kind): count for kind, count in self._measurement.by_kind.items()}))
         await super().close()
 
 

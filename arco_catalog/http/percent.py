@@ -13,6 +13,8 @@ def decode_text(encoded: bytes) -> str:
     if _BAD_ESCAPE.search(encoded):
         raise BadRequest(f"Malformed percent-encoding in {_shown(encoded)}")
     try:
+        if b"%" not in encoded:
+            return encoded.decode("utf-8")
         return unquote_to_bytes(encoded).decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadRequest(f"{_shown(encoded)} does not decode to UTF-8") from error

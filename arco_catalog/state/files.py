@@ -7,6 +7,7 @@ import asyncio
 import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.state.access import State
@@ -43,7 +44,7 @@ class Files:
         self._state = state
 
     def _find(self, location: str) -> tuple[ObjectStore, str]:
-        wanted = Location.parse(location)
+        wanted = _parsed(location)
         for space in self._spaces:
             depth = len(space.root.segments)
             root = (space.root.scheme, space.root.authority, space.root.segments)
@@ -93,3 +94,9 @@ class Files:
             return await asyncio.to_thread(gzip.decompress, raw)
         except (OSError, EOFError) as error:
             raise NotFound(f"Failed to read gzip file: {location}") from error
+
+
+@lru_cache(4_096)
+def _parsed(location: str) -> Location:
+    """A location, of which the same few are asked for again and again."""
+    return Location.parse(location)

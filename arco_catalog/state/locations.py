@@ -92,6 +92,8 @@ def _check_length(text: str, most: int) -> None:
 
 def _fully_decoded(segment: str) -> str:
     """Decoded until nothing changes: no reader, however often it decodes, sees a segment that was not judged."""
+    if "%" not in segment:
+        return segment
     for _ in range(len(segment)):
         decoded = unquote(segment)
         if decoded == segment:

@@ -9,7 +9,7 @@ edits override; a small registry has no segments (docs/decisions/0010-spilled-in
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -66,7 +66,7 @@ class Head:
 
     def on(self, shelf: Shelf) -> "Head":
         """The same commit, its index read through a shelf."""
-        return replace(self, index=self.index.on(shelf))
+        return Head(self.document, self.index.on(shelf), self.version, self.spilled)
 
     @property
     def id(self) -> str | None:

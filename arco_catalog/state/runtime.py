@@ -7,6 +7,7 @@ import time
 import uuid
 from typing import Protocol
 
+_ENTROPY = random.SystemRandom()  # the usual generator has a state, which processes restored from one snapshot share
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -58,7 +59,7 @@ class SystemRuntime:
         return str(uuid.UUID(bytes=os.urandom(16), version=4))
 
     def random(self) -> float:
-        return random.random()
+        return _ENTROPY.random()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
