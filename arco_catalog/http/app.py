@@ -10,7 +10,7 @@ from arco_catalog.http.exchange import Effect, Exchange, Route, Service
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.requests import ClientGone, Request
 from arco_catalog.http.responses import NO_HEADERS, Response
-from arco_catalog.http.router import Router
+from arco_catalog.http.router import PREFIX, Router
 from arco_catalog.http.routes import HEALTH, ROUTES
 from arco_catalog.http.telemetry.report import Handling, Report
 from arco_catalog.http.telemetry.telemetry import Telemetry
@@ -107,8 +107,9 @@ class App:
         self, route: Route, params: Mapping[str, str], request: Request, handling: Handling
     ) -> Exchange:
         """The request as its handler sees it, refused here if any such request would be."""
-        prefix = params.get("prefix")
-        if prefix is not None:
+        if PREFIX in route.template:
+            prefix = params.get("prefix") or self._service.default_warehouse()
+            params = {**params, "prefix": prefix}
             catalog = self._service.warehouses.get(prefix)
             if catalog is None:
                 raise NoSuchWarehouse(f"Warehouse does not exist: {prefix}")

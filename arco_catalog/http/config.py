@@ -2,9 +2,9 @@
 
 from urllib.parse import quote
 
-from arco_catalog.http.exchange import Exchange, Service
+from arco_catalog.http.exchange import Exchange
 from arco_catalog.http.responses import Response, json_response
-from arco_catalog.iceberg.errors import BadRequest, NoSuchWarehouse
+from arco_catalog.iceberg.errors import NoSuchWarehouse
 from arco_catalog.iceberg.json import JsonValue
 
 KEY_LIFETIME = "PT30M"
@@ -14,7 +14,7 @@ KEY_LIFETIME = "PT30M"
 async def get_config(exchange: Exchange) -> Response:
     """The configuration of one warehouse. Raises `NoSuchWarehouse`."""
     service = exchange.service
-    name = exchange.query.one("warehouse") or _default_warehouse(service)
+    name = exchange.query.one("warehouse") or service.default_warehouse()
     if name not in service.warehouses:
         raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
     return json_response(
@@ -29,14 +29,6 @@ async def get_config(exchange: Exchange) -> Response:
             "idempotency-key-lifetime": KEY_LIFETIME,
         }
     )
-
-
-def _default_warehouse(service: Service) -> str:
-    if service.options.default_warehouse is not None:
-        return service.options.default_warehouse
-    if len(service.warehouses) != 1:
-        raise BadRequest("This server has several warehouses: name one in the query parameter 'warehouse'")
-    return next(iter(service.warehouses))
 
 
 async def health(exchange: Exchange) -> Response:

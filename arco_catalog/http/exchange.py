@@ -80,6 +80,14 @@ class Service:
     options: HttpOptions
     endpoints: Sequence[str]
 
+    def default_warehouse(self) -> str:
+        """What is meant by who names none. Raises `BadRequest`."""
+        if self.options.default_warehouse is not None:
+            return self.options.default_warehouse
+        if len(self.warehouses) != 1:
+            raise BadRequest("This server has several warehouses: name one in the query parameter 'warehouse'")
+        return next(iter(self.warehouses))
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from arco_catalog.http.exchange import Route
 from arco_catalog.http.percent import decode_text
 
+PREFIX = "{prefix}"
 REMEMBERED_PATHS = 1_024
 REMEMBERED_PATH_BYTES = 512
 """Longer paths are not worth the memory that a client could make them take."""
@@ -39,7 +40,11 @@ class _Path:
 
 
 class Router:
-    """Finds routes. Where a literal segment and a parameter fit alike, the literal wins."""
+    """Finds routes. Where a literal segment and a parameter fit alike, the literal wins.
+
+    Where a template has a prefix, the path without it is found too, with no `prefix` among its parameters: the
+    specification calls it optional, and ClickHouse drops tables without it.
+    """
 
     def __init__(self, routes: Iterable[Route]) -> None:
         by_template: dict[str, dict[str, Route]] = {}
@@ -48,8 +53,9 @@ class Router:
                 raise ValueError(f"two routes for {route.endpoint}")
         paths = [_Path(tuple(template.split("/")[1:]), methods) for template, methods in by_template.items()]
         paths.sort(key=lambda path: [segment.startswith("{") for segment in path.segments])
+        unprefixed = [_Path(_without_prefix(path.segments), path.routes) for path in paths if PREFIX in path.segments]
         self._by_length: dict[int, list[_Path]] = {}
-        for path in paths:
+        for path in paths + unprefixed:
             self._by_length.setdefault(len(path.segments), []).append(path)
         self._remembered = lru_cache(REMEMBERED_PATHS)(self._match)
 
@@ -63,3 +69,7 @@ class Router:
         segments = [decode_text(segment) for segment in raw_path[1:].split(b"/")]
         candidates = self._by_length.get(len(segments), ())
         return next((match for path in candidates if (match := path.match(segments)) is not None), None)
+
+
+def _without_prefix(segments: Sequence[str]) -> tuple[str, ...]:
+    return tuple(segment for segment in segments if segment != PREFIX)

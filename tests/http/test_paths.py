@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from arco_catalog.http.app import create_app
 from arco_catalog.http.names import MAX_LEVELS, MAX_NAME_BYTES
 from arco_catalog.iceberg.json import JsonValue
 from tests.http.client import Client, scope_of
@@ -278,3 +279,27 @@ async def test_what_has_such_a_name_already_keeps_it(site: Site, name: str) -> N
     assert committed.status == 200
     answer = await client.post("/v1/wh/tables/rename", {"source": identifier, "destination": renamed})
     assert answer.status == 204
+
+
+async def test_a_path_may_lack_the_prefix_where_there_is_one_warehouse(site: Site) -> None:
+    key = site.key()
+    created = await site.client.post(
+        "/v1/namespaces/db/tables", {"name": "u", "schema": schema("x")}, idempotency_key=key
+    )
+    again = await site.client.post(
+        "/v1/wh/namespaces/db/tables", {"name": "u", "schema": schema("x")}, idempotency_key=key
+    )
+
+    assert created.status == 200
+    assert again.json["metadata-location"] == created.json["metadata-location"]
+    assert (await site.client.get("/v1/namespaces")).json["namespaces"] == [["db"]]
+    assert (await site.client.delete("/v1/namespaces/db/tables/u?purgeRequested=False")).status == 204
+    assert (await site.client.get("/v1/wh/namespaces/db/tables/u")).status == 404
+
+
+async def test_a_path_without_a_prefix_is_a_bad_request_where_there_are_several_warehouses(site: Site) -> None:
+    client = Client(create_app({"wh": site.catalog(), "other": site.catalog()}))
+
+    answer = await client.get("/v1/namespaces/db")
+
+    assert (answer.status, answer.error_type) == (400, "BadRequestException")

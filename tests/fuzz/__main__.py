@@ -1,0 +1,136 @@
+"""A long campaign: other requests in every run, at catalogs in memory and at a real server; ends 1 for a fault.
+
+`python -m tests.fuzz --minutes 10` is what `make fuzz` does. What it finds belongs into the corpus.
+"""
+
+import argparse
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hypothesis import given, seed
+
+from storage_backends.open import open_store
+from tests.fuzz.campaign import Tally, bounds, exchange, in_memory, run, sequences
+from tests.fuzz.checks import audit
+from tests.fuzz.corpus import entries
+from tests.fuzz.place import LiveSite, Place, Request, keep_files
+from tests.fuzz.place import seed as plant
+from tests.fuzz.requests import Fuzz
+from tests.fuzz.specification import operations
+from tests.serve.server import WAREHOUSE, ArcoServer
+
+EXAMPLES = 40
+"""Sequences at one operation in a row."""
+
+
+def main() -> int:
+    """Runs both campaigns, half of the time each."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10, help="how long (default 10)")
+    parser.add_argument("--seed", type=int, default=None, help="where to begin; printed if not given")
+    parsed = parser.parse_args()
+    number = random.randrange(1 << 32) if parsed.seed is None else parsed.seed
+    print(f"seed {number}")
+    tally, faults = Tally(), 0
+    faults += _in_memory(tally, number, time.monotonic() + 30 * parsed.minutes)
+    with tempfile.TemporaryDirectory(prefix="arco-fuzz-") as folder:
+        faults += _live(tally, number, time.monotonic() + 30 * parsed.minutes, Path(folder))
+    for label in operations():
+        print(f"{tally.success(label):4.0%} {label} {dict(tally.by_status(label))}")
+    print(f"{tally.requests:,} requests, slowest {tally.slowest:.2f} s, {faults} faults")
+    return 1 if faults else 0
+
+
+def _in_memory(tally: Tally, number: int, until: float) -> int:
+    fresh, faults = in_memory(), 0
+    for label, seed_of_run in _runs(number, until):
+        with _told(label, seed_of_run) as failed:
+            tally.add(run(label, fresh, EXAMPLES, number=seed_of_run))
+        faults += len(failed)
+    return faults
+
+
+def _live(tally: Tally, number: int, until: float, folder: Path) -> int:
+    """At one server after another, each with a store of its own."""
+    faults = 0
+    for label, seed_of_run in _runs(number, until):
+        store = folder / f"{label.rpartition('/')[2]}-{seed_of_run}"
+        with ArcoServer(f"file:{store}", folder / "log") as server, _told(label, seed_of_run) as failed:
+            _play_live(server, f"file:{store}", label, seed_of_run, tally, with_corpus=seed_of_run == number + 1)
+        faults += len(failed)
+        shutil.rmtree(store)
+    return faults
+
+
+def _runs(number: int, until: float) -> Iterator[tuple[str, int]]:
+    """Operations in random order, each with a seed of its own, until time is over."""
+    chance, labels = random.Random(number), [*operations()]
+    while True:
+        for label in chance.sample(labels, len(labels)):
+            if time.monotonic() > until:
+                return
+            number += 1
+            yield label, number
+
+
+@contextmanager
+def _told(label: str, number: int) -> Iterator[list[BaseException]]:
+    """Prints what goes wrong and goes on."""
+    failed: list[BaseException] = []
+    try:
+        yield failed
+    except (AssertionError, ExceptionGroup) as error:
+        failed.append(error)
+        print(f"FAULT at {label}, seed {number}")
+        traceback.print_exception(error, file=sys.stdout)
+
+
+def _play_live(server: ArcoServer, url: str, label: str, number: int, tally: Tally, *, with_corpus: bool) -> None:
+    """Sequences at one server, whose catalog is looked at in the end; then the corpus, if wanted."""
+    place = Place(WAREHOUSE, f"{url.replace('file:', 'file://')}/{WAREHOUSE}/warehouse", time.time_ns() // 1_000_000)
+
+    async def use(visit: Callable[[LiveSite], Awaitable[None]]) -> None:
+        store = open_store(url)
+        try:
+            await visit(LiveSite(server.uri, place, store, url))
+        finally:
+            await store.close()
+
+    def play(requests: list[Request]) -> None:
+        async def visit(site: LiveSite) -> None:
+            await plant(site)
+            for request in requests:
+                await exchange(site, request, tally)
+
+        try:
+            asyncio.run(use(visit))
+        except AssertionError as error:
+            error.add_note("\n".join(["after", *(repr(request) for request in requests)]))
+            raise
+
+    async def replay(site: LiveSite) -> None:
+        for entry in entries():
+            await plant(site)
+            answer = await site.send(entry.request(place, ""))
+            assert answer.status < 500, (entry.name, answer.body)  # uvicorn itself may refuse it, in words of its own
+
+    async def look(site: LiveSite) -> None:
+        await audit(site)
+
+    asyncio.run(use(keep_files))
+    bounds(EXAMPLES)(seed(number)(given(sequences(label, place, Fuzz()))(play)))()
+    asyncio.run(use(look))
+    if with_corpus:
+        asyncio.run(use(replay))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

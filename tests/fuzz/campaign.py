@@ -1,0 +1,128 @@
+"""A campaign: many sequences of requests at one operation, each at a catalog of its own, and what became of them."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from tests.fuzz.checks import audit, check_answer, check_unchanged, state_of
+from tests.fuzz.place import MemorySite, Place, Request, Site, prepared
+from tests.fuzz.requests import Fuzz
+from tests.http.client import Answer
+
+Listener = Callable[[Request, Answer], None]
+
+
+@dataclass
+class Tally:
+    """How many answers of each status an operation gave; the slowest, in seconds."""
+
+    statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
+    slowest: float = 0.0
+
+    def count(self, request: Request, answer: Answer, seconds: float) -> None:
+        self.statuses[request.label, answer.status] += 1
+        self.slowest = max(self.slowest, seconds)
+
+    def add(self, other: "Tally") -> None:
+        self.statuses.update(other.statuses)
+        self.slowest = max(self.slowest, other.slowest)
+
+    @property
+    def requests(self) -> int:
+        return self.statuses.total()
+
+    def by_status(self, label: str) -> Mapping[int, int]:
+        """Answers of one operation."""
+        return {status: count for (asked, status), count in sorted(self.statuses.items()) if asked == label}
+
+    def success(self, label: str) -> float:
+        """The share of answers that were 2xx or 304."""
+        counts = self.by_status(label)
+        return sum(count for status, count in counts.items() if status < 400) / max(1, sum(counts.values()))
+
+
+async def exchange(site: Site, request: Request, tally: Tally) -> tuple[Answer, bool]:
+    """One request and all that must be true of its answer. Also says whether it changed something."""
+    before = await state_of(site)
+    began = time.perf_counter()
+    answer = await site.send(request)
+    seconds = time.perf_counter() - began
+    tally.count(request, answer, seconds)
+    check_answer(request, answer, seconds)
+    after = await state_of(site)
+    check_unchanged(request, answer, before, after)
+    return answer, before != after
+
+
+async def _play(site: Site, requests: list[Request], tally: Tally, listener: Listener | None) -> None:
+    changed = False
+    for request in requests:
+        answer, effect = await exchange(site, request, tally)
+        changed = changed or effect
+        if listener is not None:
+            listener(request, answer)
+        if any(name == "Idempotency-Key" for name, _ in request.headers) and request.method in ("POST", "DELETE"):
+            again = await site.send(request)
+            assert again.status == answer.status, f"{answer.status}, and then {again.status}: {again.body!r}"
+    if changed:
+        await audit(site)
+
+
+def in_memory() -> Callable[[], MemorySite]:
+    """Makes copies of one catalog."""
+    original = MemorySite()
+    asyncio.run(prepared(original))
+    return original.copy
+
+
+def bounds(examples: int, *, derandomize: bool = True) -> settings:
+    """How Hypothesis works here: no database, no deadline of its own (answers have one), failures made small."""
+    return settings(
+        max_examples=examples,
+        derandomize=derandomize,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+
+
+def sequences(label: str, place: Place, fuzz: Fuzz) -> st.SearchStrategy[list[Request]]:
+    """A few requests of any kind, then some for one operation."""
+    before = st.lists(fuzz.any_request(place), max_size=2)
+    aimed = st.lists(fuzz.requests(label, place), min_size=1, max_size=3)
+    return st.builds(lambda first, last: [*first, *last], before, aimed)
+
+
+def run(
+    label: str,
+    fresh: Callable[[], MemorySite],
+    examples: int,
+    *,
+    fuzz: Fuzz | None = None,
+    number: int | None = None,
+    listener: Listener | None = None,
+) -> Tally:
+    """Plays sequences at copies of a catalog in memory; `number` seeds them, None for the same ones each time. Raises
+    AssertionError, with the smallest sequence found, where something was wrong."""
+    tally = Tally()
+    place = fresh().place
+
+    def play(requests: list[Request]) -> None:
+        try:
+            asyncio.run(_play(fresh(), requests, tally, listener))
+        except AssertionError as error:
+            error.add_note("\n".join(["after", *(repr(request) for request in requests)]))
+            raise
+
+    test = given(sequences(label, place, fuzz or Fuzz()))(play)
+    if number is not None:
+        test = seed(number)(test)
+    bounds(examples, derandomize=number is None)(test)()
+    return tally

@@ -1,0 +1,148 @@
+"""What must be true of every answer, and of the catalog after it."""
+
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import quote
+
+from arco_catalog.http.errors import TABLE
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.operations.receipts import receipts
+from arco_catalog.operations.reconcile import reconcile
+from tests.fuzz.place import Place, Request, Site, joined
+from tests.fuzz.requests import OAUTH
+from tests.fuzz.specification import violations
+from tests.http.client import Answer
+from tests.operations.desk import set_property
+
+SECONDS = 5.0
+"""How long an answer may take."""
+MESSAGE_BYTES = 16 << 10
+"""How long an error may be, whatever was sent: 16 levels of a namespace can stand in it."""
+COMMITS = (
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "POST /v1/{prefix}/transactions/commit",
+)
+OLD_KEY = "Idempotency-Key is older than a day"
+"""What a commit is told under such a key, for lack of a better truth, with a 500 (design.md 6.1)."""
+TYPES = {kind for _, kind in TABLE.values()}
+
+
+def check_answer(request: Request, answer: Answer, seconds: float) -> None:
+    """The server did not fail, answered in time, and as the specification says."""
+    if answer.status == 500 and request.label in COMMITS and OLD_KEY in answer.message:
+        return
+    assert answer.status < 500, f"the server failed: {answer.status} {answer.body!r}"
+    assert seconds < SECONDS, f"took {seconds:.1f} s"
+    if request.method == "HEAD" or answer.status in (204, 304):
+        assert answer.body == b""
+    elif answer.status >= 400 and request.label != OAUTH:
+        assert answer.error_type in TYPES
+        assert len(answer.body) <= MESSAGE_BYTES, f"an error of {len(answer.body)} bytes"
+    if request.label:
+        keyed = any(name == "Idempotency-Key" for name, _ in request.headers)
+        said = violations(request.label, answer, keyed=keyed)
+        assert said is None, f"{answer.status} {answer.body[:2000]!r}: {said}"
+
+
+async def everything(site: Site, prefix: str) -> AsyncIterator[tuple[str, str]]:
+    """Key and version of every object."""
+    page = await site.store.list(prefix)
+    while True:
+        for entry in page.entries:
+            yield entry.key, entry.version
+        if page.after is None:
+            return
+        page = await site.store.list(prefix, page.after)
+
+
+async def state_of(site: Site) -> Mapping[str, str]:
+    """Versions of all that can change: HEAD and the pointers."""
+    catalog = f"{site.place.warehouse}/_catalog"
+    mutable = [f"{catalog}/core/manifest.json", f"{catalog}/iceberg_pointers/"]
+    return {key: version for prefix in mutable async for key, version in everything(site, prefix)}
+
+
+def check_unchanged(request: Request, answer: Answer, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """A read, and a request that was refused, changed nothing. Two traces do not count: a pointer without a name, left
+    by a refused create (design.md 6.6), and a location that a commit reserved in HEAD before it was refused (5)."""
+    if request.method in ("GET", "HEAD") or answer.status >= 400:
+        moved = {key for key, version in before.items() if after.get(key) != version}
+        if request.label in COMMITS:
+            moved = {key for key in moved if not key.endswith("/core/manifest.json")}
+        assert not moved, f"{answer.status} {answer.body[:500]!r} and yet it changed {moved}"
+
+
+async def audit(site: Site) -> int:
+    """Everything that is listed loads and can be changed, its receipts tell its history, and nothing lies outside of
+    the warehouse. Returns how many tables and views there are."""
+    found = 0
+    async for namespace in _namespaces(site, ()):
+        target = f"{site.place.namespaces}/{joined(namespace)}"
+        for kind in ("tables", "views"):
+            for name in await _names(site, f"{target}/{kind}"):
+                found += 1
+                await _audit_relation(site, f"{target}/{kind}/{quote(name, safe='')}", kind)
+                if kind == "tables":
+                    await _audit_receipts(site, namespace, name)
+    await reconcile(site.session())
+    warehouse = site.place.warehouse
+    async for key, _ in everything(site, ""):
+        assert key.startswith((f"{warehouse}/_catalog/", f"{warehouse}/warehouse/")), f"{key} lies outside"
+    return found
+
+
+async def _audit_relation(site: Site, target: str, kind: str) -> None:
+    parameter = kind.removesuffix("s")
+    label = f"/v1/{{prefix}}/namespaces/{{namespace}}/{kind}/{{{parameter}}}"
+    loaded = await site.send(Request("", "GET", target))
+    assert loaded.status == 200, f"{target} is listed and does not load: {loaded.body!r}"
+    check_answer(Request(f"GET {label}", "GET", target), loaded, 0)
+    check_inside(site.place, str(loaded.json["metadata-location"]))
+    if kind == "tables":
+        refs = await site.send(Request("", "GET", f"{target}?snapshots=refs"))
+        check_answer(Request(f"GET {label}", "GET", target), refs, 0)
+    change = Request(f"POST {label}", "POST", target, (), dumps(set_property("audited", "yes")))
+    changed = await site.send(change)
+    assert changed.status == 200, f"{target} loads and can't be changed: {changed.body!r}"
+    check_answer(change, changed, 0)
+
+
+def check_inside(place: Place, location: str) -> None:
+    """Metadata lies in the warehouse."""
+    assert location.startswith(f"{place.root}/"), f"{location} is outside of the warehouse"
+    assert "/../" not in location
+
+
+async def _audit_receipts(site: Site, namespace: tuple[str, ...], name: str) -> None:
+    target = f"{site.place.namespaces}/{joined(namespace)}/tables/{quote(name, safe='')}"
+    current = (await site.send(Request("", "GET", target))).json
+    told = await receipts(site.session(), namespace, name)
+    assert told, f"no receipt of {name}"
+    assert told[0]["metadata_location"] == current["metadata-location"]
+
+
+async def _namespaces(site: Site, parent: tuple[str, ...]) -> AsyncIterator[tuple[str, ...]]:
+    query = f"?parent={joined(parent)}" if parent else ""
+    listed = await site.send(Request("", "GET", f"{site.place.namespaces}{query}"))
+    assert listed.status == 200, listed.body
+    levels = listed.json["namespaces"]
+    assert isinstance(levels, list)
+    for each in levels:
+        assert isinstance(each, list)
+        namespace = tuple(str(level) for level in each)
+        yield namespace
+        async for inner in _namespaces(site, namespace):
+            yield inner
+
+
+async def _names(site: Site, target: str) -> list[str]:
+    listed = await site.send(Request("", "GET", target))
+    assert listed.status == 200, listed.body
+    identifiers = listed.json["identifiers"]
+    assert isinstance(identifiers, list)
+    return [str(_object(identifier)["name"]) for identifier in identifiers]
+
+
+def _object(value: object) -> JsonObject:
+    assert isinstance(value, dict)
+    return value

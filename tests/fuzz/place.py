@@ -1,0 +1,245 @@
+"""Catalogs to be fuzzed, each with the same things in it: so that requests meet more than 404."""
+
+import asyncio
+import copy
+import http.client
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import quote
+
+from arco_catalog.http.app import create_app
+from arco_catalog.http.asgi import Message
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.operations.call import Call
+from arco_catalog.operations.catalog import Session, Settings
+from arco_catalog.operations.open import build_catalog
+from arco_catalog.state.runtime import Runtime, SystemRuntime
+from storage_backends import ABSENT, ObjectStore
+from storage_backends.memory import MemoryStore
+from tests.http.client import Answer, Client, scope_of
+from tests.http.conftest import view_request
+from tests.iceberg.values import TWO_COLUMNS, table_with_snapshots
+from tests.operations.clockwork import Clockwork
+
+Header = tuple[str, str]
+AUDIT_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """What goes over the wire. `label` names the operation of the specification, "" for none; `target` is encoded."""
+
+    label: str
+    method: str
+    target: str
+    headers: tuple[Header, ...] = ()
+    body: bytes = b""
+
+    def __repr__(self) -> str:
+        body = self.body if len(self.body) < 2000 else self.body[:1000] + b"..." + self.body[-200:]
+        return f"Request({self.label!r}, {self.method!r}, {self.target[:2000]!r}, {self.headers!r}, {body!r})"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a catalog is: its warehouse, the location of what is in it, and the time there in milliseconds."""
+
+    warehouse: str
+    root: str
+    now_ms: int
+
+    @property
+    def namespaces(self) -> str:
+        return f"/v1/{self.warehouse}/namespaces"
+
+
+class Site(Protocol):
+    """A catalog that takes requests, and the store behind it, to be looked at."""
+
+    @property
+    def place(self) -> Place: ...
+
+    @property
+    def store(self) -> ObjectStore: ...
+
+    async def send(self, request: Request) -> Answer: ...
+
+    def session(self) -> Session: ...
+
+
+NAMESPACES: Sequence[tuple[str, ...]] = (("db",), ("db", "inner"), ("a b/c%d",), ("a b/c%d", "ü.é"), ("empty",))
+TABLES: Sequence[tuple[tuple[str, ...], str]] = (
+    (("db",), "t"),
+    (("db",), "snapshots"),
+    (("db",), "v1"),
+    (("db",), "v3"),
+    (("db",), "registered"),
+    (("db", "inner"), "t"),
+    (("a b/c%d", "ü.é"), "t/%2F ü"),
+)
+VIEWS: Sequence[tuple[tuple[str, ...], str]] = ((("db",), "v"), (("db", "inner"), "v+ é"))
+KEPT = "kept/metadata/00000-k.metadata.json"
+REGISTERED = "registered/metadata/00000-k.metadata.json"
+"""The table of that name: the one whose uuid is known, `UUID`."""
+KEPT_VIEW = "kept-view/metadata/00000-k.metadata.json"
+
+
+def joined(namespace: Sequence[str]) -> str:
+    """A namespace as a path has it."""
+    return quote("\x1f".join(namespace), safe="")
+
+
+def _post(target: str, body: JsonValue) -> Request:
+    return Request("", "POST", target, (), dumps(body))
+
+
+def _table(place: Place, namespace: Sequence[str], name: str) -> Request:
+    if name == "registered":
+        body: JsonObject = {"name": name, "metadata-location": f"{place.root}/{REGISTERED}"}
+        return _post(f"{place.namespaces}/{joined(namespace)}/register", body)
+    body = {"name": name, "schema": TWO_COLUMNS}
+    version = {"v1": "1", "v3": "3"}.get(name)
+    if version is not None:
+        body["properties"] = {"format-version": version}
+    return _post(f"{place.namespaces}/{joined(namespace)}/tables", body)
+
+
+def _history(place: Place) -> Request:
+    """Snapshots 1 and 2 on main, a branch and a tag, statistics, a second spec and a second order."""
+    updates: list[JsonValue] = []
+    for number in (1, 2):
+        snapshot: JsonObject = {
+            "snapshot-id": number,
+            "sequence-number": number,
+            "timestamp-ms": place.now_ms + number,
+            "manifest-list": f"{place.root}/m{number}.avro",
+            "summary": {"operation": "append"},
+        }
+        updates.append({"action": "add-snapshot", "snapshot": snapshot})
+        updates.append({"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": number})
+    file: JsonObject = {"snapshot-id": 1, "statistics-path": f"{place.root}/p", "file-size-in-bytes": 1}
+    updates += [
+        {"action": "set-snapshot-ref", "ref-name": "b", "type": "branch", "snapshot-id": 1},
+        {"action": "set-snapshot-ref", "ref-name": "t", "type": "tag", "snapshot-id": 2},
+        {"action": "set-statistics", "statistics": {**file, "file-footer-size-in-bytes": 1, "blob-metadata": []}},
+        {"action": "set-partition-statistics", "partition-statistics": file},
+        {"action": "add-spec", "spec": {"fields": [{"source-id": 2, "transform": "day", "name": "d"}]}},
+        {
+            "action": "add-sort-order",
+            "sort-order": {
+                "order-id": 1,
+                "fields": [{"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-last"}],
+            },
+        },
+        {"action": "set-properties", "updates": {"a": "1"}},
+    ]
+    return _post(f"{place.namespaces}/db/tables/snapshots", {"requirements": [], "updates": updates})
+
+
+async def seed(site: Site) -> None:
+    """Makes what is missing of everything that requests are aimed at."""
+    place = site.place
+    for namespace in NAMESPACES:
+        await _make(
+            site, f"{place.namespaces}/{joined(namespace)}", _post(place.namespaces, {"namespace": [*namespace]})
+        )
+    for namespace, name in TABLES:
+        target = f"{place.namespaces}/{joined(namespace)}/tables/{quote(name, safe='')}"
+        if await _make(site, target, _table(place, namespace, name)) and name == "snapshots":
+            answer = await site.send(_history(place))
+            assert answer.status == 200, answer.body
+    for namespace, name in VIEWS:
+        views = f"{place.namespaces}/{joined(namespace)}/views"
+        await _make(site, f"{views}/{quote(name, safe='')}", _post(views, view_request(name)))
+
+
+async def _make(site: Site, target: str, creation: Request) -> bool:
+    if (await site.send(Request("", "HEAD", target))).status == 204:
+        return False
+    answer = await site.send(creation)
+    assert answer.status in (200, 409), answer.body  # 409: fuzzing made something else of that name
+    return answer.status == 200
+
+
+async def keep_files(site: Site) -> None:
+    """Leaves metadata files that can be registered."""
+    root = site.place.root
+    for file in (KEPT, REGISTERED):
+        table = {**table_with_snapshots(1, 2), "location": f"{root}/{file.partition('/')[0]}"}
+        await site.store.put(f"{site.place.warehouse}/warehouse/{file}", dumps(table), ABSENT)
+    view: JsonObject = {
+        "view-uuid": "0190c8de-6a3c-7e55-9cba-3a4b9a2f1c09",
+        "format-version": 1,
+        "location": f"{root}/kept-view",
+        "schemas": [{**TWO_COLUMNS, "schema-id": 0}],
+        "current-version-id": 1,
+        "versions": [view_request("v")["view-version"]],
+        "version-log": [{"version-id": 1, "timestamp-ms": 1}],
+        "properties": {},
+    }
+    await site.store.put(f"{site.place.warehouse}/warehouse/{KEPT_VIEW}", dumps(view), ABSENT)
+
+
+class MemorySite:
+    """A catalog in memory, its app called directly, its clock stopped: the same requests get the same answers."""
+
+    def __init__(self, store: MemoryStore | None = None, clock: Clockwork | None = None) -> None:
+        self.clock = clock or Clockwork()
+        self.store: MemoryStore = store or MemoryStore(now_ms=self.clock.now_ms)
+        self.place = Place("wh", "memory:///wh/warehouse", self.clock.now_ms())
+        self._catalog = build_catalog(Settings("wh"), self.store, "memory:///", (), self.clock)
+        self._client = Client(create_app({"wh": self._catalog}))
+
+    def copy(self) -> "MemorySite":
+        """Another process over a copy of the store."""
+        store, clock = copy.deepcopy((self.store, self.clock))
+        return MemorySite(store, clock)
+
+    async def send(self, request: Request) -> Answer:
+        headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in request.headers]
+        scope = {**scope_of(request.method, request.target, {}), "headers": headers}
+        messages: list[Message] = [{"type": "http.request", "body": request.body, "more_body": False}]
+        return await self._client.exchange(scope, messages)
+
+    def session(self) -> Session:
+        return _audit_session(self._catalog.session, self.clock)
+
+
+class LiveSite:
+    """A server of its own process, spoken to over HTTP, a connection a request."""
+
+    def __init__(self, uri: str, place: Place, store: ObjectStore, url: str) -> None:
+        self._host = uri.removeprefix("http://")
+        self.place = place
+        self.store = store
+        self._catalog = build_catalog(Settings(place.warehouse), store, url, (), SystemRuntime())
+
+    async def send(self, request: Request) -> Answer:
+        return await asyncio.to_thread(self._send, request)
+
+    def _send(self, request: Request) -> Answer:
+        connection = http.client.HTTPConnection(self._host, timeout=60)
+        try:
+            connection.putrequest(request.method, request.target, skip_accept_encoding=True)
+            for name, value in request.headers:
+                connection.putheader(name, value.encode("latin-1"))
+            connection.putheader("Content-Length", str(len(request.body)))
+            connection.endheaders(request.body)
+            answer = connection.getresponse()
+            return Answer(answer.status, dict(answer.getheaders()), answer.read())
+        finally:
+            connection.close()
+
+    def session(self) -> Session:
+        return _audit_session(self._catalog.session, SystemRuntime())
+
+
+def _audit_session(opened: Callable[[Call], Session], runtime: Runtime) -> Session:
+    return opened(Call("GET", "/", "", None, "auditor", {}, runtime.now_ms() + AUDIT_MS))
+
+
+async def prepared(site: Site) -> None:
+    """Everything that the fuzzer's requests are aimed at."""
+    await keep_files(site)
+    await seed(site)

@@ -1,0 +1,44 @@
+"""Every hostile request of the corpus, at a catalog in memory and at a server."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.fuzz.campaign import Tally, exchange, in_memory
+from tests.fuzz.checks import audit
+from tests.fuzz.corpus import Entry, entries
+from tests.fuzz.place import MemorySite, Request, Site
+
+ENTRIES = [*entries()]
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Callable[[], MemorySite]:
+    """Catalogs with tables, views and namespaces in them."""
+    return in_memory()
+
+
+async def page_token(site: Site) -> str:
+    """A token of the tables in `db`."""
+    first = await site.send(Request("", "GET", f"{site.place.namespaces}/db/tables?pageSize=1&pageToken="))
+    token = first.json["next-page-token"]
+    assert isinstance(token, str)
+    return token
+
+
+def test_entries_are_named_and_say_why() -> None:
+    assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
+    assert all(entry.why and entry.statuses for entry in ENTRIES)
+    assert all(status < 500 for entry in ENTRIES for status in entry.statuses)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+async def test_a_hostile_request_is_answered_as_it_should(entry: Entry, fresh: Callable[[], MemorySite]) -> None:
+    site = fresh()
+    request = entry.request(site.place, await page_token(site))
+
+    answer, changed = await exchange(site, request, Tally())
+
+    assert answer.status in entry.statuses, (entry.why, answer.body[:500])
+    if changed:
+        await audit(site)

@@ -1,0 +1,90 @@
+"""The server, driven from the specification: never a failure, an undocumented status, or an answer that is not as the
+specification describes it. The same requests each time; `make fuzz` sends others."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from random import Random
+
+import pytest
+from hypothesis import find
+from hypothesis import strategies as st
+
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.iceberg.requirements import TABLE_REQUIREMENTS
+from arco_catalog.iceberg.updates import TABLE_UPDATES
+from tests.fuzz.bodies import table_requirements, table_updates
+from tests.fuzz.campaign import bounds, in_memory, run
+from tests.fuzz.place import MemorySite, Place, Request
+from tests.fuzz.specification import EXTRACT, extract, in_lines, operations, read
+from tests.http.specification import SPECIFICATION
+
+EXAMPLES = 10
+LEAST_SUCCESS = 0.25
+"""The share of right answers that an operation must give at least, lest requests die where names are looked up."""
+
+WITHOUT_SUCCESS = {
+    "POST /v1/oauth/tokens",
+    "GET /v1/{prefix}/namespaces/{namespace}/functions/{function}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign",
+}
+"""Operations that this catalog has nothing behind."""
+COMMIT = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}"
+SELDOM: Mapping[str, float] = {
+    COMMIT: 0.1,
+    "POST /v1/{prefix}/namespaces/{namespace}/views/{view}": 0.1,
+    "DELETE /v1/{prefix}/namespaces/{namespace}": 0.05,  # only one is empty
+    "POST /v1/{prefix}/transactions/commit": 0.1,  # all must be right
+}
+"""Operations that few requests can succeed at."""
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Callable[[], MemorySite]:
+    """Catalogs with tables, views and namespaces in them."""
+    return in_memory()
+
+
+def test_the_extract_is_of_the_specification_where_that_is_at_hand() -> None:
+    kept = EXTRACT.read_text()
+
+    assert [in_lines(extract(read(file))) + "\n" for file in [SPECIFICATION] if file.exists()] in ([kept], [])
+
+
+@pytest.mark.parametrize("label", [*operations()])
+def test_every_answer_is_as_the_specification_says(label: str, fresh: Callable[[], MemorySite]) -> None:
+    tally = run(label, fresh, EXAMPLES)
+
+    print(label, tally.by_status(label), f"{tally.requests} requests, slowest {tally.slowest:.3f} s")
+    least = SELDOM.get(label, LEAST_SUCCESS)
+    assert (tally.success(label) >= least) != (label in WITHOUT_SUCCESS), tally.by_status(label)
+
+
+@pytest.mark.parametrize("kind", [*TABLE_UPDATES, *(name for name in TABLE_REQUIREMENTS if name != "assert-create")])
+def test_every_kind_of_update_and_requirement_is_tried_where_it_holds(
+    kind: str, fresh: Callable[[], MemorySite]
+) -> None:
+    place = fresh().place
+    commits = one_of_kind(place, kind)
+    targets = st.sampled_from(
+        [f"{place.namespaces}/db/tables/{name}" for name in ("t", "snapshots", "v3", "registered")]
+    )
+
+    def applied(target: str, commit: JsonObject) -> bool:
+        answer = asyncio.run(fresh().send(Request(COMMIT, "POST", target, (), dumps(commit))))
+        return answer.status == 200
+
+    find(st.tuples(targets, commits), lambda request: applied(*request), settings=bounds(200), random=Random(0))
+
+
+def one_of_kind(place: Place, kind: str) -> st.SearchStrategy[JsonObject]:
+    """Commits with one requirement or update of that kind."""
+    if kind in TABLE_UPDATES:
+        updates = table_updates(place).filter(lambda update: update["action"] == kind)
+        return updates.map(lambda update: {"requirements": [], "updates": [update]})
+    requirements = table_requirements.filter(lambda requirement: requirement["type"] == kind)
+    return requirements.map(lambda requirement: {"requirements": [requirement], "updates": []})
