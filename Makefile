@@ -40,7 +40,7 @@ demo: .venv/.dev $(JARS) ## Spark and PyIceberg work on TPC-H through the catalo
 
 ##@ Work on it
 
-.PHONY: dev jars lint test test-slow rck bench bench-calls bench-reconcile bench-cost lock clean
+.PHONY: dev jars lint test test-slow rck test-engines bench bench-calls bench-reconcile bench-registry bench-cost lock clean
 dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
 jars: $(JARS) ## Fetch Iceberg's Spark runtime and AWS bundle into .jars
@@ -53,17 +53,38 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
 test: .venv/.dev $(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO) ## All tests, then the short demo on local files and on S3 (moto)
-	$(BIN)/pytest
+	$(MAKE) --no-print-directory --jobs=2 test-inside test-outside
 	$(BIN)/python -m demo --short
 	$(BIN)/python -m demo --short --store s3://arco-demo/catalog
+
+# Two halves beside each other: what is computed, and what mostly waits for JVMs, Terraform and gateways.
+.PHONY: test-inside test-outside
+OUTSIDE := tests/engines tests/infra tests/lambda_
+test-inside: .venv/.dev
+	$(BIN)/pytest tests $(OUTSIDE:%=--ignore=%)
+
+test-outside: .venv/.dev $(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)
+	$(BIN)/pytest $(OUTSIDE)
 
 test-slow: export ARCO_SIM_RUNS ?= 20
 test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long, then 100,000 random schedules
 	$(BIN)/pytest tests/simulation
 	$(BIN)/python -m tests.simulation --schedules 100000
 
-rck: .venv/.dev $(KITS) ## Iceberg's REST Compatibility Kit against a fresh server, on local files and on S3
+rck: .venv/.dev $(KITS) ## Iceberg's REST Compatibility Kit against a fresh server, on local files and on S3, and through the zip for Lambda
 	$(BIN)/python -m tools.rck $(ARGS)
+	$(BIN)/python -m tools.rck --lambda $(ARGS)
+
+.PHONY: fuzz
+fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")
+	$(BIN)/python -m tests.fuzz $(ARGS)
+
+test-engines: .venv/.dev .venv-engines/.complete .venv-engines-flink/.complete .jars/flink/complete ## DuckDB, ClickHouse, DataFusion, Polars and Flink on the catalog
+	$(BIN)/pytest tests/engines/others
+
+.PHONY: infra
+infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply against moto (TF_PLUGIN_DIR: a folder of plugins)
+	$(BIN)/pytest tests/infra
 
 bench: .venv/.dev ## Requests a second and CPU a request
 	$(BIN)/python -m bench $(ARGS)
@@ -74,8 +95,23 @@ bench-calls: .venv/.dev ## Store calls and depth of each operation, against the 
 bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS=--quick leaves out 100,000 tables)
 	$(BIN)/python -m bench.reconcile $(ARGS)
 
+.PHONY: bench-peers
+bench-peers: .venv/.dev .jars/reference-server/complete ## Iceberg's own REST server beside this one: loads and commits a second, p50, p99, memory (ARGS=--quick: a look)
+	$(BIN)/python -m bench.peers $(ARGS)
+
+bench-registry: .venv/.dev ## Calls, bytes and milliseconds at 100, 10,000 and 100,000 tables (ARGS="--store local")
+	$(BIN)/python -m bench.registry $(ARGS)
+
+.PHONY: bench-cold
+bench-cold: .venv/.dev ## From a function's spawn to its first answer, beside bare starlette and a stock S3 client (ARGS=--sources)
+	$(BIN)/python -m bench.cold $(ARGS)
+
 bench-cost: .venv/.dev ## Dollars a million loads and commits, and an idle month, from counted calls and measured CPU
 	$(BIN)/python -m bench.cost
+
+.PHONY: package
+package: .venv/.dev ## Build dist/arco-catalog-lambda.zip, which every function is deployed from
+	$(BIN)/python -m tools.package
 
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
@@ -83,9 +119,11 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve --extra lambda --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
+	for engine in engines engines-flink trino; do \
+	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 
 clean: ## Remove everything that make made, but not the store in .arco
-	rm -rf .venv .jars .demo .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv .venv-engines .venv-engines-flink .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: an environment is brought up to date when a lock file or the project's metadata changed, and only then.
@@ -130,4 +168,23 @@ clean: ## Remove everything that make made, but not the store in .arco
 	$(BIN)/python -m zipfile --extract $(@D)/archives/trino-iceberg-$*.zip $(@D)/plugin
 	rm -r $(@D)/archives
 	$(INSTALL) --target $(@D)/java --require-hashes -r requirements/trino.txt
+	@touch $@
+
+.venv-%/.complete: requirements/%.txt .venv/.serve
+	$(BIN)/uv venv --quiet --allow-existing --python $(PYTHON) $(@D)
+	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
+	@touch $@
+
+.jars/flink/complete: requirements/flink.sha256
+	for artifact in org.apache.iceberg:iceberg-flink-runtime-2.1:$(ICEBERG) org.apache.hadoop:hadoop-client-{api,runtime}:3.4.2; do \
+	  mvn --batch-mode --quiet -Dstyle.color=never dependency:copy -Dartifact=$$artifact -DoutputDirectory=$(@D); done
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/$<
+	@touch $@
+
+.jars/reference-server/complete: tools/referenceserver/pom.xml tools/referenceserver/jars.sha256 tools/referenceserver/ReferenceServer.java
+	rm -rf $(@D)
+	mvn --batch-mode --quiet -Dstyle.color=never --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/referenceserver/jars.sha256
+	"$$($(BIN)/python -c 'from demo.java import java_home; print(java_home())')"/bin/javac --release 17 \
+	  -cp '$(@D)/*' -d $(@D)/classes tools/referenceserver/ReferenceServer.java
 	@touch $@

@@ -7,7 +7,7 @@ has what each costs. Lambda bills the time that a request waits, so its depth (s
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from arco_catalog.http.app import create_app
@@ -33,9 +33,12 @@ MEMORY_MB = 1024
 LOG_BYTES = 2_048
 """A request's log line with its metrics, and Lambda's own two, rounded up."""
 WALKS_A_MONTH = 4 * prices.HOURS
-ALARMS = 6
-METRICS = 20
-"""Metrics in CloudWatch while anybody calls: nine, by warehouse and by operation. A month without calls has none."""
+ALARMS = 10
+"""Of `infra/alarms.tf`."""
+WALK_METRICS = 5
+"""That a reconciler's run writes, called or not (`arco_catalog.http.telemetry.emf`)."""
+POLLS_A_MONTH = 15 * 60 * prices.HOURS
+"""How often Lambda asks an empty queue: five readers, each waiting twenty seconds."""
 FARTHER_S = 0.002
 MILLION = 1_000_000
 ROUNDS = 40
@@ -181,10 +184,16 @@ async def _bytes_in(store: ObjectStore) -> int:
             return size
 
 
-def idle_month(walk: Usage, stored: int, store: StorePrices) -> float:
-    """Dollars a month for a catalog that nobody calls: the schedule, its walks, the alarms, and the state's bytes."""
-    walks = WALKS_A_MONTH * (walk.store_dollars(store) + walk.compute_dollars(store) + prices.SCHEDULE)
-    return walks + ALARMS * prices.ALARM_MONTH + stored / (1 << 30) * store.stored
+def idle_month(walk: Usage, stored: int, store: StorePrices) -> dict[str, float]:
+    """Dollars a month for a catalog that nobody calls, by what they are for."""
+    return {
+        "walks": WALKS_A_MONTH * (walk.store_dollars(store) + walk.compute_dollars(store) + prices.SCHEDULE),
+        "state": stored / (1 << 30) * store.stored,
+        "queue": POLLS_A_MONTH * prices.QUEUE_REQUEST,
+        "alarms": ALARMS * prices.ALARM_MONTH,
+        "metrics": WALK_METRICS * prices.METRIC_MONTH,
+        "dashboard": prices.DASHBOARD_MONTH,
+    }
 
 
 async def run() -> None:
@@ -209,15 +218,21 @@ async def run() -> None:
         )
     print(f"\nBilled ms and dollars: {' / '.join(store.name for store in stores)}.\n")
     walk, stored = await idle_walk()
-    print(f"| a month without a call, {IDLE_TABLES:,} tables | $ |\n| --- | --: |")
+    print(f"| a month without a call, {IDLE_TABLES:,} tables | $ | of which |\n| --- | --: | --- |")
     for store in stores:
-        print(f"| arco_catalog on {store.name} | {idle_month(walk, stored, store):.2f} |")
+        items = idle_month(walk, stored, store)
+        print(f"| arco_catalog on {store.name} | {sum(items.values()):.2f} | {_told(items)} |")
     for name, rented in (("a small RDS and a container", SMALL_SERVICE), ("the same, two of each", AVAILABLE_SERVICE)):
-        print(f"| {name} | {sum(item.a_month for item in rented):.2f} |")
+        months = {item.name: item.a_month * rented.count(item) for item in rented}
+        print(f"| {name} | {sum(months.values()):.2f} | {_told(months)} |")
     print(
         f"\nA walk of {IDLE_TABLES:,} unchanged tables: {walk.puts} LISTs and PUTs, {walk.gets} GETs, "
         f"depth {walk.depth}; the state is {stored / (1 << 20):.1f} MB."
     )
+
+
+def _told(items: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {dollars:.2f}" for name, dollars in items.items())
 
 
 def main() -> int:

@@ -40,8 +40,10 @@ LAMBDA_MB_OF_A_CPU = 1769
 HTTP_API_REQUEST = 1.00 / 1_000_000
 LOG_GB = 0.50
 SCHEDULE = 1.00 / 1_000_000
+QUEUE_REQUEST = 0.40 / 1_000_000
 ALARM_MONTH = 0.10
 METRIC_MONTH = 0.30
+DASHBOARD_MONTH = 3.00  # an account's first three are free
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,11 @@ class Rented:
         return self.hour * HOURS + self.month
 
 
-DATABASE = Rented("RDS PostgreSQL, db.t4g.micro, one zone", hour=0.016)
-DATABASE_DISK = Rented("its disk, 20 GB of gp3", month=20 * 0.115)
-CONTAINER = Rented("Fargate task, 0.5 vCPU and 1 GB, arm64", hour=0.5 * 0.03238 + 0.00356)
-BALANCER = Rented("Application Load Balancer, without its traffic", hour=0.0225)
+# PostgreSQL on a db.t4g.micro in one zone with 20 GB of gp3; 0.5 vCPU and 1 GB of arm64; the balancer without traffic.
+DATABASE = Rented("RDS", hour=0.016)
+DATABASE_DISK = Rented("disk", month=20 * 0.115)
+CONTAINER = Rented("Fargate", hour=0.5 * 0.03238 + 0.00356)
+BALANCER = Rented("load balancer", hour=0.0225)
 
 SMALL_SERVICE = (DATABASE, DATABASE_DISK, CONTAINER, BALANCER)
 AVAILABLE_SERVICE = (DATABASE, DATABASE, DATABASE_DISK, DATABASE_DISK, CONTAINER, CONTAINER, BALANCER)

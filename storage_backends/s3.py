@@ -31,6 +31,8 @@ from storage_backends.s3_wire.answers import Answer
 from storage_backends.s3_wire.dates import http_date_ms
 from storage_backends.s3_wire.listing import read_listing
 
+_ENTROPY = random.SystemRandom()  # the usual generator has a state, which processes restored from one snapshot share
+
 
 class S3Store:
     """The objects of `bucket` whose keys start with `prefix`. Region, keys and endpoint come from the environment.
@@ -50,7 +52,7 @@ class S3Store:
         prefix: str = "",
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Callable[[], float] = random.random,
+        random: Callable[[], float] = _ENTROPY.random,
     ) -> None:
         if prefix:
             check_key(prefix)

@@ -1,5 +1,5 @@
-"""Who asks, and where. The environment's keys first, which is all that a Lambda function has; then whatever botocore
-finds (profiles, SSO, roles, containers, instances), imported only then. Alone in importing botocore.
+"""Who asks, and where. The environment's keys first, then the address that it names: a Lambda function has one or the
+other. Then whatever botocore finds (profiles, SSO, roles, instances), imported only then. Alone in importing botocore.
 
 botocore blocks, so it is only ever called in a thread.
 """
@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.clock import system_now_ms
 from storage_backends.s3_wire.signature import Credentials
 
+_BEFORE_CONTAINERS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
 _WITHOUT_BOTOCORE = "and botocore, which would look for it elsewhere (profiles, roles, instances), is not installed"
 
 
@@ -23,13 +25,23 @@ class CredentialSource(Protocol):
 
 
 def credentials_in(environment: Mapping[str, str]) -> CredentialSource:
-    """The keys in the environment, or else botocore's. Raises `StoreDenied` if only half a pair is there."""
+    """The keys in the environment, or those of the address in it, or else botocore's. Raises `StoreDenied` for half a
+    pair."""
     access, secret = (environment.get(f"AWS_{name}", "").strip() for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
     if not access and not secret:
-        return BotocoreCredentials()
+        return _elsewhere(environment)
     if not access or not secret:
         raise StoreDenied("of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set")
     return FixedCredentials(Credentials(access, secret, environment.get("AWS_SESSION_TOKEN", "").strip() or None))
+
+
+def _elsewhere(environment: Mapping[str, str]) -> CredentialSource:
+    named = any(environment.get(f"AWS_CONTAINER_CREDENTIALS_{kind}_URI") for kind in ("RELATIVE", "FULL"))
+    if not named or any(environment.get(name) for name in _BEFORE_CONTAINERS):
+        return BotocoreCredentials()
+    from storage_backends.s3_wire.container import ContainerCredentials  # not for functions that were given keys
+
+    return ContainerCredentials(environment, system_now_ms)
 
 
 async def region_in(environment: Mapping[str, str]) -> str:

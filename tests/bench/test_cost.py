@@ -41,7 +41,9 @@ async def test_requests_are_counted_through_the_app() -> None:
 def test_an_idle_month_costs_less_than_a_service_that_must_stay_up() -> None:
     walk = Usage("walk", puts=1, gets=17, depth=18, read=100_000, written=0, cpu_ms=30)
 
-    month = idle_month(walk, 1 << 30, S3)
+    items = idle_month(walk, 1 << 30, S3)
 
-    assert ALARMS * 0.10 < month < 2
+    assert items["alarms"] == pytest.approx(ALARMS * 0.10)
+    assert items["state"] == pytest.approx(0.023)
+    assert sum(items.values()) < 10
     assert sum(item.a_month for item in SMALL_SERVICE) == pytest.approx(44.82, abs=0.01)

@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tools.bytecode import interpreter
 from tools.gateway.sandbox import make_runtime_client
-from tools.package import PLATFORMS, PROJECT, SOURCES, build
+from tools.package import PLATFORMS, PROJECT, PYTHONS, SOURCES, build
 
 HANDLERS = ("lambda.api.handler", "lambda.reconcile.handler", "lambda.work.handler")
 HEAVY = {"pyiceberg", "pyarrow", "pydantic", "pyspark", "botocore", "boto3", "aiobotocore", "aiohttp", "uvicorn"}
@@ -57,10 +58,10 @@ def test_it_is_small_and_holds_nothing_heavy(archive: Path, names: list[PurePosi
     assert {"lambda/api.py", "lambda/reconcile.py", "lambda/work.py"} < {str(name) for name in names}
 
 
-def test_it_holds_no_caches_tests_command_line_or_trace_of_the_building_machine(
+def test_it_holds_no_tests_command_line_or_trace_of_the_building_machine(
     archive: Path, names: list[PurePosixPath]
 ) -> None:
-    assert not [name for name in names if {"__pycache__", "tests", "cli", "bin"} & {*name.parts}]
+    assert not [name for name in names if {"tests", "cli", "bin"} & {*name.parts}]
     assert not [name for name in names if name.name in ("RECORD", "direct_url.json", "INSTALLER")]
     with zipfile.ZipFile(archive) as opened:
         assert not [name for name in opened.namelist() if str(PROJECT).encode() in opened.read(name)]
@@ -76,6 +77,19 @@ def test_every_compiled_module_is_there_for_every_platform(names: list[PurePosix
     tags = {f"{it.python.replace('.', '')}-{it.machine.partition('-')[0]}-linux-gnu.so" for it in PLATFORMS}
     assert len(compiled) >= 2
     assert all(platforms == tags for platforms in compiled.values()), compiled
+
+
+def test_every_module_has_bytecode_for_the_pythons_of_this_machine_that_is_not_checked(
+    archive: Path, names: list[PurePosixPath]
+) -> None:
+    tags = {f"cpython-{version.replace('.', '')}" for version in PYTHONS if interpreter(version)}
+    compiled = {
+        name.parent / "__pycache__" / f"{name.stem}.{tag}.pyc" for name in names if name.suffix == ".py" for tag in tags
+    }
+    assert f"cpython-3{sys.version_info.minor}" in tags
+    assert compiled == {name for name in names if name.suffix == ".pyc"}
+    with zipfile.ZipFile(archive) as opened:  # PEP 552: of the flags' lowest bits, hash-based and not to be checked
+        assert {opened.read(str(name))[4:8] for name in compiled} == {(1).to_bytes(4, "little")}
 
 
 @pytest.mark.parametrize("handler", HANDLERS)

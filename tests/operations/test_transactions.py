@@ -201,7 +201,7 @@ async def break_at(desk: Desk, part: str, changes: list[TableChange], key: str |
 async def pending_with_intents(desk: Desk, changes: list[TableChange], key: str | None = None) -> None:
     """A transaction whose process dies between its intents and its decision."""
 
-    async def die(self: object) -> None:
+    async def die(self: object, standing: object) -> None:
         raise CommitStateUnknown("died")
 
     with pytest.MonkeyPatch.context() as patch:

@@ -1,7 +1,9 @@
-"""Who asks, and where: the environment, then botocore's own chain, which is asked in a thread."""
+"""Who asks, and where: the environment, the address that it names, then botocore's own chain, asked in a thread."""
 
 import asyncio
 import json
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -11,8 +13,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from storage_backends import Missing, StoreDenied, StoreError
+from storage_backends import Missing, StoreDenied, StoreError, StoreUnavailable
 from storage_backends.s3 import S3Store
+from storage_backends.s3_wire.container import ContainerCredentials, address_of
 from storage_backends.s3_wire.credentials import BotocoreCredentials, credentials_in, region_in
 from storage_backends.s3_wire.signature import Credentials
 from tests.servers import PROJECT, S3Server
@@ -122,9 +125,14 @@ class Container:
         self.handed_out = 0
         self.good_for = timedelta(hours=2)
         self.status = 200
+        self.body: str | None = None
+        self.tokens: list[str] = []
 
-    async def handle(self, _request: web.BaseRequest) -> web.Response:
+    async def handle(self, request: web.BaseRequest) -> web.Response:
         self.handed_out += 1
+        self.tokens.append(request.headers.get("Authorization", ""))
+        if self.body is not None:
+            return web.Response(status=self.status, text=self.body)
         expiration = (datetime.now(UTC) + self.good_for).strftime("%Y-%m-%dT%H:%M:%SZ")
         keys = {"AccessKeyId": f"key-{self.handed_out}", "SecretAccessKey": "secret", "Token": "token"}
         return web.Response(status=self.status, text=json.dumps({**keys, "Expiration": expiration}))
@@ -170,6 +178,171 @@ async def test_keys_that_nobody_gives_are_a_denial_and_asked_for_again(container
         await source.current()
     container.status = 200
     assert (await source.current()).token == "token"
+
+
+class Clock:
+    """Ahead of the machine's by hours."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def __call__(self) -> int:
+        return int((datetime.now(UTC) + self.ahead).timestamp() * 1_000)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def agent(container: Container, clock: Clock) -> ContainerCredentials:
+    """Asks the container without botocore."""
+    return ContainerCredentials(os.environ, clock)
+
+
+async def test_a_function_without_keys_asks_the_address_that_it_was_given_and_no_sdk(
+    container: Container, s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "permit")
+
+    await asyncio.gather(*(store.get("key") for _ in range(10)))
+
+    assert container.tokens == ["permit"]
+    assert len(s3.requests) == 10
+    assert all("Credential=key-1/" in request.headers["authorization"] for request in s3.requests)
+    assert {request.headers["x-amz-security-token"] for request in s3.requests} == {"token"}
+
+
+@pytest.mark.parametrize("name", ["AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"])
+async def test_what_botocore_asks_before_containers_stays_before_them(name: str) -> None:
+    address = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://localhost/keys"}
+    assert isinstance(credentials_in(address), ContainerCredentials)
+    assert isinstance(credentials_in({**address, name: "x"}), BotocoreCredentials)
+
+
+async def test_an_agents_keys_are_renewed_a_quarter_of_an_hour_before_they_expire(
+    container: Container, agent: ContainerCredentials, clock: Clock
+) -> None:
+    assert (await agent.current()).access_key == "key-1"
+    clock.ahead = timedelta(minutes=104)
+    assert (await agent.current()).access_key == "key-1"
+    clock.ahead = timedelta(minutes=106)
+    assert (await agent.current()).access_key == "key-2"
+
+
+@pytest.mark.parametrize("status", [500, 429, 404])
+async def test_keys_that_cannot_be_renewed_serve_until_they_expire(
+    container: Container, agent: ContainerCredentials, clock: Clock, status: int
+) -> None:
+    await agent.current()
+    container.status, container.body = status, "no"
+    clock.ahead = timedelta(minutes=119)
+    assert (await agent.current()).access_key == "key-1"
+    clock.ahead = timedelta(minutes=121)
+    with pytest.raises(StoreDenied if status == 404 else StoreUnavailable):
+        await agent.current()
+    container.status, container.body = 200, None
+    container.good_for = timedelta(hours=4)
+    assert (await agent.current()).access_key == f"key-{container.handed_out}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "no JSON",
+        "[]",
+        '{"AccessKeyId": "hush"}',
+        '{"AccessKeyId": "hush", "SecretAccessKey": "hush", "Token": "hush", "Expiration": "soon"}',
+        '{"AccessKeyId": "hush", "SecretAccessKey": "hush", "Token": "hush", "Expiration": 1}',
+    ],
+)
+async def test_an_answer_without_keys_is_a_denial_that_does_not_show_it(
+    container: Container, agent: ContainerCredentials, body: str
+) -> None:
+    container.body = body
+    with pytest.raises(StoreDenied, match="does not answer with keys") as denial:
+        await agent.current()
+    assert "hush" not in str(denial.value)
+
+
+async def test_nobody_at_the_address_may_pass(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as deaf:  # bound, and it does not listen
+        deaf.bind(("127.0.0.1", 0))
+        environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://127.0.0.1:{deaf.getsockname()[1]}/"}
+        with pytest.raises(StoreUnavailable, match="does not answer"):
+            await ContainerCredentials(environment, Clock()).current()
+
+
+async def test_a_token_in_a_file_is_read_each_time_and_before_the_other(
+    container: Container, agent: ContainerCredentials, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "token"
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "other")
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(file))
+    with pytest.raises(StoreDenied, match="TOKEN_FILE"):
+        await agent.current()
+    container.good_for = timedelta(minutes=1)
+    for token in ("first", "second"):
+        file.write_text(token)
+        await agent.current()
+    assert container.tokens == ["first", "second"]
+
+
+async def test_a_token_that_would_be_another_header_is_not_sent(
+    container: Container, agent: ContainerCredentials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "permit\r\nx-evil: 1")
+    with pytest.raises(StoreError, match="printable") as refusal:
+        await agent.current()
+    assert container.handed_out == 0
+    assert "permit" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://example.com/keys",
+        "http://169.254.169.254/keys",
+        "http://127.0.0.1.example.com/",
+        "http://user@localhost/",
+        "ftp://localhost/",
+        "http:///keys",
+        "http://localhost:none/",
+        "http://[localhost/",
+        "keys",
+    ],
+)
+def test_keys_are_asked_for_over_tls_or_on_this_machine_only(uri: str) -> None:
+    with pytest.raises(StoreDenied, match="no AWS credentials"):
+        address_of({"AWS_CONTAINER_CREDENTIALS_FULL_URI": uri})
+
+
+@pytest.mark.parametrize(
+    ("uri", "host", "port"),
+    [
+        ("http://localhost/keys", "localhost", 80),
+        ("http://127.0.0.2:8080/keys", "127.0.0.2", 8080),
+        ("http://[::1]/keys", "::1", 80),
+        ("http://169.254.170.23/v1/credentials", "169.254.170.23", 80),
+        ("http://[fd00:ec2::23]/v1/credentials", "fd00:ec2::23", 80),
+        ("https://example.com/keys", "example.com", 443),
+    ],
+)
+def test_addresses_that_may_be_asked(uri: str, host: str, port: int) -> None:
+    parts, found = address_of({"AWS_CONTAINER_CREDENTIALS_FULL_URI": uri})
+    assert (parts.hostname, found) == (host, port)
+
+
+def test_a_relative_address_is_that_of_ecs_and_comes_first() -> None:
+    both = {
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://localhost/keys",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/v2/credentials?id=1",
+    }
+    parts, port = address_of(both)
+    assert (parts.geturl(), port) == ("http://169.254.170.2/v2/credentials?id=1", 80)
 
 
 def test_a_cold_start_loads_no_sdk_and_nothing_heavy(s3_bucket: str) -> None:

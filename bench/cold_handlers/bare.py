@@ -1,0 +1,14 @@
+"""The least that an ASGI app in a function can be: starlette, mangum, and one small answer."""
+
+from mangum import Mangum
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+
+async def answer(_request: Request) -> JSONResponse:
+    return JSONResponse({"defaults": {}, "overrides": {}})
+
+
+handler = Mangum(Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST"])]), lifespan="off")

@@ -1,0 +1,126 @@
+"""Keys from whoever runs us: ECS, EKS, and Lambda's SnapStart, which name an address that hands them out for a while.
+
+Sources: AWS SDKs and tools reference, "Container credential provider"; ECS developer guide, "Task IAM role".
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.s3_wire.dates import iso_date_ms
+from storage_backends.s3_wire.http1 import AnswerLost, NeverSent, Response, request_head
+from storage_backends.s3_wire.pool import Patience, Pool, tls_context
+from storage_backends.s3_wire.signature import Credentials
+
+RELATIVE, FULL = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+TOKEN, TOKEN_FILE = "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
+REFRESH_MS = 15 * 60_000
+"""Keys are asked for again when less than this is left of them: their successors are there by then."""
+PATIENCE = Patience(connect_s=2.0, silence_s=2.0)
+
+_NO_KEYS = "no AWS credentials: whoever gives them does not answer with keys"
+_ECS = "http://169.254.170.2"
+_PLAIN_HOSTS = ("localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    keys: Credentials
+    until_ms: int
+
+
+class ContainerCredentials:
+    """The keys of the address that the environment names, asked for again before they expire."""
+
+    def __init__(self, environment: Mapping[str, str], now_ms: Callable[[], int]) -> None:
+        self._environment = environment
+        self._now_ms = now_ms
+        self._held: _Held | None = None
+        self._asking = asyncio.Lock()
+
+    async def current(self) -> Credentials:
+        """Raises `StoreDenied` for an answer that holds no keys, or an address that may not be asked, and
+        `StoreUnavailable` for no answer: but neither while the old keys are good."""
+        if self._held is None or self._left_ms(self._held) < REFRESH_MS:
+            async with self._asking:  # one asks, and the others take what it was told
+                if self._held is None or self._left_ms(self._held) < REFRESH_MS:
+                    self._held = await self._renewed()
+        return self._held.keys
+
+    async def _renewed(self) -> _Held:
+        try:
+            return _read(await self._ask())
+        except StoreError:
+            if self._held is None or self._left_ms(self._held) <= 0:
+                raise
+            return self._held
+
+    def _left_ms(self, held: _Held) -> int:
+        return held.until_ms - self._now_ms()
+
+    async def _ask(self) -> Response:
+        parts, port = address_of(self._environment)
+        headers = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog"}
+        if token := await self._token():
+            headers["authorization"] = token
+        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+        tls = await asyncio.to_thread(tls_context, None) if parts.scheme == "https" else None
+        pool = Pool(parts.hostname or "", port, tls, 1, PATIENCE, self._now_ms)
+        try:
+            return await pool.send("GET", request_head("GET", target, headers, 0), b"")
+        except (NeverSent, AnswerLost) as error:
+            raise StoreUnavailable(f"whoever gives AWS credentials does not answer: {error}") from error
+        finally:
+            await pool.close()
+
+    async def _token(self) -> str:
+        """The file's first: whoever wrote it writes a new one from time to time."""
+        file = self._environment.get(TOKEN_FILE)
+        if not file:
+            return self._environment.get(TOKEN, "")
+        try:
+            return await asyncio.to_thread(Path(file).read_text)
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreDenied(f"no AWS credentials: {TOKEN_FILE}: {error}") from error
+
+
+def address_of(environment: Mapping[str, str]) -> tuple[SplitResult, int]:
+    """Where to ask, and at which port. Keys and token travel as they are, so without TLS only to this machine."""
+    relative = environment.get(RELATIVE)
+    url = f"{_ECS}{relative}" if relative else environment[FULL]
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as error:
+        raise StoreDenied(f"no AWS credentials: {url!r} is no URL: {error}") from error
+    safe = parts.scheme == "https" or (parts.scheme == "http" and _is_near(parts.hostname or ""))
+    if not safe or not parts.hostname or "@" in parts.netloc:
+        raise StoreDenied(f"no AWS credentials: {url!r} is not https, and not an address of this machine")
+    return parts, port
+
+
+def _is_near(host: str) -> bool:
+    try:
+        return host in _PLAIN_HOSTS or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _read(response: Response) -> _Held:
+    if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
+        raise StoreUnavailable(f"whoever gives AWS credentials answers {response.status}")
+    if response.status != HTTPStatus.OK:
+        raise StoreDenied(f"no AWS credentials: whoever gives them answers {response.status}")
+    try:
+        match json.loads(response.body):
+            case {"AccessKeyId": str(id_), "SecretAccessKey": str(key), "Token": str(token), "Expiration": str(until)}:
+                return _Held(Credentials(id_, key, token), iso_date_ms(until))
+    except ValueError as error:
+        raise StoreDenied(_NO_KEYS) from error
+    raise StoreDenied(_NO_KEYS)  # and not what it was, which may hold some

@@ -1,0 +1,60 @@
+"""Handlers are named in the table of routes, and imported when they are first asked for."""
+
+import subprocess
+import sys
+from inspect import iscoroutinefunction, signature
+
+import pytest
+
+from arco_catalog.http.exchange import Exchange, Route
+from arco_catalog.http.routes import HEALTH, ROUTES, Later, import_handlers
+from tests.servers import PROJECT
+
+FIRST_REQUESTS = """
+import asyncio, sys
+from arco_catalog.http.app import create_app
+from arco_catalog.operations.catalog import Settings
+from arco_catalog.operations.open import build_catalog
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends.memory import MemoryStore
+from tests.http.client import Client
+
+app = create_app({"wh": build_catalog(Settings("wh"), MemoryStore(), "memory:///", (), SystemRuntime())})
+
+def loaded():
+    semantics = {"arco_catalog.iceberg.updates"} & set(sys.modules)
+    return sorted({name for name in sys.modules if name in sys.argv[1:]} | semantics)
+
+async def main():
+    client = Client(app)
+    assert (await client.get("/v1/config")).status == 200
+    print(*loaded())
+    assert (await client.get("/v1/wh/namespaces/a/tables/t")).status == 404
+    print(*loaded())
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("route", [*HEALTH, *ROUTES], ids=lambda route: route.endpoint)
+def test_every_handler_is_there(route: Route) -> None:
+    assert isinstance(route.handler, Later)
+    handler = route.handler.load()
+    assert iscoroutinefunction(handler)
+    assert [parameter.annotation for parameter in signature(handler).parameters.values()] == [Exchange]
+
+
+def test_a_cold_start_imports_the_handlers_that_it_is_asked_for() -> None:
+    modules = {f"arco_catalog.http.{route.handler.module}" for route in ROUTES if isinstance(route.handler, Later)}
+    command = [sys.executable, "-c", FIRST_REQUESTS, *modules]
+    done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60)
+    config, load = done.stdout.splitlines()
+    assert config.split() == ["arco_catalog.http.config"]
+    assert load.split() == ["arco_catalog.http.config", "arco_catalog.http.namespaces", "arco_catalog.http.tables"]
+
+
+def test_a_process_that_imports_all_handlers_finds_a_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    import_handlers()
+    monkeypatch.setattr("arco_catalog.http.routes.ROUTES", (Route("GET", "/v1/x", Later("tables", "nowhere")),))
+    with pytest.raises(AttributeError, match="nowhere"):
+        import_handlers()
