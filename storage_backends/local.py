@@ -6,11 +6,11 @@ import itertools
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISREG
 from typing import TypeVar
 
 from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range
@@ -22,7 +22,6 @@ from storage_backends.base import (
     Cursor,
     Found,
     InvalidKey,
-    Listed,
     Matches,
     Missing,
     Outcome,
@@ -36,15 +35,20 @@ from storage_backends.base import (
 )
 from storage_backends.clock import system_now_ms
 from storage_backends.local_files import (
+    NotInMemory,
     exclusive_lock,
+    file_beneath,
     folder_beneath,
     make_folder,
+    read_from_disk,
+    read_from_memory,
     status_of,
     store_errors,
     version_of,
+    write_to_last,
     written_ms_of,
 )
-from storage_backends.local_listing import Listing
+from storage_backends.local_listing import Listing, PausedWalks, Walk
 
 PRIVATE_FOLDER = ".arco-store"
 STRIPES = 256
@@ -52,8 +56,19 @@ THREADS = 16
 STALE_AFTER_MS = 24 * 60 * 60 * 1_000
 TICK_NS = 1_000
 """The least by which one version is later than the one before: what any file system that will do can tell apart."""
+READ_AT_ONCE = 256 * 1024
+"""Bytes that are copied from memory sooner than a thread is woken for them."""
 
 _Answer = TypeVar("_Answer")
+
+
+@dataclass(slots=True)
+class _Temporary:
+    """A file on disk that has no key yet."""
+
+    path: str
+    descriptor: int
+    renamed: bool = False
 
 
 class LocalStore:
@@ -69,7 +84,9 @@ class LocalStore:
     Hence a version never comes back, whatever the clock does.
 
     Keys are paths, so `a` and `a/b` cannot both exist: `InvalidKey`, as for symbolic links and for segments of more
-    than 255 bytes. Each call is one hop to a thread; a cancelled write that had begun still lands.
+    than 255 bytes. What waits for a disk or a lock does so in a thread; a cancelled write that had begun still lands.
+    To see that an object is unchanged, and to read a small one that the operating system holds in memory, takes less
+    than to wake a thread, and is done at once.
     """
 
     def __init__(self, root: Path | str, now_ms: Callable[[], int] = system_now_ms) -> None:
@@ -81,11 +98,15 @@ class LocalStore:
         self._now_ms = now_ms
         self._prepared = False
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="local-store")
+        self._walks = PausedWalks()
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
         _check_path(key)
-        return await self._in_thread(key, lambda: self._get(key, if_changed_from))
+        if self._prepared:
+            with suppress(NotInMemory), store_errors(key):
+                return self._get(key, if_changed_from, at_once=True)
+        return await self._in_thread(key, lambda: self._get(key, if_changed_from, at_once=False))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """See `ObjectStore.get_range`."""
@@ -105,12 +126,14 @@ class LocalStore:
         return await self._in_thread(key, lambda: self._delete(key, condition))
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. In key order; the cursor is the last key of the page."""
+        """See `ObjectStore.list`. In key order; the cursor is the last key of the page. A listing shows what was there
+        when it came to a folder, and of what was put there since perhaps nothing."""
         return await self._in_thread(prefix, lambda: self._list(prefix, after or ""))
 
     async def close(self) -> None:
         """Waits for the calls under way and ends the threads."""
         await asyncio.to_thread(self._threads.shutdown)
+        self._walks.close()
 
     async def _in_thread(self, key: str, work: Callable[[], _Answer]) -> _Answer:
         def guarded() -> _Answer:
@@ -133,21 +156,26 @@ class LocalStore:
                         os.unlink(entry.path)
         self._prepared = True
 
-    def _get(self, key: str, if_changed_from: Version | None) -> Found | Unchanged | Missing:
-        with self._open(key) as descriptor:
-            if descriptor is None:
+    def _get(self, key: str, if_changed_from: Version | None, *, at_once: bool) -> Found | Unchanged | Missing:
+        *folders, name = key.split("/")
+        with file_beneath(self._root, folders, name) as opened:
+            if opened is None:
                 return Missing(self._now_ms())
-            status = os.fstat(descriptor)
-            if version_of(status) == if_changed_from:
+            descriptor, status = opened
+            version = version_of(status)
+            if version == if_changed_from:
                 return Unchanged(self._now_ms())
-            with open(descriptor, "rb", closefd=False) as file:
-                return Found(file.read(), version_of(status), written_ms_of(status), self._now_ms())
+            if at_once and status.st_size > READ_AT_ONCE:
+                raise NotInMemory
+            body = (read_from_memory if at_once else read_from_disk)(descriptor, status.st_size)
+            return Found(body, version, written_ms_of(status), self._now_ms())
 
     def _get_range(self, key: str, start: int, length: int) -> Found | Missing:
-        with self._open(key) as descriptor:
-            if descriptor is None:
+        *folders, name = key.split("/")
+        with file_beneath(self._root, folders, name) as opened:
+            if opened is None:
                 return Missing(self._now_ms())
-            status = os.fstat(descriptor)
+            descriptor, status = opened
             with open(descriptor, "rb", closefd=False) as file:
                 file.seek(start)
                 return Found(file.read(length), version_of(status), written_ms_of(status), self._now_ms())
@@ -158,23 +186,32 @@ class LocalStore:
             current = None if folder is None else status_of(folder, name)
             if folder is None or not _holds(when, current):  # a lost race, which is common, writes nothing
                 return self._refused(current)
-            with self._temporary(body) as temporary, exclusive_lock(self._lock_of(key)) as lock:
-                current = status_of(folder, name)
-                if not _holds(when, current):
-                    return self._refused(current)
-                version = self._stamp(temporary, _read_mark(lock) if current is None else current.st_mtime_ns)
-                try:
-                    if isinstance(when, Absent):
-                        os.link(temporary, name, dst_dir_fd=folder, follow_symlinks=False)
-                    else:
-                        os.replace(temporary, name, dst_dir_fd=folder)
-                except (FileExistsError, IsADirectoryError) as error:
-                    if current := status_of(folder, name):  # a writer that takes no lock was faster
-                        return self._refused(current)
-                    raise InvalidKey(f"{key!r} is a folder or a link") from error
-                except OSError as error:
-                    return _unknown_if_io(error)
-                return _made_to_last(folder) or Applied(version, self._now_ms())
+            with self._temporary(body) as temporary:
+                with exclusive_lock(self._lock_of(key)) as lock:
+                    outcome = self._name(temporary, key, folder, when, lock)
+                # After the lock: whoever replaces this object in turn makes the same folder last.
+                return (_made_to_last(folder) if isinstance(outcome, Applied) else None) or outcome
+
+    def _name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
+        """Lets a temporary file appear under its key, if the condition holds."""
+        name = key.rpartition("/")[2]
+        current = status_of(folder, name)
+        if not _holds(when, current):
+            return self._refused(current)
+        version = self._stamp(temporary.descriptor, _read_mark(lock) if current is None else current.st_mtime_ns)
+        try:
+            if isinstance(when, Absent):
+                os.link(temporary.path, name, dst_dir_fd=folder, follow_symlinks=False)
+            else:
+                os.replace(temporary.path, name, dst_dir_fd=folder)
+                temporary.renamed = True
+        except (FileExistsError, IsADirectoryError) as error:
+            if current := status_of(folder, name):  # a writer that takes no lock was faster
+                return self._refused(current)
+            raise InvalidKey(f"{key!r} is a folder or a link") from error
+        except OSError as error:
+            return _unknown_if_io(error)
+        return Applied(version, self._now_ms())
 
     def _delete(self, key: str, when: Matches | Anything) -> Outcome:
         *folders, name = key.split("/")
@@ -192,57 +229,43 @@ class LocalStore:
             return _made_to_last(folder) or Applied(version_of(current), self._now_ms())
 
     def _list(self, prefix: str, after: str) -> Page:
+        walk = self._walks.take(prefix, after) or self._walk(prefix, after)
+        entries = tuple(itertools.islice(walk, PAGE_SIZE))
+        if len(entries) < PAGE_SIZE:
+            return Page(entries, None, self._now_ms())
+        self._walks.keep(prefix, entries[-1].key, walk)
+        return Page(entries, Cursor(entries[-1].key), self._now_ms())
+
+    def _walk(self, prefix: str, after: str) -> Walk:
         folders = prefix.split("/")[:-1]
-        path = "".join(f"{segment}/" for segment in folders)
-        entries: Sequence[Listed] = ()
         with suppress(InvalidKey):  # below what cannot be in a key, or is a link, there are no objects
             if folders:
                 _check_path("/".join(folders))
             with folder_beneath(self._root, folders) as folder:
                 if folder is not None:
-                    with closing(Listing(prefix, after, PRIVATE_FOLDER).walk(folder, path)) as found:
-                        entries = tuple(itertools.islice(found, PAGE_SIZE + 1))
-        if len(entries) <= PAGE_SIZE:
-            return Page(entries, None, self._now_ms())
-        return Page(entries[:PAGE_SIZE], Cursor(entries[PAGE_SIZE - 1].key), self._now_ms())
+                    path = "".join(f"{segment}/" for segment in folders)
+                    yield from Listing(prefix, after, PRIVATE_FOLDER).walk(folder, path)
 
     @contextmanager
-    def _open(self, key: str) -> Iterator[int | None]:
-        """One descriptor of the object: what is read and what is known of it are of one instant."""
-        *folders, name = key.split("/")
-        with folder_beneath(self._root, folders) as folder:
-            if folder is None:
-                yield None
-                return
-            try:
-                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-            except FileNotFoundError:
-                yield None
-                return
-            try:
-                yield descriptor if S_ISREG(os.fstat(descriptor).st_mode) else None
-            finally:
-                os.close(descriptor)
-
-    @contextmanager
-    def _temporary(self, body: bytes) -> Iterator[str]:
-        """The path of a file that holds `body` and will survive a crash under whatever name it gets."""
+    def _temporary(self, body: bytes) -> Iterator[_Temporary]:
+        """A file that holds `body` and will survive a crash under whatever name it gets."""
         path = os.path.join(self._temporaries, secrets.token_hex(16))
+        temporary: _Temporary | None = None
         try:
-            with open(path, "xb") as file:
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
-            yield path
+            temporary = _Temporary(path, write_to_last(path, body))
+            yield temporary
         finally:
-            with suppress(OSError):  # what is left is harmless, and the write's outcome is known already
-                os.unlink(path)
+            if temporary is not None:
+                os.close(temporary.descriptor)
+            if temporary is None or not temporary.renamed:
+                with suppress(OSError):  # what is left is harmless, and the write's outcome is known already
+                    os.unlink(path)
 
-    def _stamp(self, temporary: str, latest_ns: int) -> Version:
+    def _stamp(self, temporary: int, latest_ns: int) -> Version:
         """Gives a file its version, later than every one that its key had."""
         modified_ns = max(self._now_ms() * 1_000_000, latest_ns + TICK_NS)
         os.utime(temporary, ns=(modified_ns, modified_ns))
-        status = os.stat(temporary)
+        status = os.fstat(temporary)
         if status.st_mtime_ns <= latest_ns:
             raise StoreError(f"the file system of {self._root} keeps times too coarsely to tell versions apart")
         return version_of(status)

@@ -1,23 +1,31 @@
 """What the local store asks of a file system: folders that no link leads out of, versions, locks, errors.
 
-Everything here blocks and belongs in a thread.
+What waits for a disk or a lock belongs in a thread: all of it but opening what exists and reading what is in memory.
 """
 
 import errno
 import fcntl
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from stat import S_ISLNK, S_ISREG
 
 from storage_backends.base import InvalidKey, StoreDenied, StoreUnavailable, Version
+from storage_backends.local_open import open_linkless
 
 LOCK_PATIENCE_S = 10.0
 LOCK_POLL_S = 0.001
 
 FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 """Flags that open a folder and never what a link points to."""
+FILE_ITSELF = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Flags that open a file, never what a link points to, and without waiting at a pipe."""
+
+
+class NotInMemory(Exception):
+    """A file's bytes are not in the operating system's cache: reading them waits for a disk."""
 
 
 @contextmanager
@@ -56,23 +64,54 @@ def make_folder(path: str) -> None:
 def folder_beneath(root: str, segments: Sequence[str], *, make: bool = False) -> Iterator[int | None]:
     """A descriptor of the folder at `root/segments`, or None if there is none and it is not to be made.
 
-    Each step starts at the descriptor of the one before and follows no symbolic link, so that none leads out of the
-    root, not even one put there meanwhile. Raises `InvalidKey` for a link, or for a file where a folder is to be made.
+    No symbolic link is followed, so that none leads out of the root, not even one put there meanwhile. Raises
+    `InvalidKey` for a link, or for a file where a folder is to be made.
     """
-    folder: int | None = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    folder: int | None = above
     try:
-        for segment in segments:
-            if folder is None:
-                break
-            above, folder = folder, None
-            try:
-                folder = _step(above, segment, make)
-            finally:
-                os.close(above)
+        if segments and (at_once := open_linkless(above, "/".join(segments), FOLDER_ITSELF)) is not None:
+            folder = at_once
+            os.close(above)
+        else:  # step by step, from each descriptor to the next, to find what is in the way or make what is missing
+            for segment in segments:
+                if folder is None:
+                    break
+                above, folder = folder, None
+                try:
+                    folder = _step(above, segment, make)
+                finally:
+                    os.close(above)
         yield folder
     finally:
         if folder is not None:
             os.close(folder)
+
+
+@contextmanager
+def file_beneath(root: str, folders: Sequence[str], name: str) -> Iterator[tuple[int, os.stat_result] | None]:
+    """A descriptor of the plain file `name` in the folder at `root/folders`, with its status: what is read and what is
+    known of it are of one instant. None if there is none. Raises as `folder_beneath` does."""
+    descriptor = _open_file(root, folders, name)
+    try:
+        status = None if descriptor is None else os.fstat(descriptor)
+        yield None if descriptor is None or status is None or not S_ISREG(status.st_mode) else (descriptor, status)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _open_file(root: str, folders: Sequence[str], name: str) -> int | None:
+    above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        descriptor = open_linkless(above, "/".join((*folders, name)), FILE_ITSELF)
+    finally:
+        os.close(above)
+    if descriptor is not None:
+        return descriptor
+    with folder_beneath(root, folders) as folder, suppress(FileNotFoundError):
+        return None if folder is None else os.open(name, FILE_ITSELF, dir_fd=folder)
+    return None
 
 
 def _step(above: int, segment: str, make: bool) -> int | None:
@@ -102,6 +141,41 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     return status if S_ISREG(status.st_mode) else None
+
+
+def read_from_memory(descriptor: int, size: int) -> bytes:
+    """A file of this size as far as the operating system holds it in memory. Raises `NotInMemory` where it does not, or
+    can't tell."""
+    if sys.platform != "linux":
+        raise NotInMemory
+    body = bytearray(size)
+    try:
+        read = os.preadv(descriptor, [body], 0, os.RWF_NOWAIT)
+    except OSError as error:  # not in memory, or on a file system that can't tell
+        raise NotInMemory from error
+    if read != size:
+        raise NotInMemory
+    return bytes(body)
+
+
+def read_from_disk(descriptor: int, size: int) -> bytes:
+    """A file of this size, wherever it is."""
+    with open(descriptor, "rb", closefd=False) as file:
+        return file.read()
+
+
+def write_to_last(path: str, body: bytes) -> int:
+    """A new file of these bytes, on disk before this returns; its descriptor, open."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        rest = memoryview(body)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def version_of(status: os.stat_result) -> Version:

@@ -1,12 +1,52 @@
 """Lists a tree of files as a store lists keys: in key order, from any key on."""
 
 import os
+import threading
+from collections import OrderedDict
 from collections.abc import Generator
 from dataclasses import dataclass
 
 from storage_backends.arguments import is_key
 from storage_backends.base import Listed
 from storage_backends.local_files import FOLDER_ITSELF, status_of, version_of, written_ms_of
+
+PAUSED_WALKS = 4
+
+Walk = Generator[Listed, None, None]
+
+
+class PausedWalks:
+    """Walks that stand at the end of a page, by prefix and cursor, so that the next page need not read a folder of
+    100,000 names again. The few that were paused last; any other page begins a walk of its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._walks: OrderedDict[tuple[str, str], Walk] = OrderedDict()
+
+    def take(self, prefix: str, after: str) -> Walk | None:
+        """The walk that goes on here, which is the taker's then."""
+        with self._lock:
+            return self._walks.pop((prefix, after), None)
+
+    def keep(self, prefix: str, after: str, walk: Walk) -> None:
+        """Pauses a walk."""
+        gone = []
+        with self._lock:
+            if replaced := self._walks.pop((prefix, after), None):
+                gone.append(replaced)
+            self._walks[prefix, after] = walk
+            while len(self._walks) > PAUSED_WALKS:
+                gone.append(self._walks.popitem(last=False)[1])
+        for walk in gone:
+            walk.close()
+
+    def close(self) -> None:
+        """Ends them all."""
+        with self._lock:
+            walks = list(self._walks.values())
+            self._walks.clear()
+        for walk in walks:
+            walk.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +61,7 @@ class Listing:
     after: str
     hidden: str
 
-    def walk(self, folder: int, path: str) -> Generator[Listed, None, None]:
+    def walk(self, folder: int, path: str) -> Walk:
         """Yields what is in and under an open folder; `path` is its key prefix, empty or ending in `/`."""
         for name in self._names(folder, path):
             if not is_key(path + name.rstrip("/")):
@@ -31,7 +71,7 @@ class Listing:
             elif status := status_of(folder, name):
                 yield Listed(path + name, version_of(status), status.st_size, written_ms_of(status))
 
-    def _walk_below(self, folder: int, path: str, name: str) -> Generator[Listed, None, None]:
+    def _walk_below(self, folder: int, path: str, name: str) -> Walk:
         try:
             below = os.open(name.rstrip("/"), FOLDER_ITSELF, dir_fd=folder)
         except (FileNotFoundError, NotADirectoryError):  # gone, or replaced, since its name was read

@@ -1,12 +1,14 @@
 """`arco serve --workers`: several processes behind one address."""
 
+import asyncio
+import json
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.cli.process import Server, arco, finished, serving
+from tests.cli.process import PATIENCE, Server, arco, finished, serving
 from tests.operations.desk import schema, set_property
 
 NS = "/v1/arco/namespaces"
@@ -95,9 +97,11 @@ async def test_they_do_not_outlive_the_server(store: str) -> None:
     async with serving(store, "--workers", "2", "--quiet") as server:
         started = workers(server)
         server.process.kill()
-        await finished(server.process)  # when all who hold its standard error have ended
+        await finished(server.process)
 
-    assert not any(alive(pid) for pid in started)
+    async with asyncio.timeout(PATIENCE):
+        while any([await asyncio.to_thread(alive, pid) for pid in started]):
+            continue
 
 
 async def test_a_port_in_use_is_one_clear_line(store: str) -> None:
@@ -122,3 +126,16 @@ async def test_what_cannot_be_served_is_one_clear_line(arguments: list[str], why
     assert (ended.code, ended.out) == (1, "")
     assert why in ended.err
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_every_receipt_is_written_before_the_end(store: str, workers: str) -> None:
+    async with serving(store, "--quiet", "--workers", workers) as server:
+        await server.call("POST", NS, {"namespace": ["db"]})
+        await server.call("POST", f"{NS}/db/tables", {"name": "t", "schema": schema("x")})
+        for number in range(5):
+            await server.call("POST", f"{NS}/db/tables/t", set_property("n", str(number)))
+        assert (await server.stop()).code == 0
+
+    receipts = json.loads((await arco("receipts", "db.t", "--json", "--store", store)).out)
+    assert [receipt["state"] for receipt in receipts] == ["committed"] * 6

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import fcntl
 import os
 import stat
@@ -21,10 +22,11 @@ from storage_backends import (
     Refused,
     StoreError,
     StoreUnavailable,
+    Unchanged,
     Version,
     local_files,
 )
-from storage_backends.local import PRIVATE_FOLDER, STALE_AFTER_MS, LocalStore
+from storage_backends.local import PRIVATE_FOLDER, READ_AT_ONCE, STALE_AFTER_MS, LocalStore
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract, applied, found, listed
 
 
@@ -125,6 +127,54 @@ class TestFiles:
     def test_a_root_is_absolute(self) -> None:
         with pytest.raises(ValueError, match="absolute"):
             LocalStore("relative/path")
+
+
+class TestReads:
+    async def test_what_is_in_memory_is_read_without_a_thread(
+        self, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        version = applied(await store.put("folder/key", b"body", ABSENT))
+        monkeypatch.setattr(store, "_in_thread", None)
+
+        assert (await found(store, "folder/key")).body == b"body"
+        assert isinstance(await store.get("folder/key", version), Unchanged)
+        assert isinstance(await store.get("folder/nothing"), Missing)
+
+    @pytest.mark.parametrize("read", [b"bo", OSError(errno.EAGAIN, ""), OSError(errno.EOPNOTSUPP, "")])
+    async def test_what_is_not_in_memory_is_read_in_a_thread(
+        self, store: LocalStore, monkeypatch: pytest.MonkeyPatch, read: bytes | OSError
+    ) -> None:
+        await store.put("key", b"body", ABSENT)
+
+        def preadv(descriptor: int, buffers: list[bytearray], offset: int, flags: int) -> int:
+            if isinstance(read, OSError):
+                raise read
+            buffers[0][: len(read)] = read
+            return len(read)
+
+        monkeypatch.setattr(os, "preadv", preadv)
+
+        assert (await found(store, "key")).body == b"body"
+
+    async def test_a_large_object_is_read_in_a_thread(self, store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        body = bytes(READ_AT_ONCE + 1)
+        await store.put("key", body, ABSENT)
+        monkeypatch.delattr(os, "preadv")
+
+        assert (await found(store, "key")).body == body
+
+    async def test_a_kernel_that_opens_no_path_in_one_step_is_as_good(
+        self, store: LocalStore, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(local_files, "open_linkless", lambda *_: None)
+        version = applied(await store.put("a/b/key", b"one", ABSENT))
+
+        assert (await found(store, "a/b/key")).body == b"one"
+        assert isinstance(await store.put("a/b/key", b"two", Matches(version)), Applied)
+        assert isinstance(await store.get("a/c/key"), Missing)
+        (root / "link").symlink_to(tmp_path)
+        with pytest.raises(InvalidKey, match="link"):
+            await store.get("link/key")
 
 
 class TestPaths:

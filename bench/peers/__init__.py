@@ -1,0 +1,1 @@
+"""This catalog beside Apache Iceberg's own REST server, on the same machine, under the same requests."""
