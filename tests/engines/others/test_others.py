@@ -95,7 +95,7 @@ def test_clickhouse(clickhouse: Sql, local_lake: Lake) -> None:
 
     with pytest.raises(EngineError, match="Not a valid location: '/"):
         clickhouse("CREATE TABLE rest.`house.c` (id Int64) ENGINE = IcebergLocal('house-c')")
-    with pytest.raises(EngineError, match="Table does not exist: house.t"):  # it drops it, and then asks again
+    with pytest.raises(EngineError, match=r"Table does not exist: house\.t"):  # it drops it, and then asks again
         clickhouse(f"DROP TABLE {table}")
     assert local_lake.tables("house") == []
 
