@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from arco_catalog.http.endpoint import Endpoint
 from tools.rck.kits import CANNOT_PASS, KITS, Kit, Store
 from tools.rck.report import Outcome, Result, counts, faults, read
 from tools.rck.run import run
 
-KIT = Kit("1.0", tests=3, not_run=frozenset({"views.b"}))
+KIT = Kit("1.0", tests=3, not_run=frozenset({"views.b"}), endpoint=Endpoint.HTTP_API)
 CANNOT = {"tables.c": "java.io.IOException"}
 AS_IT_MUST = (
     Outcome("tables.a", Result.PASSED),

@@ -23,7 +23,7 @@ def main() -> int:
         action="store_const",
         const=Server.LAMBDA,
         default=Server.SERVE,
-        help="against the zip that is deployed, behind a local HTTP API, on S3 only",
+        help="against the zip that is deployed, behind a local HTTP API or REST API, on S3 only",
     )
     arguments = parser.parse_args()
     stores = [Store(store) for store in arguments.store if arguments.server is Server.SERVE or store == Store.S3]

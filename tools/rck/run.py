@@ -52,7 +52,7 @@ def run(kit: Kit, store: Store, scratch: Path, server: Server = Server.SERVE) ->
     temporary.mkdir()
     # The kit names locations of its own: below /tmp, written into it, and in JUnit's temporary folders.
     allowed = _environment({"ARCO_ALLOWED_LOCATIONS": f"file:///tmp,{temporary.as_uri()}"})
-    with _store(store, scratch) as url, allowed, _served(server, url, scratch) as uri:
+    with _store(store, scratch) as url, allowed, _served(server, kit.endpoint, url, scratch) as uri:
         properties = {"uri": uri, "warehouse": WAREHOUSE, "java.io.tmpdir": str(temporary)}
         if store is Store.S3:
             # No io-impl: the client's default chooses by scheme. S3FileIO can't write the `file:/tmp/...` of six tests.
@@ -64,7 +64,7 @@ def run(kit: Kit, store: Store, scratch: Path, server: Server = Server.SERVE) ->
 
 
 @contextmanager
-def _served(server: Server, store: str, scratch: Path) -> Iterator[str]:
+def _served(server: Server, endpoint: Endpoint, store: str, scratch: Path) -> Iterator[str]:
     """Where the catalog over a store answers."""
     log = scratch / "server.log"
     if server is Server.SERVE:
@@ -73,7 +73,7 @@ def _served(server: Server, store: str, scratch: Path) -> Iterator[str]:
         return
     archive = scratch / "lambda.zip"
     package.build(archive)
-    with running(archive, Endpoint.HTTP_API, log, {"ARCO_STORE": store, "ARCO_WAREHOUSE": WAREHOUSE}) as uri:
+    with running(archive, endpoint, log, {"ARCO_STORE": store, "ARCO_WAREHOUSE": WAREHOUSE}) as uri:
         yield uri
 
 
