@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from arco_catalog.operations.afterwards import Afterwards
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.record import open_record
+from arco_catalog.operations.shared_commits import SharedCommits
 from arco_catalog.operations.turns import Turns
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
@@ -46,7 +47,8 @@ class Settings:
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """A root in a store, and what this process remembers of it. A process that lives on has `afterwards` for what may
-    follow an answer, and `turns` for its writers of one table."""
+    follow an answer, and `turns` for its writers of one table; `shared` are the registry commits that its requests make
+    together, None where each makes its own."""
 
     settings: Settings
     store: ObjectStore
@@ -56,6 +58,7 @@ class Catalog:
     warehouse: Location
     runtime: Runtime
     caches: Caches = field(default_factory=Caches)
+    shared: SharedCommits | None = field(default_factory=SharedCommits)
     files: FileCache = field(default_factory=lambda: ByteCache(48 << 20))
     afterwards: Afterwards | None = None
     turns: Turns | None = None
@@ -104,6 +107,10 @@ class Session:
         """Whether the deadline has passed, on the wall clock (design.md 6.2, rule 5)."""
         return self.runtime.now_ms() >= self.call.deadline_ms
 
+    def seconds_left(self) -> float:
+        """Until the deadline, on the wall clock; negative behind it."""
+        return (self.call.deadline_ms - self.runtime.now_ms()) / 1000
+
     async def afterwards(self, step: Coroutine[object, object, object]) -> None:
         """A step that may be lost: after the answer where this process lives on, else before it."""
         await (step if self.catalog.afterwards is None else self.catalog.afterwards.run(step))
@@ -111,6 +118,10 @@ class Session:
     def turn(self, namespace: Namespace, name: str) -> AbstractAsyncContextManager[None]:
         """This request's turn among those of this process that change the same table or view."""
         return nullcontext() if self.catalog.turns is None else self.catalog.turns.turn((namespace, name))
+
+    def registry_turn(self) -> AbstractAsyncContextManager[None]:
+        """This request's turn to move HEAD, among those of this process."""
+        return nullcontext() if self.catalog.shared is None else self.catalog.shared.turn(self.seconds_left)
 
     def drop_write(self, what: str, error: Exception) -> None:
         """Counts a write that was only a convenience and failed; the reconciler mends what it was for."""

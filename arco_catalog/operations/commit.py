@@ -10,7 +10,7 @@ from arco_catalog.operations.decisions import as_read
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled
+from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, Standing
 from arco_catalog.operations.relation_change import RelationChange, Unchanged
 from arco_catalog.operations.table_view import TableView, Wanted, locate, relation
 from arco_catalog.state.index import Namespace
@@ -67,7 +67,7 @@ class CommitRelation(Mutation[TableView]):
         async def check() -> TableView | None:
             return await self.still_named(view)
 
-        async def swap() -> Applied | Refused:
+        async def swap(_: Standing[TableView]) -> Applied | Refused:
             return await self.session.state.move_pointer(change.successor, change.pointer.version)
 
         return Move(

@@ -14,8 +14,9 @@ from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.creation import Draft
 from arco_catalog.operations.decisions import close
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Move, TryOver, View, Write
-from arco_catalog.operations.name_intents import RegistryCommit, change_registry, settling
+from arco_catalog.operations.mutation import Attempt, Move, Standing, TryOver, View, Write
+from arco_catalog.operations.name_intents import change_registry, nobodys_commit, settling
+from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.operations.table_view import relation
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.index import Edits
@@ -57,7 +58,7 @@ class Coordination:
 
     def names_commit(self, kind: str, head: Head, edits: Edits) -> RegistryCommit:
         """A registry commit that lays or settles our intents on names."""
-        return RegistryCommit(self.session, kind, self.detail(), head, edits)
+        return nobodys_commit(self.session, kind, self.detail(), head, edits)
 
     def detail(self) -> JsonObject:
         """What the registry's history says of the tables that it creates."""
@@ -143,7 +144,7 @@ class Coordination:
 
     async def lay_names(self, prepared: RegistryCommit) -> bool:
         """Intents on all new names, by one registry commit. A name that is no longer free ends the try."""
-        if await prepared.swap():
+        if isinstance(await prepared.swap(), Applied):
             return True
         try:
             await change_registry(self.session, "lay-names", self.detail(), self.names_to_lay)
@@ -158,7 +159,7 @@ class Coordination:
             return None
         return self.new_names(head)
 
-    async def decide(self) -> Applied | Refused:
+    async def decide(self, _: Standing[V]) -> Applied | Refused:
         """The commit. Refused: somebody aborted us, or it is our own echo: the driver reads which."""
         if self.pending is None:
             raise Broken("a transaction was decided before it began")
@@ -195,7 +196,7 @@ class Coordination:
             await self.state.move_pointer(laid.settled(self.session.runtime.ulid(), committed=True), laid.version)
 
         async def settle_new_names() -> None:
-            if self.settling is None or not await self.settling.swap():
+            if self.settling is None or isinstance(await self.settling.swap(), Refused):
                 await change_registry(self.session, "settle-names", self.detail(), self.names_to_settle)
 
         steps = [settle_pointer(laid) for laid in self.laid]

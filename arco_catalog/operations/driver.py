@@ -245,7 +245,13 @@ class Driver(Generic[V]):
     async def move(self, plan: Move[V], binding: Binding) -> bool:
         """The commit point. False: refused, perhaps by our own echo."""
         self.tried.setdefault(self.attempt.id, binding)
-        return isinstance(await plan.swap(), Applied)
+        return isinstance(await plan.swap(self.still_stands), Applied)
+
+    async def still_stands(self, view: V) -> bool:
+        """Rule 1, where the compare-and-swap names a version that was read after the plan was made.
+        Raises `Overtaken`."""
+        await self.see_next_slot_empty()
+        return await self.find_evidence(view) is None
 
     # Slots.
 

@@ -61,7 +61,8 @@ async def fence(session: Session, attempts: Mapping[str, Binding]) -> str | None
             if moved_pointer(pointer, attempt, binding):
                 return attempt
     if any(binding.registry is not None for binding in attempts.values()):
-        head = await fence_registry(state, runtime)
+        async with session.registry_turn():
+            head = await fence_registry(state, runtime)
         for attempt, binding in attempts.items():
             if await moved_registry(state, head, attempt, binding):
                 return attempt

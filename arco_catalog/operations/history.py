@@ -19,7 +19,7 @@ async def history(session: Session, *, own: bool = False) -> AsyncIterator[JsonO
     """Operations on the registry, newest first, each with its commit's id, sequence number and time; with `own` the
     registry's own too. Ends where the history was collected.
 
-    One commit lists the ids of 500; the one before those is where the walk goes on.
+    One commit lists the ids of 500 at most; the one before those is where the walk goes on.
     """
     head: Head | None = await session.state.head()
     while head is not None:

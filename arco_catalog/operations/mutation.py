@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from arco_catalog.operations.answers import Answer
 from arco_catalog.state.marker import Binding
@@ -62,6 +62,10 @@ class Prelude:
 
 V = TypeVar("V", bound="View")
 
+Standing: TypeAlias = Callable[[V], Awaitable[bool]]
+"""Sees, for a version that was read after the plan was made, that the next slot is empty and that no attempt of the
+request shows (design.md 6.2, rule 1). Raises `Overtaken`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Move(Generic[V]):
@@ -69,12 +73,13 @@ class Move(Generic[V]):
 
     `check` runs beside the first writes. It returns None if the plan stands, or a fresher view to plan on. `ready`,
     where there is one, comes between those and the swap, and raises `TryOver` if this attempt can't succeed any more.
-    `swap` is the commit point. `after` is written beside the final slot, at best effort: the reconciler mends it.
+    `swap` is the commit point; if it makes the change at another version than it was planned on, it asks whether the
+    attempt still stands there. `after` is written beside the final slot, at best effort: the reconciler mends it.
     """
 
     first: Sequence[Write]
     check: Callable[[], Awaitable[V | None]]
-    swap: Callable[[], Awaitable[Applied | Refused]]
+    swap: Callable[["Standing[V]"], Awaitable[Applied | Refused]]
     after: Sequence[Write]
     answer: Answer
     ready: Callable[[], Awaitable[None]] | None = None

@@ -58,14 +58,13 @@ class _NamespaceChange(RegistryMutation):
     def __init__(self, session: Session, namespace: Namespace) -> None:
         super().__init__(session)
         self.namespace = namespace
-        self._values = 0
+        self._values: dict[tuple[str, bytes], str] = {}
 
     def value(self, attempt: Attempt, properties: JsonObject) -> tuple[str, Write]:
-        """A fresh immutable value, and how to write it."""
-        self._values += 1
-        value = f"{attempt.id}-{self._values}"
-        key = self.state.paths.entity_value("namespace", value)
+        """An immutable value, fresh for the attempt, and how to write it. The same properties are the same value."""
         body = encode_value(properties)
+        value = self._values.setdefault((attempt.id, body), f"{attempt.id}-{len(self._values) + 1}")
+        key = self.state.paths.entity_value("namespace", value)
 
         async def put() -> None:
             await self.state.create(key, body)

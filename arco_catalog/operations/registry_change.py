@@ -6,20 +6,36 @@ attempt's id.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Document, Reference, TableState, keep, recall
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.evidence import FORGOTTEN, moved_registry
-from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View, Write
-from arco_catalog.operations.name_intents import settle_names, spilled_writes
+from arco_catalog.operations.lookup import look_up
+from arco_catalog.operations.mutation import (
+    Attempt,
+    Freshness,
+    Move,
+    Mutation,
+    Prelude,
+    Settled,
+    Standing,
+    View,
+    Write,
+)
+from arco_catalog.operations.name_intents import settle_names
+from arco_catalog.operations.registry_commit import RegistryCommit
+from arco_catalog.operations.shared_commits import Member, Part
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.index import Edits
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.segments import Unread
 from storage_backends import Applied, Refused
 
 
@@ -91,46 +107,7 @@ class RegistryMutation(Mutation[RegistryView]):
             return Prelude(lambda: settle_names(self.session, transaction))
         if isinstance(change, Settled):
             return change
-        detail: JsonObject = {
-            "principal": self.session.call.principal,
-            "source": self.session.call.source,
-            **change.detail,
-        }
-        operation = Operation(attempt.id, self.kind, detail, keep(change.answer))
-        commit = self.session.runtime.ulid()
-        successor = view.head.successor(
-            commit=commit,
-            at_ms=self.session.runtime.now_ms(),
-            edits=change.edits,
-            operations=[operation],
-            spilling=self.state.spilling,
-        )
-        key = self.state.paths.registry_commit(commit)
-
-        async def check() -> RegistryView | None:
-            """A remembered HEAD is read again beside the first writes: cheaper than losing the compare-and-swap."""
-            if view.fresh:
-                return None
-            fresher = RegistryView(self.state, await self.state.head(), fresh=True)
-            if fresher.head.version == view.head.version:
-                return None
-            if self.incomplete(fresher):
-                await self.complete(fresher)
-            return fresher
-
-        async def put_commit() -> None:
-            await self.state.create(key, successor.body)
-
-        async def swap() -> Applied | Refused:
-            return await self.state.move_head(successor, view.head.version)
-
-        return Move(
-            first=[Write(key, put_commit), *spilled_writes(self.state, successor), *change.first],
-            check=check,
-            swap=swap,
-            after=change.after,
-            answer=change.answer,
-        )
+        return RegistryMove(self, view, attempt, change).move()
 
     async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
         """The answer that the registry commit itself kept."""
@@ -149,3 +126,97 @@ class RegistryMutation(Mutation[RegistryView]):
                 return TableState(entity, location, await self.session.files.read(location), created)
             case _:
                 raise Broken(f"registry commit {commit_id} kept no answer for operation {attempt}")
+
+
+class RegistryMove:
+    """One plan's way to HEAD: by a registry commit of its own, written beside all else that goes first, or, where
+    others are moving HEAD, by one that it shares with them."""
+
+    def __init__(self, mutation: RegistryMutation, view: RegistryView, attempt: Attempt, change: Change) -> None:
+        self.mutation = mutation
+        self.session = mutation.session
+        self.state = mutation.state
+        self.shared = self.session.catalog.shared
+        self.view = view
+        self.attempt = attempt
+        self.change = change
+        self.binding = mutation.binding(view, attempt)
+        self.own: RegistryCommit | None = None
+
+    def move(self) -> Move[RegistryView]:
+        """The plan as the driver carries it out."""
+        change = self.change
+        commit = Write(f"registry commit of {self.attempt.id} on {self.view.head.version}", self.put)
+        return Move(
+            first=[commit, *change.first], check=self.check, swap=self.swap, after=change.after, answer=change.answer
+        )
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the change is going to share a commit, most likely; then HEAD is chosen by who makes that."""
+        return self.shared is not None and self.shared.crowded
+
+    async def check(self) -> RegistryView | None:
+        """A remembered HEAD is read again beside the first writes: cheaper than losing the compare-and-swap."""
+        if self.view.fresh or self.crowded:
+            return None
+        fresher = RegistryView(self.state, await self.state.head(), fresh=True)
+        if fresher.head.version == self.view.head.version:
+            return None
+        if self.mutation.incomplete(fresher):
+            await self.mutation.complete(fresher)
+        return fresher
+
+    async def put(self) -> None:
+        """Writes a commit of one's own, unless it would be in vain."""
+        if self.crowded:
+            return
+        with nullcontext() if self.shared is None else self.shared.preparing():
+            operations = [self.operation(self.change)]
+            commit = partial(RegistryCommit, self.state, self.view.head, self.change.edits, operations)
+            own = await look_up(self.state, commit)
+            await own.put()
+        self.own = own
+
+    async def swap(self, standing: Standing[RegistryView]) -> Applied | Refused:
+        """The commit point."""
+        if self.shared is None:
+            assert self.own is not None
+            return await self.own.swap()
+
+        async def stands(head: Head) -> bool:
+            return await standing(self.seen(head))
+
+        session = self.session
+        return await self.shared.commit(Member(self.state, self.part, stands, session.seconds_left), self.own)
+
+    def seen(self, head: Head) -> RegistryView:
+        """A HEAD that somebody else chose, as this request sees it."""
+        return RegistryView(self.state, head.on(self.state.segment_at_hand), fresh=False)
+
+    def part(self, head: Head) -> Part | None:
+        """The same change on another HEAD; None if it would be another one, or none, or must read anything first. What
+        was written, bound and is to be answered must stay as it is."""
+        view, planned = self.seen(head), self.change
+        try:
+            change = None if self.mutation.incomplete(view) else self.mutation.change(view, self.attempt)
+            if not isinstance(change, Change) or change.answer != planned.answer:
+                return None
+            binding = replace(self.mutation.binding(view, self.attempt), registry=self.binding.registry)
+        except (Refusal, Undecided, Unread):
+            return None
+        same = binding == self.binding and _keys(change.first) <= _keys(planned.first)
+        return Part(change.edits, self.operation(change)) if same else None
+
+    def operation(self, change: Change) -> Operation:
+        """The entry in the registry's history."""
+        detail: JsonObject = {
+            "principal": self.session.call.principal,
+            "source": self.session.call.source,
+            **change.detail,
+        }
+        return Operation(self.attempt.id, self.mutation.kind, detail, keep(change.answer))
+
+
+def _keys(writes: Sequence[Write]) -> set[str]:
+    return {write.key for write in writes}

@@ -1,16 +1,17 @@
 """The doors to a catalog's durable records, for one request: read through caches that are always revalidated, create
 once, and move by compare-and-swap until the store's answer is definite (design.md 6.4)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.fields import mapping, parse_record
-from arco_catalog.state.index import nothing_at_hand
+from arco_catalog.state.index import Edits, nothing_at_hand
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import Head, Operation
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
@@ -63,7 +64,7 @@ class State:
         self._caches = caches
         self._runtime = runtime
         self._at_hand: dict[str, Segment] = {}
-        self.spilling = Spilling(Limits() if limits is None else limits, runtime.ulid)
+        self._spilling = Spilling(Limits() if limits is None else limits, runtime.ulid)
 
     # Registry
 
@@ -98,9 +99,19 @@ class State:
             self.remember_head(Head(successor.document, successor.index, outcome.version))
         return outcome
 
+    def successor(self, head: Head, edits: Edits, operations: Sequence[Operation]) -> Head:
+        """A new commit on a HEAD, made now. Raises `Unread` where it spills."""
+        return head.successor(
+            commit=self._runtime.ulid(),
+            at_ms=self._runtime.now_ms(),
+            edits=edits,
+            operations=operations,
+            spilling=self._spilling,
+        )
+
     async def commit_of(self, head: Head, operation: str, since: int) -> str | None:
         """The registry commit that did an operation which was tried when the sequence number was `since`; None if there
-        is none. Walks back 500 commits a GET (design.md 6.3). Raises `CommitStateUnknown` where history is gone."""
+        is none. Walks back up to 500 commits a GET (design.md 6.3). Raises `CommitStateUnknown` where history ends."""
         while True:
             commit = head.commit_of(operation)
             if commit is not None or head.remembers(since):

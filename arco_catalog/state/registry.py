@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence
 from arco_catalog.state.index import Edits, Index, Shelf
 from arco_catalog.state.segments import Segment
@@ -21,7 +21,10 @@ from arco_catalog.state.spilling import Spilling, spill
 from storage_backends import Version
 
 RECENT_COMMITS = 500
-"""How many commits' operations a commit lists."""
+"""How many commits' operations a commit lists, at most."""
+RECENT_OPERATIONS = 1_000
+"""How many operations it lists, if older commits than its own have more: commits that many requests share must not make
+HEAD larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +120,9 @@ class Head:
     ) -> "Head":
         """The commit that makes `edits`; without edits and with one operation it is a fence. Where it spills, raises
         `Unread` for the segments that it rewrites."""
-        recent = sequence(self.document, "recent")
-        before = self.before
-        if len(recent) >= RECENT_COMMITS:
-            dropped = recent[RECENT_COMMITS - 1]
-            before = dropped[0] if isinstance(dropped, list) and isinstance(dropped[0], str) else before
-        mine: list[JsonValue] = [commit, *(operation.id for operation in operations)]
+        recent = [(commit, [operation.id for operation in operations]), *self.recent()]
+        listed = _listed(recent)
+        before = recent[listed][0] if listed < len(recent) else self.before
         index, spilled = self.index.edited(edits), list[Segment]()
         if edits and spilling is not None:
             index, spilled = spill(index, len(edits), spilling)
@@ -134,7 +134,7 @@ class Head:
             "sequence": self.sequence + 1,
             "at_ms": at_ms,
             "operations": [operation.to_json() for operation in operations],
-            "recent": [mine, *recent[: RECENT_COMMITS - 1]],
+            "recent": [[commit, *done] for commit, done in recent[:listed]],
             "before": before,
             "index": {**stored, **index.to_json()},
         }
@@ -149,3 +149,13 @@ class Head:
     def at_ms(self) -> int:
         """When the commit was made, by its maker's clock."""
         return integer(self.document, "at_ms")
+
+
+def _listed(recent: Sequence[tuple[str, Sequence[str]]]) -> int:
+    """How many of these commits a new one lists; it always lists itself."""
+    operations = 0
+    for place, (_, done) in enumerate(recent):
+        operations += len(done)
+        if place and (place == RECENT_COMMITS or operations > RECENT_OPERATIONS):
+            return place
+    return len(recent)

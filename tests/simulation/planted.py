@@ -2,17 +2,22 @@
 something only if it finds what is there."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import coordination, decisions, evidence, name_intents, registry_change, table_view
+from arco_catalog.operations import coordination, decisions, evidence, shared_commits, table_view
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import CommitRelation
 from arco_catalog.operations.coordination import Coordination
 from arco_catalog.operations.driver import Driver
-from arco_catalog.operations.mutation import Freshness, View, Write
+from arco_catalog.operations.mutation import Freshness, Move, View
+from arco_catalog.operations.registry_change import RegistryMove, RegistryView
+from arco_catalog.operations.registry_commit import RegistryCommit
+from arco_catalog.operations.shared_commits import Member, Part, SharedCommits
 from arco_catalog.operations.table_view import TableView
 from arco_catalog.operations.transaction import Transaction, TransactionView
 from arco_catalog.state import spilling
@@ -277,12 +282,8 @@ def a_segment_written_after_the_commit_that_names_it(patch: pytest.MonkeyPatch) 
             await self.write_segment(segment)
         return outcome
 
-    def spilled_writes(state: State, successor: Head) -> list[Write]:
-        return []
-
     patch.setattr(State, "move_head", move_head)
-    patch.setattr(name_intents, "spilled_writes", spilled_writes)
-    patch.setattr(registry_change, "spilled_writes", spilled_writes)
+    patch.setattr(RegistryCommit, "segments", ())
 
 
 def a_segment_that_was_not_read_taken_for_an_empty_one(patch: pytest.MonkeyPatch) -> None:
@@ -313,4 +314,62 @@ SPILL_BUGS: tuple[Plant, ...] = (
     a_segment_that_was_not_read_taken_for_an_empty_one,
     a_segment_that_wins_over_later_edits,
     an_intent_on_a_name_that_is_spilled,
+)
+
+
+# Registry commits that requests share (docs/decisions/0013-shared-registry-commits.md).
+
+
+def one_who_was_left_out_told_that_it_is_in(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(shared_commits, "ALONE", Applied(Version(""), 0))
+
+
+def a_refused_group_taken_for_applied(patch: pytest.MonkeyPatch) -> None:
+    rightly = SharedCommits._send
+
+    async def send(self: SharedCommits, commit: RegistryCommit, state: State) -> Applied | Refused:
+        outcome = await rightly(self, commit, state)
+        return Applied(Version(""), outcome.now_ms)
+
+    patch.setattr(SharedCommits, "_send", send)
+
+
+def a_group_that_goes_before_what_its_members_write_first(patch: pytest.MonkeyPatch) -> None:
+    rightly = RegistryMove.move
+
+    def move(self: RegistryMove) -> Move[RegistryView]:
+        planned = rightly(self)
+        commit, *others = planned.first
+        return replace(planned, first=[commit], after=[*others, *planned.after])
+
+    patch.setattr(RegistryMove, "move", move)
+
+
+def parts_planned_beside_each_other(patch: pytest.MonkeyPatch) -> None:
+    rightly = RegistryMove.part
+
+    def part(self: RegistryMove, head: Head) -> Part | None:
+        return rightly(self, self.state.cached_head() or head)
+
+    patch.setattr(RegistryMove, "part", part)
+
+
+def a_member_whose_next_slot_was_not_seen(patch: pytest.MonkeyPatch) -> None:
+    async def see(member: Member, head: Head) -> None:
+        return None
+
+    patch.setattr(SharedCommits, "_see", staticmethod(see))
+
+
+def a_member_in_the_hands_of_two(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(shared_commits, "_taken", lambda members: nullcontext())
+
+
+SHARING_BUGS: tuple[Plant, ...] = (
+    one_who_was_left_out_told_that_it_is_in,
+    a_refused_group_taken_for_applied,
+    a_group_that_goes_before_what_its_members_write_first,
+    parts_planned_beside_each_other,
+    a_member_whose_next_slot_was_not_seen,
+    a_member_in_the_hands_of_two,
 )

@@ -5,8 +5,10 @@ Each scenario sets up a table before anything can go wrong, lets its writers go,
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 
+from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.state.spilling import Limits
 from tests.simulation.clients import AS_DEPLOYED, EAGER, Office
@@ -306,6 +308,124 @@ def a_reconciler_beside_drops_and_undrops(office: Office) -> list[Awaitable[None
     ]
 
 
+# Requests of one process, which share registry commits (docs/decisions/0013-shared-registry-commits.md).
+
+
+async def together(office: Office, process: str, *requests: Callable[[], Awaitable[None]]) -> None:
+    """Requests that begin in one instant, with what their process remembers."""
+    with suppress(NoSuchTable):
+        await office.warm(process)
+    async with asyncio.TaskGroup() as clients:
+        for request in requests:
+            clients.create_task(_as_task(request()))
+
+
+@scenario("t")
+def creates_beside_each_other(office: Office) -> list[Awaitable[None]]:
+    return [
+        together(
+            office,
+            "p1",
+            lambda: office.create("k", "p1", name="a"),
+            lambda: office.create("l", "p1", name="b"),
+            lambda: office.create("m", "p1", name="b"),
+            lambda: office.create("n", "p1", name="c", key=False),
+            lambda: office.create("o", "p1", "p2", name="d"),
+        )
+    ]
+
+
+@scenario("t", "v")
+def two_processes_whose_requests_share_commits(office: Office) -> list[Awaitable[None]]:
+    return [
+        together(
+            office,
+            "p1",
+            lambda: office.create("k", "p1", name="a"),
+            lambda: office.rename("l", "p1", name="t", to="x"),
+            lambda: office.drop("m", "p1", name="v"),
+            lambda: office.rename("n", "p1", name="t", to="y"),
+        ),
+        together(
+            office,
+            "p2",
+            lambda: office.create("o", "p2", name="a"),
+            lambda: office.drop("p", "p2", name="t", key=False),
+            lambda: office.rename("q", "p2", name="v", to="x"),
+        ),
+    ]
+
+
+@scenario("t")
+def a_create_that_waits_while_it_is_overtaken(office: Office) -> list[Awaitable[None]]:
+    return [
+        together(
+            office,
+            "p1",
+            lambda: office.create("first", "p1", name="a"),
+            lambda: office.create("k", "p1", "p2", name="b"),
+            lambda: office.create("last", "p1", name="c"),
+        ),
+        later(office, 1.0, lambda: office.create("o", "p3", name="b"), lambda: office.drop("d", "p3", name="b")),
+    ]
+
+
+@scenario("t", "v", "w")
+def drops_and_renames_that_share_commits(office: Office) -> list[Awaitable[None]]:
+    return [
+        together(
+            office,
+            "p1",
+            lambda: office.rename("k", "p1", "p2", name="v", to="u"),
+            lambda: office.drop("l", "p1", name="t"),
+            lambda: office.rename("m", "p1", name="w", to="u"),
+            lambda: office.drop("n", "p1", name="w"),
+            lambda: office.create("o", "p1", name="x"),
+        ),
+        office.commit("p", "p2", to="t", needs=None),
+        later(office, 1.0, lambda: office.create("q", "p1"), lambda: office.drop("r", "p1", name="x")),
+    ]
+
+
+@scenario("t")
+def a_transaction_beside_shared_commits(office: Office) -> list[Awaitable[None]]:
+    return [
+        together(
+            office,
+            "p1",
+            lambda: office.transact("k", "p1", tables=("t",), creates=("x", "y"), needs=None),
+            lambda: office.create("l", "p1", name="x"),
+            lambda: office.create("m", "p1", name="z"),
+            lambda: office.drop("n", "p1", name="t"),
+        ),
+        office.rename("o", "p2", name="t", to="y"),
+    ]
+
+
+@scenario("t", settings="deployed")
+def shared_commits_as_deployed(office: Office) -> list[Awaitable[None]]:
+    return [
+        together(
+            office,
+            "p1",
+            lambda: office.create("k", "p1", "p2", name="a"),
+            lambda: office.create("l", "p1", name="b"),
+            lambda: office.rename("m", "p1", name="t", to="c", key=False),
+        ),
+        later(office, 10.0, lambda: office.drop("d", "p1", name="a"), lambda: office.create("n", "p1", name="a")),
+        later(office, 20.0, lambda: office.create("o", "p1", name="b"), lambda: office.drop("e", "p1", name="b")),
+    ]
+
+
+SHARED: tuple[Scenario, ...] = (
+    creates_beside_each_other,
+    two_processes_whose_requests_share_commits,
+    a_create_that_waits_while_it_is_overtaken,
+    drops_and_renames_that_share_commits,
+    a_transaction_beside_shared_commits,
+    shared_commits_as_deployed,
+)
+
 TRANSACTIONS: tuple[Scenario, ...] = (
     two_transactions_in_opposite_order,
     a_transaction_of_one_key_twice_and_a_commit,
@@ -336,6 +456,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *TRANSACTIONS,
     two_reconcilers_beside_everything,
     a_reconciler_beside_drops_and_undrops,
+    *SHARED,
 )
 
 REGISTRY: tuple[Scenario, ...] = (

@@ -66,11 +66,26 @@ CASES: list[tuple[planted.Plant, Scenario, Sequence[Fault]]] = [
     (planted.a_segment_that_was_not_read_taken_for_an_empty_one, spilled(scenarios.renames_that_cross), ()),
     (planted.a_segment_that_wins_over_later_edits, spilled(scenarios.a_transaction_a_drop_and_a_rename), ()),
     (planted.an_intent_on_a_name_that_is_spilled, spilled(scenarios.transactions_that_create_the_same_table), ()),
+    (planted.one_who_was_left_out_told_that_it_is_in, scenarios.creates_beside_each_other, ()),
+    (planted.a_refused_group_taken_for_applied, scenarios.two_processes_whose_requests_share_commits, ()),
+    (planted.a_group_that_goes_before_what_its_members_write_first, scenarios.creates_beside_each_other, ()),
+    (planted.parts_planned_beside_each_other, scenarios.two_processes_whose_requests_share_commits, ()),
+    (
+        planted.a_member_whose_next_slot_was_not_seen,
+        scenarios.a_create_that_waits_while_it_is_overtaken,
+        (DELAY, FREEZE),
+    ),
+    (planted.a_member_in_the_hands_of_two, spilled(scenarios.creates_beside_each_other), (DELAY,)),
 ]
 
 
 def test_every_planted_bug_is_looked_for() -> None:
-    assert [bug for bug, _, _ in CASES] == [*planted.BUGS, *planted.TRANSACTION_BUGS, *planted.SPILL_BUGS]
+    assert [bug for bug, _, _ in CASES] == [
+        *planted.BUGS,
+        *planted.TRANSACTION_BUGS,
+        *planted.SPILL_BUGS,
+        *planted.SHARING_BUGS,
+    ]
 
 
 @pytest.mark.parametrize(("bug", "scenario", "faults"), CASES, ids=[bug.__name__ for bug, _, _ in CASES])

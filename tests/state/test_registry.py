@@ -3,7 +3,7 @@
 import pytest
 
 from arco_catalog.iceberg.errors import Broken
-from arco_catalog.state.registry import RECENT_COMMITS, Head, Operation
+from arco_catalog.state.registry import RECENT_COMMITS, RECENT_OPERATIONS, Head, Operation
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
 from storage_backends import Version
@@ -42,6 +42,19 @@ def test_five_hundred_commits_are_remembered_and_the_one_before_them_is_named() 
     assert head.commit_of("op1") is None
     assert not head.remembers(since=0)
     assert head.remembers(since=1)
+
+
+def test_commits_of_many_operations_are_remembered_until_these_are_too_many() -> None:
+    head, shared = Head.empty(), RECENT_OPERATIONS // 4
+    for number in range(1, 6):
+        operations = [Operation(f"op{number}-{place}", "create-table", {}, None) for place in range(shared)]
+        head = head.successor(commit=f"c{number}", at_ms=number, edits={}, operations=operations)
+    assert [commit for commit, _ in head.recent()] == ["c5", "c4", "c3", "c2"]
+    assert head.before == "c1"
+    assert (head.remembers(since=0), head.remembers(since=1)) == (False, True)
+    huge = [Operation(f"op6-{place}", "create-table", {}, None) for place in range(2 * RECENT_OPERATIONS)]
+    head = head.successor(commit="c6", at_ms=6, edits={}, operations=huge)
+    assert ([commit for commit, _ in head.recent()], head.before) == (["c6"], "c5")
 
 
 def test_fields_of_a_later_version_survive() -> None:

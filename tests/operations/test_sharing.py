@@ -1,0 +1,386 @@
+"""Requests of one process share registry commits, and none of them notices but by its speed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown, NoSuchTable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations import shared_commits
+from arco_catalog.operations.answers import Answer, keep
+from arco_catalog.operations.create import create_table
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.history import history
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.namespaces import create_namespace, load_namespace, update_properties
+from arco_catalog.operations.registry_change import RegistryMove
+from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.shared_commits import Part
+from arco_catalog.state.access import State
+from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.marker_log import MarkerLog
+from arco_catalog.state.registry import Head
+from storage_backends import Applied, Outcome, Refused, Unknown, When
+from storage_backends.memory import MemoryStore
+from storage_backends.wrappers.counting import CountingStore
+from storage_backends.wrappers.delaying import DelayingStore
+from tests.operations.desk import NS, Desk, schema
+
+MANIFEST = "wh/_catalog/core/manifest.json"
+CLIENTS = 64
+
+
+class Gate(MemoryStore):
+    """A store in which things happen to what is written to HEAD."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.swaps = 0
+        self.first: list[Callable[[], Awaitable[object]]] = []
+        """What happens before each of the next swaps that arrive."""
+        self.told: list[Callable[[Outcome], Outcome]] = []
+        """What is said of each of the next swaps, given the truth."""
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if key != MANIFEST:
+            return await super().put(key, body, when)
+        self.swaps += 1
+        if self.first:
+            await self.first.pop(0)()
+        outcome = await super().put(key, body, when)
+        return self.told.pop(0)(outcome) if self.told else outcome
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+async def desk(gate: Gate) -> Desk:
+    desk = Desk(gate)
+    await desk.namespace()
+    await desk.table()
+    gate.swaps = 0
+    return desk
+
+
+@asynccontextmanager
+async def crowd(
+    desk: Desk, gate: Gate, *requests: Awaitable[Answer], behind: str = "first"
+) -> AsyncIterator[list[asyncio.Task[Answer]]]:
+    """Requests that wait behind a create whose compare-and-swap is under way, and held back until the block ends."""
+    go_on = asyncio.Event()
+    gate.first, gate.swaps = [go_on.wait], 0
+    first = asyncio.create_task(desk.table(behind))
+    await until(lambda: gate.swaps == 1)
+    tasks = [asyncio.create_task(_as_task(request)) for request in requests]
+    await until(lambda: waiting(desk) == len(tasks))
+    yield tasks
+    go_on.set()
+    await first
+
+
+def waiting(desk: Desk) -> int:
+    assert desk.catalog.shared is not None
+    return len(desk.catalog.shared._there)
+
+
+async def _as_task(request: Awaitable[Answer]) -> Answer:
+    return await request
+
+
+async def until(so: Callable[[], bool]) -> None:
+    """Lets others go on until it is so."""
+    for _ in range(10_000):
+        if so():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never came to that")
+
+
+async def operations_of(desk: Desk, kind: str) -> list[object]:
+    """The names in the registry's history of operations of a kind."""
+    return [operation["name"] async for operation in history(desk.session()) if operation["kind"] == kind]
+
+
+async def exists(desk: Desk, name: str) -> bool:
+    try:
+        await load_table(desk.another().session(), NS, name)
+    except NoSuchTable:
+        return False
+    return True
+
+
+# Speed.
+
+
+async def test_creates_beside_each_other_share_commits_and_each_is_made_once() -> None:
+    desk = Desk(CountingStore(DelayingStore(MemoryStore(), 0.002)))
+    await desk.namespace()
+    before = (await desk.session().state.head()).sequence
+
+    made = await asyncio.gather(*(desk.table(f"t{number}", key=desk.key()) for number in range(CLIENTS)))
+
+    assert (await desk.session().state.head()).sequence - before <= 4
+    assert sorted(map(str, await operations_of(desk, "create-table"))) == sorted(f"t{n}" for n in range(CLIENTS))
+    assert [(await load_table(desk.another().session(), NS, f"t{n}")).entity for n in range(CLIENTS)] == [
+        state.entity for state in made
+    ]
+
+
+async def test_without_sharing_each_create_makes_a_commit_of_its_own() -> None:
+    desk = Desk(DelayingStore(MemoryStore(), 0.001))
+    desk.catalog = replace(desk.catalog, shared=None)
+    await desk.namespace()
+
+    await asyncio.gather(*(desk.table(f"t{number}") for number in range(4)))
+
+    assert (await desk.session().state.head()).sequence == 1 + 4
+
+
+async def test_who_shares_a_commit_writes_none_of_its_own(desk: Desk, gate: Gate) -> None:
+    async with crowd(desk, gate, *(desk.table(f"t{number}") for number in range(5))) as tasks:
+        pass
+    await asyncio.gather(*tasks)
+
+    assert gate.swaps == 2
+    listed = (await gate.list("wh/_catalog/core/commits/")).entries
+    assert len(listed) == 4  # a namespace, a table, the first of these, and all others
+
+
+async def test_a_crowd_larger_than_a_commit_takes_makes_several(
+    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_commits, "MOST", 3)
+    async with crowd(desk, gate, *(desk.table(f"t{number}") for number in range(7))) as tasks:
+        pass
+    await asyncio.gather(*tasks)
+    assert gate.swaps == 1 + 3
+
+    monkeypatch.setattr(shared_commits, "MOST_BYTES", 1)
+    drops = [drop_table(desk.session(), NS, f"t{number}", purge=False) for number in range(3)]
+    async with crowd(desk, gate, *drops, behind="second") as tasks:
+        pass
+    await asyncio.gather(*tasks)
+    assert gate.swaps == 1 + 3
+
+
+# Everybody gets what it would have got alone.
+
+
+async def test_of_two_creates_of_one_name_one_wins_and_nobody_else_is_hurt(desk: Desk, gate: Gate) -> None:
+    names = ["a", "b", "a", "t", "c"]
+    async with crowd(desk, gate, *(desk.table(name, key=desk.key()) for name in names if name != "t")) as tasks:
+        with pytest.raises(AlreadyExists):
+            await desk.table("t")
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [isinstance(answer, AlreadyExists) for answer in answers] == [False, False, True, False]
+    assert await operations_of(desk, "create-table") == ["c", "b", "a", "first", "t"]
+
+
+async def test_all_kinds_of_changes_share_a_commit_each_planned_on_those_before(desk: Desk, gate: Gate) -> None:
+    async with crowd(
+        desk,
+        gate,
+        rename_table(desk.session(), (NS, "t"), (NS, "u")),
+        create_namespace(desk.session(), ("another",), {"a": "1"}),
+        update_properties(desk.session(), NS, [], {"b": "2"}),
+        desk.table("v"),
+    ) as tasks:
+        pass
+    await asyncio.gather(*tasks)
+
+    assert gate.swaps == 2
+    assert [await exists(desk, name) for name in "tuv"] == [False, True, True]
+    assert (await load_namespace(desk.another().session(), ("another",)))["properties"] is not None
+    described = (await load_namespace(desk.another().session(), NS))["properties"]
+    assert isinstance(described, dict)
+    assert described["b"] == "2"
+
+
+async def test_two_changes_of_one_namespace_both_count(desk: Desk, gate: Gate) -> None:
+    changes = [update_properties(desk.session(), NS, [], {name: "1"}) for name in "ab"]
+    async with crowd(desk, gate, *changes) as tasks:
+        pass
+    await asyncio.gather(*tasks)
+
+    described = (await load_namespace(desk.another().session(), NS))["properties"]
+    assert isinstance(described, dict)
+    assert (described["a"], described["b"]) == ("1", "1")
+
+
+async def test_a_drop_that_waited_never_drops_what_took_the_name_since(desk: Desk, gate: Gate) -> None:
+    """It is bound to the entity that it planned on: before it drops another, it plans and binds itself anew."""
+    entity, other = (await load_table(desk.session(), NS, "t")).entity, desk.another()
+    async with crowd(desk, gate, drop_table(desk.session(), NS, "t", purge=False)) as tasks:
+        await rename_table(other.session(), (NS, "t"), (NS, "old"))
+        await other.table("t")
+    await asyncio.gather(*tasks)
+
+    pointer = await desk.another().session().state.pointer(entity)
+    assert pointer is not None
+    assert pointer.dropped_by is None
+    assert [await exists(desk, name) for name in ("old", "t")] == [True, False]
+
+
+# When things go wrong.
+
+
+async def test_a_group_that_lost_to_another_process_goes_again_on_what_that_left(desk: Desk, gate: Gate) -> None:
+    other = desk.another()
+
+    async def overtake() -> None:
+        await other.table("b")
+
+    async with crowd(desk, gate, desk.table("a"), desk.table("b"), desk.table("c")) as tasks:
+        gate.first.append(overtake)
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [isinstance(answer, AlreadyExists) for answer in answers] == [False, True, False]
+    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "first", "t"]
+
+
+def unknown(_: Outcome) -> Outcome:
+    return Unknown("lost")
+
+
+def echo(outcome: Outcome) -> Outcome:
+    assert isinstance(outcome, Applied)
+    return Refused(None, outcome.now_ms)
+
+
+async def test_an_echo_of_a_shared_commit_is_recognised_by_everybody(desk: Desk, gate: Gate) -> None:
+    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+        gate.told += [lambda outcome: outcome, echo]
+    await asyncio.gather(*tasks)
+
+    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "first", "t"]
+
+
+async def test_a_lost_answer_of_a_shared_commit_is_made_definite(desk: Desk, gate: Gate) -> None:
+    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+        gate.told += [lambda outcome: outcome, unknown]
+    await asyncio.gather(*tasks)
+
+    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "first", "t"]
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_when_the_leader_is_cancelled_the_next_one_sends_the_very_same(
+    desk: Desk, gate: Gate, before: bool
+) -> None:
+    """Whether its compare-and-swap had landed or not; it was part of what was sent, so it is made as well."""
+    sent = asyncio.Event()
+
+    async def hang() -> None:
+        sent.set()
+        await asyncio.Event().wait()
+
+    def cancel(outcome: Outcome) -> Outcome:
+        tasks[0].cancel()
+        return Unknown("cancelled")
+
+    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+        if before:
+            gate.first.append(hang)
+        else:
+            gate.told += [lambda outcome: outcome, cancel]
+    if before:
+        await sent.wait()
+        tasks[0].cancel()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert isinstance(answers[0], asyncio.CancelledError)
+    assert not any(isinstance(answer, BaseException) for answer in answers[1:])
+    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "first", "t"]
+
+
+async def test_a_leader_that_is_cancelled_before_it_sent_leaves_the_others_to_lead(desk: Desk, gate: Gate) -> None:
+    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+        tasks[0].cancel()
+        tasks[1].cancel()
+        await until(lambda: waiting(desk) == 1)
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, True, False]
+    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["c", "first", "t"]
+
+
+async def test_who_waits_until_its_deadline_is_part_of_nothing(desk: Desk, gate: Gate) -> None:
+    body: JsonObject = {"name": "late", "schema": schema("x")}
+    late = create_table(desk.session(body, deadline_ms=1_000), NS, body)
+    async with crowd(desk, gate, late, desk.table("a")) as tasks:
+        with pytest.raises(CommitStateUnknown):
+            await tasks[0]
+    await tasks[1]
+
+    assert await operations_of(desk, "create-table") == ["a", "first", "t"]
+
+
+async def test_a_leader_that_runs_out_of_time_is_told_that_nobody_knows_and_the_others_learn_it(
+    desk: Desk, gate: Gate
+) -> None:
+    body: JsonObject = {"name": "short", "schema": schema("x")}
+    short = create_table(desk.session(body, deadline_ms=1_000), NS, body)
+    async with crowd(desk, gate, short, desk.table("a"), desk.table("b")) as tasks:
+        gate.first.append(asyncio.Event().wait)
+    with pytest.raises(CommitStateUnknown):
+        await tasks[0]
+    await asyncio.gather(*tasks[1:])
+
+    assert [await exists(desk, name) for name in ("short", "a", "b")] == [True, True, True]
+
+
+async def test_nobody_waits_long_for_one_whose_call_hangs(
+    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_commits, "PATIENCE_SECONDS", 0.01)
+    gate.first.append(asyncio.Event().wait)
+    hanging = asyncio.create_task(desk.table("hanging"))
+    await until(lambda: gate.swaps == 1)
+    await asyncio.wait_for(asyncio.gather(*(desk.table(name) for name in "abc")), 10)
+
+    hanging.cancel()
+    await asyncio.wait([hanging])
+    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "t"]
+
+
+async def test_one_that_was_overtaken_while_it_waited_is_left_out(desk: Desk, gate: Gate) -> None:
+    """Somebody took the next slot of its key, fenced, and told a failure: nothing of it may be made any more."""
+    key = desk.key()
+    body: JsonObject = {"name": "k", "schema": schema("x")}
+    session = desk.session(body, key=key, path="/create/k")
+    async with crowd(desk, gate, create_table(session, NS, body), desk.table("a")) as tasks:
+        assert session.call.key is not None
+        state = State(gate, desk.catalog.paths, desk.catalog.caches, desk.runtime)
+        marker = MarkerLog(state, session.call.key_hash(), session.call.identity())
+        assert len(await marker.read_on()) == 1
+        assert await marker.put(Slot(desk.runtime.ulid(), Binding(), {}, keep(AlreadyExists("told"))))
+    await tasks[1]
+    with pytest.raises(AlreadyExists, match="told"):
+        await tasks[0]
+
+    assert await operations_of(desk, "create-table") == ["a", "first", "t"]
+
+
+async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
+    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rightly = RegistryMove.part
+
+    def part(self: RegistryMove, head: Head) -> Part | None:
+        if self.change.detail["name"] == "b":
+            raise ZeroDivisionError
+        return rightly(self, head)
+
+    monkeypatch.setattr(RegistryMove, "part", part)
+    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+        pass
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [isinstance(answer, ZeroDivisionError) for answer in answers] == [False, True, False]
