@@ -68,7 +68,10 @@ class CommitRelation(Mutation[TableView]):
             return await self.still_named(view)
 
         async def swap(_: Standing[TableView]) -> Applied | Refused:
-            return await self.session.state.move_pointer(change.successor, change.pointer.version)
+            outcome = await self.session.state.move_pointer(change.successor, change.pointer.version)
+            if isinstance(outcome, Applied):
+                self.session.files.forget(change.pointer.metadata.location)
+            return outcome
 
         return Move(
             first=[change.new.write(self.session), change.said.pending],

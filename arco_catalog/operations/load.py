@@ -60,6 +60,8 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
     body = read.get(location)
     if body is None:
         body = await session.files.read(location)
+        if guess is not None:
+            session.files.forget(guess)
     return TableState(view.entry.entity, location, body, created=False)
 
 

@@ -57,6 +57,10 @@ class Files:
         known = self._cache.get(location)
         return None if known is None else known.body
 
+    def forget(self, location: str) -> None:
+        """Keeps a file in memory no longer: what is not current is hardly asked for again."""
+        self._cache.drop(location)
+
     async def read(self, location: str) -> bytes:
         """The file as it is now, decompressed. Raises `NotFound`."""
         store, key = self._find(location)
