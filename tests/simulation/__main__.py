@@ -52,7 +52,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--schedules", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--scenario", action="append", help="only this one; by default, those of transactions")
+    parser.add_argument(
+        "--scenario",
+        action="append",
+        choices=[name_of(scenario) for scenario in SCENARIOS],
+        metavar="NAME",
+        help="only this one; by default, those of transactions",
+    )
     options = parser.parse_args()
     names = tuple(options.scenario or map(name_of, TRANSACTIONS))
     began, shown, runs, deaths = time.monotonic(), 0.0, 0, 0
