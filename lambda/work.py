@@ -9,30 +9,18 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.iceberg.shapes import ANY, STRING, Fields
-from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.environment import opened
+from arco_catalog.operations.invocation import Context, Invocation
 from arco_catalog.operations.reconcile import reconcile, walk
 from arco_catalog.state.runtime import SystemRuntime
 
-MARGIN_MS = 10_000
-"""Kept of the time limit, to finish what is under way: no message is begun in it."""
-
 _LOG = logging.getLogger(__name__)
 _ENTITY = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-
-
-class Context(Protocol):
-    """What Lambda tells a function of its invocation."""
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until Lambda ends it."""
-        ...
 
 
 class Undone(Exception):
@@ -50,20 +38,15 @@ def handler(event: Mapping[str, list[Mapping[str, str]]], context: Context) -> J
 
 async def _run(records: list[Mapping[str, str]], context: Context) -> list[str]:
     """The ids of the messages that failed."""
-    runtime = SystemRuntime()
+    runtime, invocation = SystemRuntime(), Invocation(context)
     failed: list[str] = []
-
-    def enough() -> bool:
-        return context.get_remaining_time_in_millis() < MARGIN_MS
-
     async with opened(os.environ, runtime) as catalog:
-        deadline_ms = runtime.now_ms() + context.get_remaining_time_in_millis()
-        call = Call("QUEUE", "work", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
+        call = invocation.call("QUEUE", "work", runtime)
         for record in records:
             try:
-                if enough():
+                if invocation.enough():
                     raise Undone("there is no time left for it")
-                await _work(record["body"], catalog.session(call), enough)
+                await _work(record["body"], catalog.session(call), invocation.enough)
             except Exception as error:  # whatever it is, the other messages are not to blame
                 failed.append(record["messageId"])
                 _LOG.error("message %s failed: %s", record["messageId"], error, exc_info=error)

@@ -41,5 +41,4 @@ class Lake:
                 Call("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
             )
         finally:
-            for space in catalog.spaces:
-                await space.store.close()
+            await catalog.close()

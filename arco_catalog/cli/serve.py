@@ -112,8 +112,7 @@ async def _serve(options: ServeOptions) -> None:
             await server.serve([listener])
         finally:
             await afterwards.drain()
-            for space in catalog.spaces:
-                await space.store.close()
+            await catalog.close()
 
 
 class Server(uvicorn.Server):

@@ -55,7 +55,7 @@ async def _session(catalog: Catalog, command: str, patience_ms: int) -> AsyncIte
     try:
         yield catalog.session(Call("CLI", command, "", None, OPERATOR, source, deadline_ms))
     finally:
-        await catalog.store.close()
+        await catalog.close()
 
 
 def _allowed() -> list[str]:

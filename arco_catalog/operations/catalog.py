@@ -67,6 +67,11 @@ class Catalog:
         """What one request works with."""
         return Session(self, call)
 
+    async def close(self) -> None:
+        """Closes the stores, that of the state and those of other places alike."""
+        for space in self.spaces:
+            await space.store.close()
+
 
 class Session:
     """One request's way to the store: every call carries its deadline."""

@@ -37,8 +37,7 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
             raise RuntimeError(f"commits to this store would get lost: {catalog.settings.read_only_because}")
         yield catalog
     finally:
-        for space in catalog.spaces:
-            await space.store.close()
+        await catalog.close()
 
 
 def _allowed(environment: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,34 @@
+"""One invocation of a function that works beside requests: for the reconciler, and within a time limit."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from arco_catalog.operations.call import Call
+from arco_catalog.state.runtime import Runtime
+
+MARGIN_MS = 10_000
+"""Kept of the time limit, to finish what is under way and to write down what was done."""
+
+
+class Context(Protocol):
+    """What Lambda tells a function of its invocation."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until Lambda ends it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """An invocation, and how long it lasts."""
+
+    context: Context
+
+    def call(self, method: str, path: str, runtime: Runtime) -> Call:
+        """The reconciler's call, until Lambda ends the invocation."""
+        deadline_ms = runtime.now_ms() + self.context.get_remaining_time_in_millis()
+        return Call(method, path, "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
+
+    def enough(self) -> bool:
+        """Whether it is time to come to an end."""
+        return self.context.get_remaining_time_in_millis() < MARGIN_MS
