@@ -8,7 +8,7 @@ from pathlib import Path
 from pyiceberg.catalog import Catalog, load_catalog
 from pyspark.sql import SparkSession
 
-from demo.java import java_home
+from demo.java import java_home, stderr_in
 
 ICEBERG = "1.11.0"
 JARS = (f"iceberg-spark-runtime-4.1_2.13-{ICEBERG}.jar", f"iceberg-aws-bundle-{ICEBERG}.jar")
@@ -29,19 +29,6 @@ def s3_properties() -> dict[str, str]:
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3")
     named = {"s3.endpoint": endpoint, "s3.path-style-access": "true"} if endpoint else {}
     return {"s3.region": region, "client.region": region, **named}
-
-
-@contextmanager
-def _stderr_in(file: Path) -> Iterator[None]:
-    """What is started inside writes its standard error to `file`: a JVM greets with warnings that mean nothing."""
-    ours = os.dup(2)
-    try:
-        with file.open("wb") as theirs:
-            os.dup2(theirs.fileno(), 2)
-        yield
-    finally:
-        os.dup2(ours, 2)
-        os.close(ours)
 
 
 @contextmanager
@@ -80,7 +67,7 @@ def spark_session(uri: str, warehouse: str, scratch: Path, properties: dict[str,
     builder = SparkSession.Builder().master("local[2]").appName("arco-demo")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _stderr_in(scratch / "spark.stderr"):
+    with stderr_in(scratch / "spark.stderr"):
         session = builder.getOrCreate()
     try:
         yield session

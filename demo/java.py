@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 SUPPORTED = (17, 21)  # in this order
@@ -41,3 +42,16 @@ def _version(home: Path) -> int | None:
         return None
     found = re.search(r'^JAVA_VERSION="(\d+)', release.read_text(), re.MULTILINE)
     return int(found.group(1)) if found else None
+
+
+@contextmanager
+def stderr_in(file: Path) -> Iterator[None]:
+    """What is started inside writes its standard error to `file`: a JVM greets with warnings that mean nothing."""
+    ours = os.dup(2)
+    try:
+        with file.open("wb") as theirs:
+            os.dup2(theirs.fileno(), 2)
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)

@@ -2,10 +2,12 @@
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.servers import S3Server, moto_server
+from tools.package import build
 
 pytest.register_assert_rewrite("tests.storage_backends.contract")
 
@@ -33,3 +35,11 @@ def s3_bucket(s3_server: S3Server, s3_endpoint: str) -> str:
     name = f"bucket-{next(_bucket_numbers)}"
     s3_server.make_bucket(name)
     return name
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The zip, as `make package` builds it."""
+    path = tmp_path_factory.mktemp("package") / "arco-catalog-lambda.zip"
+    build(path)
+    return path

@@ -1,10 +1,11 @@
 """Servers that tests start and stop, all on 127.0.0.1."""
 
+import os
 import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,21 @@ class S3Server:
         with urllib.request.urlopen(request, timeout=10) as answer:
             if answer.status != 200:
                 raise RuntimeError(f"no bucket {name}: {answer.status}")
+
+
+@contextmanager
+def exported(values: Mapping[str, str]) -> Iterator[None]:
+    """What this process, and whatever it starts, finds in the environment as long as the context lasts."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -27,7 +27,6 @@ from tests.infra.terraform import REGION, TerraformFailed, Variables, Workspace
 from tests.servers import S3Server
 from tools.gateway.running import API, running, unzipped
 from tools.gateway.sandbox import Function, Pool
-from tools.package import build
 
 KEYS = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "region_name": REGION}
 BUCKET = "lake-123456789012-us-east-1"
@@ -90,15 +89,13 @@ def open_to_requests(aws: S3Server) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def lake(aws: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+def lake(aws: S3Server, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
     """The module with its defaults, and the zip that `make package` builds. The last test of this file destroys it."""
     scratch = tmp_path_factory.mktemp("applied")
-    package = scratch / "arco-catalog-lambda.zip"
-    build(package)
     workspace = Workspace.copy_of(".", scratch)
     workspace.use(aws)
-    variables: Variables = {"name": "lake", "package": str(package)}
-    return Deployed(aws, workspace, variables, workspace.apply(variables), package)
+    variables: Variables = {"name": "lake", "package": str(archive)}
+    return Deployed(aws, workspace, variables, workspace.apply(variables), archive)
 
 
 def test_the_deployed_code_is_the_package(lake: Deployed) -> None:

@@ -16,7 +16,6 @@ from arco_catalog.http.endpoint import Endpoint
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from tests.servers import S3Server
 from tools.gateway.running import running, unzipped
-from tools.package import build
 
 WAREHOUSE = "wh"
 _numbers = itertools.count(1)
@@ -69,14 +68,6 @@ class Caller:
             return Answer(response.status, named, response.read())
         finally:
             connection.close()
-
-
-@pytest.fixture(scope="session")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The zip, as `make package` builds it."""
-    path = tmp_path_factory.mktemp("package") / "arco-catalog-lambda.zip"
-    build(path)
-    return path
 
 
 @pytest.fixture(scope="session")

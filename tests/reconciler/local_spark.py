@@ -1,14 +1,14 @@
 """Spark on this machine, in this process: two cores, loopback only, no UI, its log in a file."""
 
-import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 
-from demo.java import java_home
+from demo.java import java_home, stderr_in
+from tests.servers import exported
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -42,36 +42,9 @@ def settings(scratch: Path) -> dict[str, str]:
 def local_spark(scratch: Path) -> Iterator[SparkContext]:
     """A running Spark. The environment is as it was afterwards."""
     conf = SparkConf().setAll([*settings(scratch).items(), ("spark.executorEnv.PYTHONPATH", str(PROJECT))])
-    with _environment(environment()), _stderr_in(scratch / "spark.stderr"):
+    with exported(environment()), stderr_in(scratch / "spark.stderr"):
         spark = SparkContext(conf=conf)
     try:
         yield spark
     finally:
         spark.stop()
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-@contextmanager
-def _stderr_in(file: Path) -> Iterator[None]:
-    """What is started inside writes its standard error to `file`: a JVM greets with warnings that mean nothing."""
-    ours = os.dup(2)
-    try:
-        with file.open("wb") as theirs:
-            os.dup2(theirs.fileno(), 2)
-        yield
-    finally:
-        os.dup2(ours, 2)
-        os.close(ours)

@@ -13,7 +13,7 @@ from arco_catalog.http.endpoint import Endpoint
 from demo.engines import s3_properties
 from demo.java import java_home
 from demo.server import WAREHOUSE, serving
-from tests.servers import moto_server
+from tests.servers import exported, moto_server
 from tools import package
 from tools.gateway.running import running
 from tools.rck import report
@@ -51,7 +51,7 @@ def run(kit: Kit, store: Store, scratch: Path, server: Server = Server.SERVE) ->
     temporary = scratch / "tmp"
     temporary.mkdir()
     # The kit names locations of its own: below /tmp, written into it, and in JUnit's temporary folders.
-    allowed = _environment({"ARCO_ALLOWED_LOCATIONS": f"file:///tmp,{temporary.as_uri()}"})
+    allowed = exported({"ARCO_ALLOWED_LOCATIONS": f"file:///tmp,{temporary.as_uri()}"})
     with _store(store, scratch) as url, allowed, _served(server, kit.endpoint, url, scratch) as uri:
         properties = {"uri": uri, "warehouse": WAREHOUSE, "java.io.tmpdir": str(temporary)}
         if store is Store.S3:
@@ -83,21 +83,9 @@ def _store(store: Store, scratch: Path) -> Iterator[str]:
     if store is Store.LOCAL:
         yield f"file:{scratch / 'store'}"
         return
-    with moto_server() as server, _environment(server.environment):
+    with moto_server() as server, exported(server.environment):
         server.make_bucket("arco-rck")
         yield "s3://arco-rck/catalog"
-
-
-@contextmanager
-def _environment(more: Mapping[str, str]) -> Iterator[None]:
-    """What this process, and whatever it starts, finds in the environment."""
-    before = dict(os.environ)
-    os.environ.update(more)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _execute(kit: Kit, properties: Mapping[str, str], scratch: Path) -> list[report.Outcome]:
