@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -120,7 +121,11 @@ async def start(function: Function, client: Path, event: bytes) -> tuple[float, 
 
 def cpu_seconds(pid: int) -> float:
     """CPU time of a process's threads."""
-    return sum(int(thread.read_text().split()[0]) for thread in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    total = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # threads come and go
+            total += int((thread / "schedstat").read_text().split()[0])
+    return total / 1e9
 
 
 async def measure(processes: int, *, compiled: bool) -> Measured:

@@ -62,7 +62,7 @@ class Server:
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(FileNotFoundError):  # threads come and go
+        with suppress(FileNotFoundError, ProcessLookupError):  # threads come and go
             found.extend(map(int, (task / "children").read_text().split()))
     return found
 

@@ -20,11 +20,9 @@ def store(tmp_path: Path) -> str:
 
 
 def workers(server: Server) -> set[int]:
-    """The processes of the workers."""
-    found: set[int] = set()
-    for task in Path(f"/proc/{server.process.pid}/task").iterdir():
-        found.update(map(int, (task / "children").read_text().split()))
-    return found
+    """The processes of the workers: children of the server's main thread, its event loop's. Others come and go."""
+    pid = server.process.pid
+    return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def alive(pid: int) -> bool:
@@ -37,6 +35,8 @@ def alive(pid: int) -> bool:
 
 async def replaced(server: Server, gone: int, count: int) -> None:
     """Returns when a worker stands in the place of another."""
+    while await asyncio.to_thread(alive, gone):
+        continue
     while len(workers(server) - {gone}) < count:
         assert server.process.returncode is None
         await server.call("GET", "/v1/config")  # answered by those who live
