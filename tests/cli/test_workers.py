@@ -29,7 +29,7 @@ def alive(pid: int) -> bool:
     """Whether a process is there and no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it may go between the open and the read
         return False
 
 
