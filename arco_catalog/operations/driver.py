@@ -301,7 +301,7 @@ class Driver(Generic[V]):
         """A step whose loss costs nothing but a repair; what is dropped is counted."""
         try:
             await step
-        except StoreError as error:
+        except (StoreError, CommitStateUnknown) as error:  # of the step: what it follows is known to be made
             self.session.drop_write(what, error)
 
     async def answer_on_evidence(self, attempt: str) -> Answer:

@@ -1,6 +1,6 @@
 """Dropping tables: the registry decides, then the pointer is marked, then the answer (design.md 6.6)."""
 
-from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
+from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
 from arco_catalog.operations.answers import Answer, Document, TableState
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_read
@@ -14,6 +14,7 @@ from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.registry import Head
+from storage_backends import StoreError
 
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
@@ -34,11 +35,14 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
     if not isinstance(answer, Document) or answer.body is None:
         raise Broken("an unregistration was answered without its entity")
     entity = text(answer.body, "entity")
-    pointer = await session.state.pointer(entity)
-    if pointer is None:
-        raise CommitStateUnknown(f"The pointer of entity {entity} is gone")
-    location = (await as_read(session.state, pointer)).metadata.location
-    return TableState(entity, location, await session.files.read(location), created=False)
+    try:
+        pointer = await session.state.pointer(entity)
+        if pointer is None:
+            raise CommitStateUnknown(f"The pointer of entity {entity} is gone")
+        location = (await as_read(session.state, pointer)).metadata.location
+        return TableState(entity, location, await session.files.read(location), created=False)
+    except (StoreError, Refusal) as error:  # neither may say now that nothing was done
+        raise CommitStateUnknown(f"The table was unregistered, but its last state can't be read: {error}") from error
 
 
 def burial(

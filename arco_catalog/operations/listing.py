@@ -4,6 +4,7 @@ meanwhile, all pages show one state."""
 
 import base64
 import binascii
+import re
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces
 from arco_catalog.state.registry import Head
 
 DEFAULT_PAGE = 1000
+_COMMIT = re.compile(r"[0-9A-Z]{26}")
 EMPTY_SEGMENTS = 8
 """Segments that one page reads at most, all but the last of them in vain."""
 
@@ -146,6 +148,6 @@ def _decode(token: str, prefix: str) -> tuple[str, str]:
     except (MalformedJson, binascii.Error, ValueError) as error:
         raise BadRequest("The page token is not one of ours") from error
     match decoded:
-        case [str(commit), str(start)] if commit.isalnum() and start.startswith(prefix):
+        case [str(commit), str(start)] if _COMMIT.fullmatch(commit) and start.startswith(prefix):
             return commit, start
     raise BadRequest("The page token is not one of this listing's")

@@ -14,7 +14,7 @@ from arco_catalog.state.registry import Head
 
 def unheld(session: Session, entry: RelationEntry, named: Iterable[str]) -> list[Location]:
     """Those of the named locations that the table does not hold yet. Raises `BadRequest` for a forbidden one."""
-    held = [Location.parse(location) for location in entry.locations]
+    held = [Location.of_normal(location) for location in entry.locations]
     wanted = [session.catalog.locations.check(location) for location in named]
     return [location for location in wanted if not any(location.inside(own) for own in held)]
 

@@ -22,7 +22,7 @@ from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits
 from arco_catalog.state.registry import Head, Operation
-from storage_backends import Applied, Refused, StoreUnavailable
+from storage_backends import Applied, Refused, StoreError, StoreUnavailable
 
 MOST = 128
 """Requests that share one commit, at most."""
@@ -140,7 +140,7 @@ class SharedCommits:
         try:
             async with self.turn(member.seconds_left, lambda: not member.taken and member.sent is None):
                 await self._serve(member)
-        except StoreUnavailable as error:
+        except StoreError as error:
             if member.sent is not None:
                 raise CommitStateUnknown(UNSAID) from error
             if member.waits:
@@ -187,8 +187,10 @@ class SharedCommits:
             # Who sent it gave up, or died, before the outcome was definite: the very same again.
             group = member.sent
             group.end(await self._send(group.commit, member.state))
-        elif member.waits:
-            await self._lead(member)
+        elif member.waits and not member.taken:
+            # In its own hands until it ends: a refusal that it is told means that nothing of it is under way.
+            with _taken([member]):
+                await self._lead(member)
 
     async def _lead(self, leader: Member) -> None:
         """Commits for all that wait, as often as it takes to come before other processes."""
@@ -197,7 +199,7 @@ class SharedCommits:
             parts = self._parts(head, leader)
             if leader not in parts:
                 return
-            with _taken(parts):
+            with _taken([member for member in parts if member is not leader]):
                 outcome = await self._commit_for(leader.state, head, parts)
             if not leader.waits:
                 return
@@ -232,7 +234,7 @@ class SharedCommits:
         parts: dict[Member, Part] = {}
         size = 0
         for member in [leader, *(other for other in self._there if other is not leader)]:
-            if not member.waits or member.taken:
+            if not member.waits or (member.taken and member is not leader):
                 continue
             if len(parts) == MOST or size > MOST_BYTES:
                 break

@@ -40,7 +40,7 @@ class _Undrop(RegistryMutation):
         if existing is not None:
             kind = TABLES if stone.kind == "table" else VIEWS
             raise kind.name_taken(existing.standing().kind, self.namespace, self.name)
-        locations = [Location.parse(location) for location in stone.locations]
+        locations = [Location.of_normal(location) for location in stone.locations]
         taken = refuse_overlap(self.session, index, locations)
         if taken is not None:
             raise AlreadyExists(taken)

@@ -22,7 +22,7 @@ from storage_backends import (
     Matches,
     ObjectStore,
     Refused,
-    StoreUnavailable,
+    StoreError,
     Unchanged,
     Unknown,
     Version,
@@ -227,13 +227,14 @@ class State:
         """Sends one compare-and-swap until its answer is definite; `expected` None is the absence of the object.
 
         Refused may be the echo of our own write: whoever gets it reads the object and looks for their id. Raises
-        `CommitStateUnknown` if time runs out while the outcome is unknown, `StoreUnavailable` if nothing was sent.
+        `CommitStateUnknown` if time runs out, or the store denies us, while the outcome is unknown, `StoreError` if
+        nothing was sent.
         """
         sent = False
         while True:
             try:
                 outcome = await self.store.put(key, body, ABSENT if expected is None else Matches(expected))
-            except StoreUnavailable as error:
+            except StoreError as error:  # this sending did not land; an earlier one may have
                 if sent:
                     raise CommitStateUnknown("The store did not say in time whether the change was made") from error
                 raise

@@ -54,6 +54,14 @@ class Location:
             raise BadRequest(f"Not a valid location: {text!r}: a file location has no host")
         return cls(_SAME_STORE.get(scheme, scheme), "" if scheme == "file" else authority, segments)
 
+    @classmethod
+    def of_normal(cls, normal: str) -> "Location":
+        """The location that has this normal form, as entries keep it. It was judged when it was parsed; decoded, it may
+        hold what no client may send."""
+        scheme, _, rest = normal.partition("://")
+        authority, _, path = rest.partition("/")
+        return cls(scheme, authority, tuple(segment for segment in path.split("/") if segment))
+
     @property
     def path(self) -> str:
         """The path as written, without slashes at its ends: the object's key in its bucket."""
@@ -72,6 +80,10 @@ class Location:
     def inside(self, folder: "Location") -> bool:
         """Whether this is `folder` or lies in it."""
         return f"{self.normal}/".startswith(folder.normal.rstrip("/") + "/")
+
+    def written_below(self, folder: "Location") -> bool:
+        """Whether it begins with `folder` as written, too: that is how a file's store is found."""
+        return self.segments[: len(folder.segments)] == folder.segments
 
     def below(self, *names: str) -> "Location":
         """A location further down. `names` may hold slashes."""
@@ -118,7 +130,7 @@ class AllowedLocations:
         """The parsed location. Raises `BadRequest` if a table may not be there."""
         _check_length(text, MAX_CHOSEN_BYTES)
         location = Location.parse(text)
-        if not any(location.inside(prefix) for prefix in self.prefixes):
+        if not any(location.inside(prefix) and location.written_below(prefix) for prefix in self.prefixes):
             allowed = ", ".join(prefix.uri for prefix in self.prefixes)
             raise BadRequest(f"Location {text} is outside the allowed locations: {allowed}")
         if any(location.inside(state) or state.inside(location) for state in self.forbidden):

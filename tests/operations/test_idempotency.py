@@ -324,3 +324,15 @@ async def test_a_catalog_that_became_read_only_denies_nothing_that_was_done(stum
     for key in (other, None):
         with pytest.raises(Unsupported, match="read-only: of a test"):
             await closed.commit(set_property("c", "1"), key=key)
+
+
+async def test_a_place_that_is_allowed_only_when_decoded_is_refused_by_a_final_slot() -> None:
+    desk = Desk(url="memory:///lake")
+    await desk.namespace("db")
+    session = desk.session(key=desk.key())
+    body: JsonObject = {"name": "t", "schema": schema("x"), "location": "memory:///l%61ke/wh/warehouse/t"}
+    with pytest.raises(BadRequest):
+        await create_table(session, NS, body)
+    marker = session.marker()
+    assert marker is not None
+    assert [slot.final for slot in await marker.read_on()] == [True]

@@ -15,6 +15,7 @@ from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
+from arco_catalog.state.index import relations_in
 from arco_catalog.state.spilling import Limits
 from tests.operations.bulk import Bulk, spread
 from tests.operations.desk import NS, Desk, schema
@@ -158,6 +159,12 @@ async def test_a_token_whose_segment_was_collected_has_expired(spilled: Desk) ->
         await ask(spilled, token)
     with pytest.raises(Broken, match="gone"):
         await everything(spilled)
+
+
+@pytest.mark.parametrize("commit", ["A" * 2_000, "é" * 26, "../" * 9])
+async def test_a_token_that_names_no_commit_is_refused(spilled: Desk, commit: str) -> None:
+    with pytest.raises(BadRequest, match="page token"):
+        await ask(spilled, _text([commit, relations_in(NS)]))
 
 
 def _text(value: JsonValue) -> str:

@@ -23,7 +23,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.marker import Binding, Slot
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.registry import Head
-from storage_backends import Applied, Outcome, Refused, Unknown, When
+from storage_backends import Applied, Found, Missing, Outcome, Refused, Unchanged, Unknown, Version, When
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
@@ -43,6 +43,13 @@ class Gate(MemoryStore):
         """What happens before each of the next swaps that arrive."""
         self.told: list[Callable[[Outcome], Outcome]] = []
         """What is said of each of the next swaps, given the truth."""
+        self.reads: list[Callable[[], Awaitable[object]]] = []
+        """What happens before each of the next reads of HEAD."""
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        if key == MANIFEST and self.reads:
+            await self.reads.pop(0)()
+        return await super().get(key, if_changed_from)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         if key != MANIFEST:
@@ -348,6 +355,36 @@ async def test_nobody_waits_long_for_one_whose_call_hangs(
     hanging.cancel()
     await asyncio.wait([hanging])
     assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "t"]
+
+
+async def test_who_lost_patience_is_not_refused_while_others_send_what_it_brought(
+    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes without its turn, reads HEAD, and meanwhile another plans it behind a drop that frees its name."""
+    monkeypatch.setattr(shared_commits, "PATIENCE_SECONDS", 0.01)
+    reads, read_on, sent, land = (asyncio.Event() for _ in range(4))
+
+    async def read_slowly() -> None:
+        reads.set()
+        await read_on.wait()
+
+    async def send_slowly() -> None:
+        sent.set()
+        await land.wait()
+
+    async with crowd(desk, gate, desk.table("x", key=desk.key())) as tasks:
+        await desk.another().table("x")
+        gate.reads.append(read_slowly)
+        await reads.wait()
+        gate.first.append(send_slowly)
+        drop = asyncio.create_task(_as_task(drop_table(desk.session(), NS, "x", purge=False)))
+        await sent.wait()
+        read_on.set()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        land.set()
+        await drop
+
+    assert await exists(desk, "x") is not isinstance(answers[0], AlreadyExists)
 
 
 async def test_one_that_was_overtaken_while_it_waited_is_left_out(desk: Desk, gate: Gate) -> None:

@@ -24,7 +24,7 @@ from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.state.transaction import LEASE_MS, Decision, encode
-from storage_backends import ABSENT, StoreUnavailable, When
+from storage_backends import ABSENT, StoreDenied, StoreUnavailable, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
@@ -316,3 +316,46 @@ async def test_created_tables_are_within_the_budget_too() -> None:
         await transact(desk, [creation(f"t{number}") for number in range(5)], desk.key())
     assert measured.depth <= 4
     assert measured.calls <= 5 * 5 + 5
+
+
+async def test_a_commit_is_told_though_its_intents_could_not_be_settled_in_time() -> None:
+    class Silent(MemoryStore):
+        decided = False
+
+        async def put(self, key: str, body: bytes, when: When) -> Outcome:
+            if self.decided and "/iceberg_pointers/" in key:
+                return Unknown("lost")
+            self.decided = self.decided or ("/transactions/" in key and b'"committed"' in body)
+            return await super().put(key, body, when)
+
+    desk = Desk(Silent(), Clockwork())
+    await desk.namespace("db")
+    changes: list[TableChange] = [(NS, name, set_property("a", "1")) for name in ("t", "u")]
+    for _, name, _ in changes:
+        await desk.table(name)
+
+    assert await commit_transaction(desk.session({}, key=desk.key()), changes) == Document(204)
+
+
+async def test_a_denial_says_nothing_of_what_was_sent_before_it() -> None:
+    class Expiring(MemoryStore):
+        outcomes: tuple[str, ...] = ()
+
+        async def put(self, key: str, body: bytes, when: When) -> Outcome:
+            if not key.endswith("/manifest.json") or not self.outcomes:
+                return await super().put(key, body, when)
+            outcome, *rest = self.outcomes
+            self.outcomes = tuple(rest)
+            if outcome == "denied":
+                raise StoreDenied("the token expired")
+            await super().put(key, body, when)
+            return Unknown("lost")
+
+    store = Expiring()
+    desk = Desk(store, Clockwork())
+    await desk.namespace("db")
+    store.outcomes = ("lost", "denied")
+
+    with pytest.raises(CommitStateUnknown):
+        await desk.table("t")
+    assert (await load_table(desk.another().session(), NS, "t")).entity

@@ -144,6 +144,20 @@ async def test_a_location_that_is_taken_refuses_it(desk: Desk) -> None:
         await undrop(desk.session(), NS, "u")
 
 
+@pytest.mark.parametrize("folder", ["a%3Fb", "a%23b", "a%25b", "a%E4b"])
+async def test_a_place_whose_name_is_escaped_can_be_added_to_dropped_and_brought_back(desk: Desk, folder: str) -> None:
+    place = f"memory:///wh/warehouse/{folder}"
+    await desk.table("t", location=place)
+    await desk.commit(set_property("write.data.path", f"{place}/data"))
+    await desk.commit(set_property("write.data.path", "memory:///wh/warehouse/elsewhere"))
+    await drop(desk)
+
+    await undrop(desk.session(), NS, "t")
+
+    with pytest.raises(AlreadyExists, match="overlaps"):
+        await desk.table("u", location=f"{place}/inner")
+
+
 async def test_what_is_being_purged_stays_dropped(desk: Desk) -> None:
     await desk.table("t")
     await drop(desk, purge=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed, NoSuchTable, NoSuchView
+from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed, CommitStateUnknown, NoSuchTable, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.commit import commit_view
@@ -121,3 +121,11 @@ async def test_an_unregistered_table_is_gone_with_its_files_in_place(desk: Desk)
         await desk.commit(set_property("a", "2"))
     await register_table(desk.session(), NS, "t", told.metadata_location, overwrite=False)
     assert (await load_table(desk.session(), NS, "t")).metadata == last.metadata
+
+
+async def test_an_unregistration_whose_table_cannot_be_read_back_is_not_told_as_undone(desk: Desk) -> None:
+    table = await desk.table("t")
+    desk.catalog.files.drop(table.metadata_location)
+    await desk.store.delete(table.metadata_location.removeprefix("memory:///"))
+    with pytest.raises(CommitStateUnknown, match="was unregistered"):
+        await unregister_table(desk.session(), NS, "t")

@@ -73,6 +73,15 @@ def test_after_some_answers_a_connection_is_not_used_again(method: str, data: by
 
 
 @pytest.mark.parametrize(
+    "data", [PLAIN + PLAIN.replace(b'"1"', b'"2"'), CHUNKED.removesuffix(b"\r\n") + b'ETag: "2"\r\n\r\n']
+)
+def test_an_answer_keeps_its_own_headers_whatever_comes_behind_it(data: bytes) -> None:
+    answer = ResponseReader("GET").feed(data)
+    assert answer is not None
+    assert (answer.headers["etag"], answer.body) == ('"1"', b"hello world")
+
+
+@pytest.mark.parametrize(
     "data",
     [
         b"\x16\x03\x01 a TLS server",
