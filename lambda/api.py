@@ -10,7 +10,7 @@ import sys
 from mangum import Mangum
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.endpoint import Endpoint, WithRawPath
+from arco_catalog.http.endpoint import Endpoint, WithRawPath, answering
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.http.telemetry.logs import configure_logging
@@ -34,8 +34,9 @@ _options = HttpOptions(
     payload_bytes=LAMBDA_PAYLOAD_BYTES,
     unroutable=_endpoint.unroutable,
 )
-_app = create_app({_catalog.settings.warehouse: _catalog}, _options, function_telemetry(os.environ, _runtime))
+_telemetry = function_telemetry(os.environ, _runtime)
+_app = WithRawPath(create_app({_catalog.settings.warehouse: _catalog}, _options, _telemetry), _endpoint)
 if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
     import_handlers()  # into SnapStart's snapshot, or ahead of requests that provisioned concurrency keeps waiting
 
-handler = Mangum(WithRawPath(_app, _endpoint), lifespan="off")
+handler = answering(Mangum(_app, lifespan="off"), _app)

@@ -33,14 +33,20 @@ async def encoded(response: Response, exchange: Exchange) -> Response:
 
 def _too_large(size: int, limit: AnswerLimit, exchange: Exchange) -> AnswerTooLarge | CommitStateUnknown | Broken:
     what = f"The answer is {size:,} bytes, more than this catalog's host can carry ({limit.payload_bytes:,})"
-    ways = [] if exchange.gzip_accepted else ["accept gzip"]
     match exchange.route.effect:
-        case Effect.READS if "{table}" in exchange.route.template:
-            ways += ["load the table with snapshots=refs", "expire its snapshots"]
-            return AnswerTooLarge(f"{what}: {', or '.join(ways)}")
         case Effect.READS:
-            return AnswerTooLarge(f"{what}: {', or '.join([*ways, 'list in pages (pageToken, pageSize)'])}")
+            ways = [*([] if exchange.gzip_accepted else ["accept gzip"]), *_smaller(exchange.route.template)]
+            return AnswerTooLarge(": ".join([what, *filter(None, [", or ".join(ways)])]))
         case Effect.COMMITS:
-            return CommitStateUnknown(f"{what}. The change was made: load the table with snapshots=refs")
+            return CommitStateUnknown(f"{what}. The change was made: load what it changed, accepting gzip")
         case Effect.MUTATES:
-            return Broken(f"{what}. The change was made: load the table with snapshots=refs")
+            return Broken(f"{what}. The change was made: load what it changed, accepting gzip")
+
+
+def _smaller(template: str) -> list[str]:
+    """How to ask for less of what a route answers with."""
+    if template.endswith("/tables/{table}"):
+        return ["load the table with snapshots=refs", "expire its snapshots"]
+    if template.endswith(("/namespaces", "/tables", "/views")):
+        return ["list in pages (pageToken, pageSize)"]
+    return []

@@ -3,12 +3,23 @@
 The adapter between events and ASGI decodes paths whatever they are, so the app is given the path of the event itself.
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
 from arco_catalog.http.asgi import Asgi, Receive, Scope, Send
+from arco_catalog.http.errors import described
+
+_LOG = logging.getLogger(__name__)
+
+Handler = Callable[[Any, Any], dict[str, Any]]
+"""Takes an event and its context, and returns what a response is made of."""
+
+_UNREADABLE = frozenset(("host", "x-forwarded-port"))
+"""Headers that the adapter takes for a name and a number, and nobody else looks at. Behind a proxy the second has
+several numbers (`443,80`), on which the adapter breaks."""
 
 
 class Endpoint(StrEnum):
@@ -52,7 +63,49 @@ class WithRawPath:
 
     def __init__(self, app: Asgi, endpoint: Endpoint) -> None:
         self._app = app
-        self._endpoint = endpoint
+        self.endpoint = endpoint
+        self.requests = 0
+        """How many have reached the app."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app({**scope, "raw_path": raw_path(scope["aws.event"], self._endpoint)}, receive, send)
+        path = raw_path(scope["aws.event"], self.endpoint)
+        self.requests += 1
+        await self._app({**scope, "raw_path": path}, receive, send)
+
+
+def answering(adapter: Handler, app: WithRawPath) -> Handler:
+    """`adapter`, Mangum around `app`, for any event at all.
+
+    What is no request (a console's test, somebody's warmer) is answered as a bad one: raised, its text would be logged,
+    a stack trace would be the answer, and an alarm would go off. Of a request that reached the app nobody but the app
+    says what became of it.
+    """
+
+    def handler(event: Any, context: Any) -> dict[str, Any]:
+        before = app.requests
+        try:
+            return adapter(_readable(event, app.endpoint), context)
+        except Exception as error:
+            if app.requests != before:
+                raise
+            _LOG.error("an event is no request of this endpoint", exc_info=error)
+            told = described(400, "BadRequestException", f"The event is no request of the endpoint {app.endpoint}")
+            return {
+                "statusCode": told.status,
+                "headers": {"content-type": "application/json"},
+                "body": told.body.decode(),
+                "isBase64Encoded": False,
+            }
+
+    return handler
+
+
+def _readable(event: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
+    """The event without what breaks the adapter. Raises whatever comes of reading what is no event of the endpoint."""
+    raw_path(event, endpoint)
+    kept = {
+        part: {name: value for name, value in (event[part] or {}).items() if name.lower() not in _UNREADABLE}
+        for part in ("headers", "multiValueHeaders")
+        if part in event
+    }
+    return {**event, **kept}

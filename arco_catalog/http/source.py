@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping
 
+from arco_catalog.http.telemetry.clients import products
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 
 MAX_TEXT = 256
-"""Characters of a client's or a user's name."""
+"""Characters of a user's name."""
 SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id", "x-arco-admin-user"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -18,7 +19,7 @@ def update_source(headers: Mapping[str, str], principal: str) -> JsonObject:
     """The `UpdateSource` of a request; header names are lower case. Raises `BadRequest` for one that is half told, told
     twice or malformed.
 
-    No request fails for its client's name: a long one is cut, and what can't be printed is replaced.
+    No request fails for its client's name. Of a User-Agent the products are kept, and never the free text around them.
     """
     run, task, user = (headers.get(name) for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER))
     if (run is not None or task is not None) and user is not None:
@@ -29,12 +30,7 @@ def update_source(headers: Mapping[str, str], principal: str) -> JsonObject:
         return {"kind": "Servo", "run_id": _ulid("Run", run), "task_id": _ulid("Task", task)}
     if user is not None:
         return {"kind": "AdminApi", "user_id": _user(user)}
-    client = headers.get("user-agent")
-    return {
-        "kind": "IcebergRest",
-        "client_info": None if client is None else _CONTROL.sub("?", client[:MAX_TEXT]),
-        "principal": principal,
-    }
+    return {"kind": "IcebergRest", "client_info": products(headers.get("user-agent")), "principal": principal}
 
 
 def _ulid(what: str, text: str) -> str:

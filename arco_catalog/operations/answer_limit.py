@@ -2,14 +2,17 @@
 is one string, and base64 where it is no text."""
 
 import gzip
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import AnswerTooLarge
 
 LAMBDA_PAYLOAD_BYTES = 6 << 20
 """What a function may return, everything included (Lambda quotas, "Invocation payload")."""
 ENVELOPE_BYTES = 16 << 10
-"""Kept of it for status, headers, and what an answer holds beside the table's metadata."""
+"""Kept of it for status and headers."""
+BESIDE_BYTES = 4 << 10
+"""What an answer may hold beside what grows, a metadata file's location above all: a change is judged by what grows
+alone, and must leave room for this, or it would be made and then not be answered."""
 
 _ESCAPED = (b'"', b"\\", b"\n", b"\r", b"\t")
 
@@ -21,13 +24,14 @@ class AnswerLimit:
     payload_bytes: int
     gzipped: bool
 
-    def check_metadata(self, metadata: bytes, name: str) -> None:
-        """For a change, before it is made: its metadata must be such that the host could carry it back. Raises
-        `AnswerTooLarge`."""
-        if not self.fits(metadata):
+    def check(self, content: bytes, what: str, remedy: str) -> None:
+        """For a change, before it is made: what it makes of `what` must be such that the host could carry it back.
+        Raises `AnswerTooLarge`, which names the remedy."""
+        roomier = replace(self, payload_bytes=self.payload_bytes - BESIDE_BYTES)
+        if not roomier.fits(content):
             raise AnswerTooLarge(
-                f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog's host can answer "
-                "with. Nothing was changed: expire snapshots, and commit again"
+                f"{what} would be {len(content):,} bytes, more than this catalog's host can answer with. Nothing was "
+                f"changed: {remedy}"
             )
 
     def fits(self, body: bytes) -> bool:

@@ -103,10 +103,15 @@ class Session:
         self.record.keyed(key_hash)
         return MarkerLog(self.state, key_hash, self.call.identity())
 
-    def check_answer(self, metadata: bytes, name: str) -> None:
+    def check_metadata(self, metadata: bytes, name: str) -> None:
         """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current."""
         if self.call.answer_limit is not None:
-            self.call.answer_limit.check_metadata(metadata, name)
+            self.call.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")
+
+    def check_properties(self, properties: bytes, name: str) -> None:
+        """The same for those of a namespace."""
+        if self.call.answer_limit is not None:
+            self.call.answer_limit.check(properties, f"The properties of {name}", "give it fewer or shorter ones")
 
     def late(self) -> bool:
         """Whether the deadline has passed, on the wall clock (design.md 6.2, rule 5)."""

@@ -111,7 +111,7 @@ class Creator:
         document = self.document(index, attempt.entity)
         locations = self.locations(document)
         new = NewMetadata.of(self.session, self.kind, document, None, attempt.id, 1)
-        self.session.check_answer(new.body, dotted(self.namespace, self.name))
+        self.session.check_metadata(new.body, dotted(self.namespace, self.name))
         snapshot = self.kind.facts(document).get("current_snapshot_id")
         said = receipts(
             self.session,

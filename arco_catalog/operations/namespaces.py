@@ -63,6 +63,7 @@ class _NamespaceChange(RegistryMutation):
     def value(self, attempt: Attempt, properties: JsonObject) -> tuple[str, Write]:
         """An immutable value, fresh for the attempt, and how to write it. The same properties are the same value."""
         body = encode_value(properties)
+        self.session.check_properties(body, dotted(self.namespace))
         value = self._values.setdefault((attempt.id, body), f"{attempt.id}-{len(self._values) + 1}")
         key = self.state.paths.entity_value("namespace", value)
 

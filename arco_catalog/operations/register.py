@@ -82,7 +82,7 @@ class _Register(RegistryMutation):
             raise view.refusal
         body = self._body or b""
         document = self._document(body)
-        self.session.check_answer(body, dotted(self.namespace, self.name))
+        self.session.check_metadata(body, dotted(self.namespace, self.name))
         replaced = relation(view.head, self.namespace, self.name, self.semantics.kind)
         normal = self._free_locations(index, document, replaced)
         entry = RelationEntry.new(

@@ -93,7 +93,7 @@ class RelationChange:
     def _changed(self, pointer: Pointer, base: JsonObject, document: JsonObject, attempt: Attempt) -> Changed:
         self._tries += 1
         new = NewMetadata.of(self.session, self.kind, document, pointer.metadata, attempt.id, self._tries)
-        self.session.check_answer(new.body, dotted(self.namespace, self.name))
+        self.session.check_metadata(new.body, dotted(self.namespace, self.name))
         said = receipts(
             self.session,
             entity=pointer.entity,

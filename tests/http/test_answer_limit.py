@@ -77,6 +77,22 @@ async def test_what_gzip_cannot_make_fit_is_refused_all_the_same(site: Site) -> 
     assert answer.error_type == "AnswerTooLargeException"
 
 
+@pytest.mark.parametrize("accepted", ["identity", "gzip"])
+async def test_a_table_that_grows_to_the_limit_is_refused_before_an_answer_about_it_is(
+    site: Site, accepted: str
+) -> None:
+    """What an answer holds beside the metadata counts too: no commit is made that can't be answered."""
+    await site.client.post(TABLE, set_property("write.metadata.previous-versions-max", "1"))
+    text = noise(140_000) if accepted == "gzip" else MOST
+    fits, too_many = 0, len(text)
+    while too_many - fits > 1:  # the limit lies between them
+        characters = (fits + too_many) // 2
+        answer = await site.client.post(TABLE, set_property("a", text[:characters]), accept_encoding=accepted)
+        assert answer.status == 200 or answer.error_type == "AnswerTooLargeException"
+        fits, too_many = (characters, too_many) if answer.status == 200 else (fits, characters)
+        assert (await site.client.get(TABLE, accept_encoding=accepted)).status == 200
+
+
 async def test_a_part_of_a_transaction_that_could_not_be_loaded_is_refused_with_all_of_it(site: Site) -> None:
     await site.table("u")
     changes: list[JsonValue] = [
@@ -142,6 +158,19 @@ async def test_a_list_that_does_not_fit_asks_for_pages(site: Site) -> None:
     assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
     assert "pageToken" in answer.message
     assert (await site.client.get(f"{children}&pageToken=&pageSize=50")).status == 200
+
+
+async def test_properties_of_a_namespace_that_could_not_be_read_back_are_refused(site: Site) -> None:
+    properties: JsonObject = {"a": MOST}
+
+    made = await site.client.post("/v1/wh/namespaces", {"namespace": ["other"], "properties": properties})
+    changed = await site.client.post("/v1/wh/namespaces/db/properties", {"updates": properties, "removals": []})
+
+    for answer in (made, changed):
+        assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
+        assert "fewer or shorter" in answer.message
+    assert (await site.client.get("/v1/wh/namespaces/other")).status == 404
+    assert (await site.client.get("/v1/wh/namespaces/db")).status == 200
 
 
 async def test_no_limit_is_the_rule(site_with: Callable[..., Site]) -> None:

@@ -19,7 +19,7 @@ from arco_catalog.http.telemetry.logs import OURS, configure_logging
 from arco_catalog.http.telemetry.spans import Spans
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import JsonObject, dumps
-from storage_backends import StoreUnavailable
+from storage_backends import Found, StoreUnavailable
 from tests.http.client import Client
 from tests.http.conftest import view_request
 from tests.http.watched import Watched
@@ -145,6 +145,18 @@ async def test_no_secret_in_a_request_is_told(site: Watched, told: Told) -> None
     assert PLANTED in str([answer.body for answer in answers])
     assert PLANTED not in told.whole
     assert key not in told.whole
+
+
+async def test_no_secret_in_a_header_is_kept(site: Watched) -> None:
+    """But for who an administrator says they are, which receipts are there to keep."""
+    client = Client(site.client.app, {name: text for name, text in HEADERS.items() if name != "x-arco-admin-user"})
+    await client.post("/v1/wh/namespaces", {"namespace": ["db"]})
+    await client.post(f"{DB}/tables", {"name": "t", "schema": schema("x")}, idempotency_key=site.key())
+    assert (await client.post(f"{DB}/tables/t", set_property("a", "b"), idempotency_key=site.key())).status == 200
+
+    bodies = [answer.body for key in site.store.keys("") if isinstance(answer := await site.store.get(key), Found)]
+    assert b"PyIceberg/0.12" in b"".join(bodies)
+    assert PLANTED.encode() not in b"".join(bodies)
 
 
 @pytest.mark.parametrize(

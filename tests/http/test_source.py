@@ -16,8 +16,12 @@ SERVO = {"x_arco_servo_run_id": RUN, "x_arco_servo_task_id": TASK}
 SOURCES: list[tuple[dict[str, str], JsonObject]] = [
     ({}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
     ({"user_agent": "Spark/4.1"}, {"kind": "IcebergRest", "client_info": "Spark/4.1", "principal": "anonymous"}),
-    ({"user_agent": "a" * 300}, {"kind": "IcebergRest", "client_info": "a" * 256, "principal": "anonymous"}),
-    ({"user_agent": "a\tb"}, {"kind": "IcebergRest", "client_info": "a?b", "principal": "anonymous"}),
+    (
+        {"user_agent": "Apache-HttpClient/5.6 (Java/17.0.15) of ada, token hunter2"},
+        {"kind": "IcebergRest", "client_info": "Apache-HttpClient/5.6 Java/17.0.15", "principal": "anonymous"},
+    ),
+    ({"user_agent": "a" * 300}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
+    ({"user_agent": "a\tb"}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
     (SERVO, {"kind": "Servo", "run_id": RUN, "task_id": TASK}),
     ({**SERVO, "x_arco_servo_run_id": RUN.lower()}, {"kind": "Servo", "run_id": RUN, "task_id": TASK}),
     ({"x_arco_admin_user": "ada@example.org"}, {"kind": "AdminApi", "user_id": "ada@example.org"}),

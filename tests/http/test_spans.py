@@ -4,6 +4,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -190,6 +191,23 @@ class TestLeavingBeforeTheAnswer:
 
         assert (answer.status, spans.unflushed) == (200, 1)
         assert "did not take them" in caplog.text
+
+    async def test_a_collector_that_hangs_keeps_no_large_answer_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What is compressed is compressed in a thread, of which a loop has a few."""
+        monkeypatch.setattr(module, "FLUSH_SECONDS", 0.02)
+        hanging = threading.Event()
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+        spans = Spans(TracerProvider(shutdown_on_exit=False).get_tracer("test"), lambda: hanging.wait(30))
+        site = Watched(tellers=[spans])
+        try:
+            async with asyncio.timeout(10):
+                for _ in range(4):
+                    await site.client.get("/v1/config")
+                await asyncio.to_thread(lambda: None)
+        finally:
+            hanging.set()
+
+        assert spans.unflushed == 4
 
 
 class TestConfiguration:

@@ -1,14 +1,19 @@
 """Paths that pass an endpoint, and events as AWS makes them."""
 
+import asyncio
 import base64
+import json
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mangum import Mangum
 
-from arco_catalog.http.endpoint import Endpoint, raw_path
+from arco_catalog.http.app import create_app
+from arco_catalog.http.endpoint import Endpoint, Handler, WithRawPath, answering, raw_path
 from arco_catalog.http.percent import decode_text
 from tools.gateway.events import DEFAULT_STAGE, Arrival, NoResponse, NotRoutable, event_of, response_of
 from tools.gateway.http1 import Headers, Request
@@ -129,3 +134,76 @@ def test_a_result_becomes_a_response() -> None:
 def test_a_result_without_a_status_is_none(result: object) -> None:
     with pytest.raises(NoResponse):
         response_of(result, Endpoint.HTTP_API)
+
+
+@pytest.fixture
+def loop() -> Iterator[None]:
+    """A current loop, as the adapter wants it."""
+    asyncio.set_event_loop(loop := asyncio.new_event_loop())
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+def handler_behind(endpoint: Endpoint) -> Handler:
+    """A handler of an app without a warehouse."""
+    app = WithRawPath(create_app({}), endpoint)
+    return answering(Mangum(app, lifespan="off"), app)
+
+
+NO_REQUESTS: list[object] = [
+    {"key1": "value1"},
+    {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}},
+    {"Records": []},
+    {"version": "2.0", "requestContext": {"eventType": "CONNECT"}, "headers": {"x-planted": "hunter2"}},
+    {},
+    [],
+    None,
+]
+
+
+@pytest.mark.usefixtures("loop")
+@pytest.mark.parametrize("event", NO_REQUESTS)
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_an_event_that_is_no_request_is_answered_as_a_bad_one(endpoint: Endpoint, event: object) -> None:
+    result = handler_behind(endpoint)(event, None)
+    assert result["statusCode"] == 400
+    assert json.loads(result["body"])["error"]["type"] == "BadRequestException"
+
+
+@pytest.mark.usefixtures("loop")
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("sender", ENDPOINTS)
+def test_an_event_of_another_endpoint_than_the_deployed_is_not_taken_for_a_request(
+    sender: Endpoint, endpoint: Endpoint
+) -> None:
+    formats = {Endpoint.HTTP_API: 2, Endpoint.FUNCTION_URL: 2, Endpoint.REST_API: 1}
+    event = event_of(arrival("/v1/nowhere", stage=DEFAULT_STAGE), sender)
+    status = handler_behind(endpoint)(event, None)["statusCode"]
+    assert status == (404 if formats[sender] == formats[endpoint] else 400)
+
+
+@pytest.mark.usefixtures("loop")
+def test_of_a_request_that_reached_the_app_it_is_never_said_that_it_was_none() -> None:
+    app = WithRawPath(create_app({}), Endpoint.HTTP_API)
+    mangum = Mangum(app, lifespan="off")
+
+    def breaking(event: Any, context: Any) -> dict[str, Any]:
+        mangum(event, context)
+        raise RuntimeError("on the way back")
+
+    with pytest.raises(RuntimeError, match="on the way back"):
+        answering(breaking, app)(event_of(arrival("/v1/nowhere"), Endpoint.HTTP_API), None)
+
+
+PROXIED = [("X-Forwarded-Port", "443,80"), ("X-Forwarded-Port", "x"), ("Host", "[::1]:8181"), ("Host", "a:b")]
+
+
+@pytest.mark.usefixtures("loop")
+@pytest.mark.parametrize("header", PROXIED)
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_what_proxies_say_of_ports_breaks_no_request(endpoint: Endpoint, header: tuple[str, str]) -> None:
+    stage = "live" if endpoint is Endpoint.REST_API else DEFAULT_STAGE
+    base = "/live" if endpoint is Endpoint.REST_API else ""
+    event = event_of(arrival(f"{base}/v1/nowhere", headers=[header], stage=stage), endpoint)
+    assert handler_behind(endpoint)(event, None)["statusCode"] == 404

@@ -124,7 +124,7 @@ class Crowd:
         self, method: str, path: str, body: Callable[[str], JsonObject] | None = None, *, may_fail: bool = True
     ) -> Request:
         """A new request, its body made from its token."""
-        token = f"r{len(self.requests)}"
+        token = f"writers/{len(self.requests)}"
         key = uuid7(self.runtime.now_ms(), self.runtime)
         made = Request(token, key, method, path, None if body is None else body(token), may_fail)
         self.requests.append(made)

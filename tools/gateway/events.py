@@ -119,7 +119,7 @@ def _format_2(arrival: Arrival, path: str) -> Event:
 
 
 def _rest_api(arrival: Arrival) -> Event:
-    """Payload format 1.0, the path as it came, below the stage; without binary media types a body is text."""
+    """Payload format 1.0, the path as it came, below the stage; every media type is binary, as infra/ has it."""
     request = arrival.request
     headers: dict[str, list[str]] = {}
     for name, value in (*request.headers, *_added(arrival)):
@@ -127,7 +127,7 @@ def _rest_api(arrival: Arrival) -> Event:
     query: dict[str, list[str]] = {}
     for name, value in arrival.pairs:
         query.setdefault(name, []).append(value)
-    body, is_base64 = _body(arrival, binary=False)
+    body, is_base64 = _body(arrival, binary=True)
     path = arrival.path.removeprefix(f"/{arrival.stage}")
     return {
         "resource": "/{proxy+}",

@@ -137,6 +137,7 @@ class Sandbox:
             "PYTHONPATH": os.pathsep.join([str(function.folder), str(self.client)]),
             "LAMBDA_TASK_ROOT": str(function.folder),
             "_HANDLER": function.handler,
+            "AWS_EXECUTION_ENV": "AWS_Lambda_python3.13",  # by which the runtime client leaves letters unescaped
             "AWS_LAMBDA_RUNTIME_API": address,
             "AWS_LAMBDA_FUNCTION_NAME": function.handler.replace(".", "-"),
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",

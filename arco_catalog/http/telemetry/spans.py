@@ -6,6 +6,7 @@ Spans are made when the request is over, from what was noted meanwhile: a reques
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -82,6 +83,8 @@ class Spans:
         self._flush = flush
         self._parents = TraceContextTextMapPropagator()
         self.unflushed = 0
+        # A thread of its own: flushes that hang would fill the loop's, for which large answers wait to be compressed.
+        self._thread = ThreadPoolExecutor(1, "spans")
 
     async def tell(self, report: Report) -> None:
         """Makes the spans."""
@@ -116,7 +119,7 @@ class Spans:
         """At best effort: an answer does not wait long for a collector that is slow or gone."""
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
-                await asyncio.to_thread(flush)
+                await asyncio.get_running_loop().run_in_executor(self._thread, flush)
         except TimeoutError:
             self.unflushed += 1
             _LOG.warning("the collector of traces did not take them within %g s", FLUSH_SECONDS)
