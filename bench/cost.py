@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from arco_catalog.http.app import create_app
+from arco_catalog.http.telemetry.emf import WALKS
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Settings
@@ -22,6 +23,7 @@ from bench.metadata_semantics import table
 from bench.prices import AVAILABLE_SERVICE, DATED, S3, S3_EXPRESS, SMALL_SERVICE, StorePrices
 from storage_backends import ANY, ObjectStore
 from storage_backends.memory import MemoryStore
+from storage_backends.probe import honours_conditions
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
 from tests.http.client import Client
@@ -35,8 +37,8 @@ LOG_BYTES = 2_048
 WALKS_A_MONTH = 4 * prices.HOURS
 ALARMS = 10
 """Of `infra/alarms.tf`."""
-WALK_METRICS = 5
-"""That a reconciler's run writes, called or not (`arco_catalog.http.telemetry.emf`)."""
+WALK_METRICS = sum(len(metrics) for _, metrics in WALKS)
+"""That a reconciler's run writes, called or not."""
 POLLS_A_MONTH = 15 * 60 * prices.HOURS
 """How often Lambda asks an empty queue: five readers, each waiting twenty seconds."""
 FARTHER_S = 0.002
@@ -154,7 +156,8 @@ async def cpu_ms(step: Step, *, warm: bool) -> float:
 
 
 async def idle_walk() -> tuple[Usage, int]:
-    """A scheduled walk over tables of which none has changed, and the bytes that the catalog's state takes."""
+    """A scheduled walk over tables of which none has changed, behind the probe of the store that each run begins with,
+    and the bytes that the catalog's state takes."""
     counting = CountingStore(MemoryStore())
     desk = Desk(counting, settings=Settings("wh"))
     await desk.namespace(*NS)
@@ -162,6 +165,7 @@ async def idle_walk() -> tuple[Usage, int]:
         await desk.table(f"t{number}")
 
     async def walk() -> None:
+        await honours_conditions(counting, RUNTIME.ulid())
         deadline_ms = RUNTIME.now_ms() + 900_000
         call = Call("SCHEDULE", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
         await reconcile(desk.another().catalog.session(call))

@@ -49,11 +49,11 @@ resource "aws_cloudwatch_metric_alarm" "function" {
 
 # Four runs an hour: one that reached the end is enough, none at all is not, whatever kept them from saying so.
 resource "aws_cloudwatch_metric_alarm" "reconcile_age" {
-  count = var.metrics_namespace == "" ? 0 : 1
+  count = local.metrics_namespace == "" ? 0 : 1
 
   alarm_name          = "${var.name}-reconcile-age"
   alarm_description   = "No walk of the reconciler has reached its end for an hour"
-  namespace           = var.metrics_namespace
+  namespace           = local.metrics_namespace
   metric_name         = "ReconcileCompleted"
   dimensions          = { Warehouse = var.warehouse }
   statistic           = "Sum"

@@ -1,5 +1,5 @@
 locals {
-  catalog_graphs = var.metrics_namespace == "" ? [] : [
+  catalog_graphs = local.metrics_namespace == "" ? [] : [
     for graph in [
       { title = "Requests", stat = "Sum", metrics = ["Requests", "ServerErrors", "Conflicts"] },
       { title = "Latency, ms", stat = "p99", metrics = ["Latency"] },
@@ -7,7 +7,7 @@ locals {
       { title = "Bytes of the store", stat = "Sum", metrics = ["StoreBytesRead", "StoreBytesWritten"] },
       { title = "Reconciler", stat = "Sum", metrics = ["ReconcileCompleted", "ReceiptsWritten"] },
     ] :
-    { title = graph.title, stat = graph.stat, metrics = [for metric in graph.metrics : [var.metrics_namespace, metric, "Warehouse", var.warehouse]] }
+    { title = graph.title, stat = graph.stat, metrics = [for metric in graph.metrics : [local.metrics_namespace, metric, "Warehouse", var.warehouse]] }
   ]
   front_door_dimensions = flatten([for name, value in local.front_door.dimensions : [name, value]])
   host_graphs = [

@@ -24,7 +24,7 @@ locals {
     ARCO_IDEMPOTENCY_DIALECT    = var.idempotency_dialect
     ARCO_ENDPOINT               = var.endpoint
     ARCO_LOG_LEVEL              = var.log_level
-    ARCO_METRICS_NAMESPACE      = var.metrics_namespace
+    ARCO_METRICS_NAMESPACE      = local.metrics_namespace
   }
   traces = var.otlp_endpoint == null ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint }
 }
@@ -68,6 +68,10 @@ resource "aws_lambda_function" "function" {
     precondition {
       condition     = fileexists(local.package)
       error_message = "There is no package at ${local.package}: `make package` builds it."
+    }
+    precondition {
+      condition     = alltrue([for folder in local.elsewhere : !startswith(local.state_arn, "${folder}/") && !startswith("${folder}/", trimsuffix(local.state_arn, "*"))])
+      error_message = "allowed_locations must not hold the catalog's state or lie in it: engines may delete what lies there."
     }
   }
 

@@ -55,7 +55,7 @@ resource "aws_apigatewayv2_stage" "api" {
   default_route_settings {
     throttling_rate_limit    = var.throttling.rate
     throttling_burst_limit   = var.throttling.burst
-    detailed_metrics_enabled = true
+    detailed_metrics_enabled = false # by route: there is one, and CloudWatch charges for each
   }
 
   dynamic "access_log_settings" {
@@ -73,7 +73,7 @@ resource "aws_apigatewayv2_stage" "api" {
         ms          = "$context.responseLatency"
         functionMs  = "$context.integrationLatency"
         sourceIp    = "$context.identity.sourceIp"
-        error       = "$context.error.messageString"
+        error       = "$context.error.message"
         integration = "$context.integrationErrorMessage"
         authorizer  = "$context.authorizer.error"
       })

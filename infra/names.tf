@@ -27,4 +27,7 @@ locals {
   role_arn   = "arn:${local.partition}:iam::${local.account}:role"
 
   alias = "live"
+
+  # Metrics know their warehouse, whose name two deployments may share: the namespace keeps them apart.
+  metrics_namespace = var.metrics_namespace == null ? "ArcoCatalog/${var.name}" : var.metrics_namespace
 }

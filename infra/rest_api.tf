@@ -110,7 +110,7 @@ resource "aws_api_gateway_method_settings" "api" {
   settings {
     throttling_rate_limit  = var.throttling.rate
     throttling_burst_limit = var.throttling.burst
-    metrics_enabled        = true
+    metrics_enabled        = false # by method, and charged for: those of the stage come anyway
     logging_level          = "OFF"
     data_trace_enabled     = false # bodies are nobody's business
   }

@@ -30,10 +30,11 @@ locals {
     none = {}
   }[var.authorization]
 
-  trino_signs_in = { # the region is that of s3.region
+  trino_signs_in = { # in the region of s3.region, as a role that it assumes, or with keys
     iam = {
       "iceberg.rest-catalog.security"     = "SIGV4"
       "iceberg.rest-catalog.signing-name" = local.front_door.signing_name
+      "s3.iam-role"                       = "ARN_OF_A_ROLE_WITH_THE_ENGINE_POLICY"
     }
     jwt = {
       "iceberg.rest-catalog.security"          = "OAUTH2"
@@ -93,6 +94,7 @@ locals {
     ))
     trino = join("\n", concat(
       ["# Trino, as etc/catalog/${local.catalog}.properties"],
+      var.authorization == "iam" ? ["# 476 and older: iceberg.rest-catalog.sigv4-enabled=true in place of iceberg.rest-catalog.security"] : [],
       [for key, value in local.trino : "${key}=${value}"],
     ))
   }

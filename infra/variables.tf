@@ -1,7 +1,7 @@
 # What and where
 
 variable "name" {
-  description = "Prefix of the names of everything that is made. One deployment in one account and region has it."
+  description = "Prefix of the names of everything that is made. One deployment in an account has it: roles and dashboards know no region."
   type        = string
 
   validation {
@@ -25,6 +25,10 @@ variable "prefix" {
     condition     = can(regex("^([A-Za-z0-9_=.-]+(/[A-Za-z0-9_=.-]+)*)?$", var.prefix))
     error_message = "prefix must be folder names joined by slashes, of letters, digits and _ = . -"
   }
+  validation {
+    condition     = alltrue([for folder in split("/", var.prefix) : !contains([".", ".."], folder)])
+    error_message = "prefix must not hold . or .. as a folder: the functions do not start with one."
+  }
 }
 
 variable "warehouse" {
@@ -33,8 +37,12 @@ variable "warehouse" {
   default     = "main"
 
   validation {
-    condition     = can(regex("^[A-Za-z0-9_-]{1,64}$", var.warehouse))
-    error_message = "warehouse must be 1 to 64 letters, digits, hyphens and underscores."
+    condition     = can(regex("^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$", var.warehouse))
+    error_message = "warehouse must be 1 to 64 letters, digits, hyphens and underscores, and not begin with a hyphen."
+  }
+  validation {
+    condition     = var.warehouse != "_probe"
+    error_message = "warehouse must not be _probe: what lies in that folder expires after a day."
   }
 }
 
@@ -251,9 +259,14 @@ variable "environment" {
 # Watching it
 
 variable "log_level" {
-  description = "Least severe level that is logged."
+  description = "Least severe level that is logged: DEBUG, INFO, WARNING or ERROR."
   type        = string
   default     = "INFO"
+
+  validation {
+    condition     = contains(["DEBUG", "INFO", "WARNING", "ERROR"], upper(var.log_level))
+    error_message = "log_level must be DEBUG, INFO, WARNING or ERROR: the functions do not start with another."
+  }
 }
 
 variable "log_retention_days" {
@@ -263,15 +276,25 @@ variable "log_retention_days" {
 }
 
 variable "metrics_namespace" {
-  description = "CloudWatch namespace of the catalog's own metrics. Empty: none, and no alarm that needs them."
+  description = "CloudWatch namespace of the catalog's own metrics. Null: ArcoCatalog/NAME. Empty: none, and no alarm that needs them."
   type        = string
-  default     = "ArcoCatalog"
+  default     = null
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9_./#-][A-Za-z0-9_./#: -]{0,254}$", coalesce(var.metrics_namespace, "-"))) && !startswith(coalesce(var.metrics_namespace, "-"), "AWS/")
+    error_message = "metrics_namespace must be what CloudWatch takes for one, and must not begin with AWS/."
+  }
 }
 
 variable "otlp_endpoint" {
-  description = "Where OpenTelemetry traces are sent. Null: none are made."
+  description = "Where OpenTelemetry traces are sent. Null: none are made. The package holds no OpenTelemetry: a layer brings it."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.otlp_endpoint == null || length(var.layers) > 0
+    error_message = "otlp_endpoint needs a layer with opentelemetry-sdk and its OTLP exporter in layers: the functions do not start without."
+  }
 }
 
 variable "tracing" {

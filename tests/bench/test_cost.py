@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.cost import ALARMS, MILLION, Site, Usage, idle_month, usage
+from bench.cost import ALARMS, MILLION, WALK_METRICS, Site, Usage, idle_month, idle_walk, usage
 from bench.prices import S3, S3_EXPRESS, SMALL_SERVICE
 
 
@@ -47,3 +47,12 @@ def test_an_idle_month_costs_less_than_a_service_that_must_stay_up() -> None:
     assert items["state"] == pytest.approx(0.023)
     assert sum(items.values()) < 10
     assert sum(item.a_month for item in SMALL_SERVICE) == pytest.approx(44.82, abs=0.01)
+
+
+async def test_an_idle_walk_pays_for_the_probe_that_each_run_begins_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.cost.IDLE_TABLES", 3)
+
+    walk, _ = await idle_walk()
+
+    assert walk.puts == 1 + 5  # a LIST, and what the probe writes or tries to
+    assert WALK_METRICS == 4

@@ -7,13 +7,19 @@ from arco_catalog.iceberg.json import JsonValue
 from tests.infra.terraform import Variables
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+LAYER = "arn:aws:lambda:us-east-1:123456789012:layer:otel:1"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:alarms"
 JWT: JsonValue = {"issuer": "https://id.example.com/lake", "audience": ["lake"], "scopes": ["catalog"]}
 BY_TOKEN: Variables = {"authorization": "jwt"}
 
 ACCEPTED: dict[str, Variables] = {
     "fresh": {},
-    "rest": {"endpoint": "rest-api", "provisioned_concurrency": 2, "alarm_topic_arns": [TOPIC]},
+    "rest": {
+        "endpoint": "rest-api",
+        "provisioned_concurrency": 2,
+        "alarm_topic_arns": [TOPIC],
+        "metrics_namespace": "Lakes",
+    },
     "url": {"endpoint": "function-url", "snap_start": True, "prefix": "lakes/one", "metrics_namespace": ""},
     "existing": {
         "bucket": "there-already",
@@ -24,6 +30,7 @@ ACCEPTED: dict[str, Variables] = {
         "allowed_locations": ["s3://elsewhere/tables"],
         "tracing": True,
         "otlp_endpoint": "http://127.0.0.1:4318",
+        "layers": [LAYER],
         "emr": {"code": "s3://code/arco"},
         "log_retention_days": 90,
         "memory": {"api": 1769},
@@ -50,6 +57,10 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
         {"jwt": {"issuer": "http://id.example.com", "audience": ["a"]}, **BY_TOKEN},
         "begins with https://",
     ),
+    "warehouse_that_expires": ({"warehouse": "_probe"}, "expires after a day"),
+    "prefix_that_climbs": ({"prefix": "a/../b"}, "must not hold . or .."),
+    "unknown_level": ({"log_level": "verbose"}, "DEBUG, INFO, WARNING or ERROR"),
+    "namespace_of_amazon": ({"metrics_namespace": "AWS/Arco"}, "must not begin with AWS/"),
     "versions_not_kept": ({"noncurrent_days": 0}, "at least 1"),
     "emr_without_a_folder": ({"emr": {"code": "s3://code"}}, "emr.code must be"),
 }
@@ -68,6 +79,11 @@ REFUSED_TOGETHER: dict[str, tuple[Variables, str]] = {
         'needs endpoint = "http-api"',
     ),
     "two_ways_to_be_warm": ({"snap_start": True, "provisioned_concurrency": 1}, "exclude each other"),
+    "traces_without_a_layer": ({"otlp_endpoint": "http://127.0.0.1:4318"}, "needs a layer"),
+    "engines_in_the_state": (
+        {"bucket": "there-already", "allowed_locations": ["s3://there-already/main"]},
+        "must not hold the catalog's state",
+    ),
     "nothing_to_deploy": ({"package": "nowhere.zip"}, "`make package` builds it"),
 }
 """Variables that contradict each other, and what is said of it."""

@@ -181,6 +181,7 @@ def test_settings_to_paste_are_those_that_a_local_server_prints_and_what_signs_i
         "spark.sql.catalog.arco.rest.auth.sigv4.delegate-auth-type",
         *(f"rest.{key}" for key in ("sigv4-enabled", "signing-name", "signing-region")),
         *(f"iceberg.rest-catalog.{key}" for key in ("security", "signing-name")),
+        "s3.iam-role",
     }
 
 

@@ -73,7 +73,7 @@ def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) 
         assert said["ARCO_STORE"] == f"s3://{store}"
         assert said["ARCO_WAREHOUSE"] == given.get("warehouse", "main")
         assert said["ARCO_ENDPOINT"] == given.get("endpoint", "http-api")
-        assert said["ARCO_METRICS_NAMESPACE"] == given.get("metrics_namespace", "ArcoCatalog")
+        assert said["ARCO_METRICS_NAMESPACE"] == given.get("metrics_namespace", "ArcoCatalog/lake")
         assert said["ARCO_IDEMPOTENCY_DIALECT"] == given.get("idempotency_dialect", "iceberg")
         assert said.get("OTEL_EXPORTER_OTLP_ENDPOINT") == given.get("otlp_endpoint")
 
@@ -174,6 +174,22 @@ def test_the_gateways_throttle(plan: Plan) -> None:
     assert (of_rest["throttling_rate_limit"], of_rest["throttling_burst_limit"]) == (200, 400)
 
 
+def test_nothing_is_paid_for_metrics_that_no_alarm_and_no_graph_shows(plan: Plan) -> None:
+    [of_http] = only(plan, "fresh", "aws_apigatewayv2_stage")["default_route_settings"]
+    [of_rest] = only(plan, "rest", "aws_api_gateway_method_settings")["settings"]
+
+    assert (of_http["detailed_metrics_enabled"], of_rest["metrics_enabled"]) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("deployment", "kind"), [("fresh", "aws_apigatewayv2_stage"), ("rest", "aws_api_gateway_stage")]
+)
+def test_access_logs_stay_json_where_the_gateway_has_an_error_to_tell(plan: Plan, deployment: str, kind: str) -> None:
+    [logged] = only(plan, deployment, kind)["access_log_settings"]
+
+    assert "$context.error.messageString" not in logged["format"]  # in quotes of its own
+
+
 def test_a_rest_api_logs_no_bodies(plan: Plan) -> None:
     [settings] = only(plan, "rest", "aws_api_gateway_method_settings")["settings"]
 
@@ -241,7 +257,7 @@ def test_a_reconciler_that_says_nothing_for_an_hour_raises_the_alarm(plan: Plan)
     ]
 
     assert (alarm["namespace"], alarm["metric_name"], alarm["dimensions"]) == (
-        "ArcoCatalog",
+        "ArcoCatalog/lake",
         "ReconcileCompleted",
         {"Warehouse": "main"},
     )

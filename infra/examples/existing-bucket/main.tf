@@ -44,18 +44,6 @@ module "catalog" {
   log_retention_days = 90
 }
 
-output "url" {
-  value = module.catalog.url
-}
-
-output "settings" {
-  value = module.catalog.settings
-}
-
-output "bucket_policy_json" {
-  value = module.catalog.bucket_policy_json
-}
-
-output "engine_policy_json" {
-  value = module.catalog.engine_policy_json
+output "catalog" {
+  value = module.catalog
 }

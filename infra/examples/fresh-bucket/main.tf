@@ -16,14 +16,6 @@ module "catalog" {
   name = "lake"
 }
 
-output "url" {
-  value = module.catalog.url
-}
-
-output "settings" {
-  value = module.catalog.settings
-}
-
-output "engine_policy_json" {
-  value = module.catalog.engine_policy_json
+output "catalog" {
+  value = module.catalog
 }
