@@ -148,28 +148,35 @@ class Driver(Generic[V]):
                         return answer
                     view, freshness = None, Freshness.FRESH
                 case Move():
-                    binding = await self.binding(view)
-                    if self.claimed is not None and not self.claimed.covers(binding):
-                        await self.rebind(view)
-                        continue
-                    try:
-                        fresher = await self.prepare(plan, binding)
-                        if fresher is not None:
-                            view = fresher
-                            if binding.transaction is not None:
-                                self.begin_again()  # its object names the plan that no longer stands
-                            continue
-                        if plan.ready is not None:
-                            await plan.ready()
-                        self.check_deadline()
-                        if await self.move(plan, binding):
-                            self.record.outcome = "moved"
-                            await self.follow_up(plan, binding)
-                            return plan.answer
-                    except TryOver:
-                        self.begin_again()
-                    view, freshness = None, Freshness.MOVED
-                    await self.back_off()
+                    moved, view = await self.carry_out(plan, view)
+                    if moved:
+                        return plan.answer
+                    freshness = Freshness.MOVED
+
+    async def carry_out(self, plan: Move[V], view: V) -> tuple[bool, V | None]:
+        """Makes a planned change, if the plan stands and nobody was faster. Returns whether it was made, and if not the
+        view to plan on again, None for a fresh look."""
+        binding = await self.binding(view)
+        if self.claimed is not None and not self.claimed.covers(binding):
+            await self.rebind(view)
+            return False, view
+        try:
+            fresher = await self.prepare(plan, binding)
+            if fresher is not None:
+                if binding.transaction is not None:
+                    self.begin_again()  # its object names the plan that no longer stands
+                return False, fresher
+            if plan.ready is not None:
+                await plan.ready()
+            self.check_deadline()
+            if await self.move(plan, binding):
+                self.record.outcome = "moved"
+                await self.follow_up(plan, binding)
+                return True, None
+        except TryOver:
+            self.begin_again()
+        await self.back_off()
+        return False, None
 
     def may_judge(self, view: V) -> bool:
         """From a remembered base only the compare-and-swap may follow (design.md 6.2)."""
