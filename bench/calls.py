@@ -5,11 +5,10 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.listing import Paging, list_relations
@@ -19,7 +18,7 @@ from demo.server import s3
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.operations.desk import NS, Desk, set_property
+from tests.operations.desk import NS, CountingDesk, set_property
 
 STORES = ("s3", "local", "memory")
 S3_URL = "s3://arco-bench/calls"
@@ -30,87 +29,72 @@ TABLES = 3
 """How many a transaction names."""
 
 
-class Counted(Desk):
-    """A desk whose store counts. Its locations say `memory:`, wherever its objects are."""
-
-    store: CountingStore
-
-    def another(self) -> "Counted":
-        return Counted(self.store, self.runtime, self.settings)
-
-    async def cost(self, operation: Awaitable[object]) -> Measurement:
-        """What an operation costs, refused or not."""
-        with self.store.measure() as measured, suppress(NoSuchTable):
-            await operation
-        return measured
-
-
-Scenario: TypeAlias = Callable[[Counted], Awaitable[Measurement]]
+Scenario: TypeAlias = Callable[[CountingDesk], Awaitable[Measurement]]
 """Measures one operation at a catalog that has a table `t` in `db`, made by this very process."""
 
 
-async def warm_load(desk: Counted) -> Measurement:
+async def warm_load(desk: CountingDesk) -> Measurement:
     await load_table(desk.session(), NS, "t")
     return await desk.cost(load_table(desk.session(), NS, "t"))
 
 
-async def cold_load(desk: Counted) -> Measurement:
+async def cold_load(desk: CountingDesk) -> Measurement:
     return await desk.cost(load_table(desk.another().session(), NS, "t"))
 
 
-async def load_of_what_moved(desk: Counted) -> Measurement:
+async def load_of_what_moved(desk: CountingDesk) -> Measurement:
     await load_table(desk.session(), NS, "t")
     await desk.another().commit(set_property("a", "1"))
     return await desk.cost(load_table(desk.session(), NS, "t"))
 
 
-async def missing_load(desk: Counted) -> Measurement:
+async def missing_load(desk: CountingDesk) -> Measurement:
     return await desk.cost(load_table(desk.session(), NS, "nothing"))
 
 
-async def missing_head(desk: Counted) -> Measurement:
+async def missing_head(desk: CountingDesk) -> Measurement:
     return await desk.cost(table_exists(desk.another().session(), NS, "nothing"))
 
 
-async def warm_keyed_commit(desk: Counted) -> Measurement:
+async def warm_keyed_commit(desk: CountingDesk) -> Measurement:
     return await desk.cost(desk.commit(set_property("a", "1"), key=desk.key()))
 
 
-async def cold_keyed_commit(desk: Counted) -> Measurement:
+async def cold_keyed_commit(desk: CountingDesk) -> Measurement:
     return await desk.cost(desk.another().commit(set_property("a", "1"), key=desk.key()))
 
 
-async def warm_commit(desk: Counted) -> Measurement:
+async def warm_commit(desk: CountingDesk) -> Measurement:
     return await desk.cost(desk.commit(set_property("a", "1")))
 
 
-async def overtaken_commit(desk: Counted) -> Measurement:
+async def overtaken_commit(desk: CountingDesk) -> Measurement:
     await desk.commit(set_property("a", "1"))
     await desk.another().commit(set_property("b", "1"))
     return await desk.cost(desk.commit(set_property("a", "2"), key=desk.key()))
 
 
-async def warm_create(desk: Counted) -> Measurement:
+async def warm_create(desk: CountingDesk) -> Measurement:
     return await desk.cost(desk.table("u"))
 
 
-async def warm_keyed_create(desk: Counted) -> Measurement:
+async def warm_keyed_create(desk: CountingDesk) -> Measurement:
     return await desk.cost(desk.table("u", key=desk.key()))
 
 
-async def create_under_a_moved_head(desk: Counted) -> Measurement:
+async def create_under_a_moved_head(desk: CountingDesk) -> Measurement:
     await desk.another().table("u")
     return await desk.cost(desk.table("v", key=desk.key()))
 
 
-async def later_page(desk: Counted) -> Measurement:
+async def later_page(desk: CountingDesk) -> Measurement:
     await desk.table("u")
     first = await list_relations(desk.session(), NS, "table", Paging("", 1))
     await desk.namespace("another")
     return await desk.cost(list_relations(desk.another().session(), NS, "table", Paging(first.next_page_token, 1)))
 
 
-async def warm_keyed_transaction(desk: Counted) -> Measurement:
+async def warm_keyed_transaction(desk: CountingDesk) -> Measurement:
     names = [f"t{number}" for number in range(TABLES)]
     for name in names:
         await desk.table(name)
@@ -168,7 +152,7 @@ async def count(store: CountingStore, budget: Budget, warehouses: Iterator[str])
     """The least depth of a few runs: a store whose calls take uneven times makes a chain look longer, never shorter."""
     runs: list[Measurement] = []
     for _ in range(RUNS):
-        desk = Counted(store, settings=Settings(next(warehouses)))
+        desk = CountingDesk(store, settings=Settings(next(warehouses)))  # its locations say `memory:`, wherever it is
         await desk.namespace(*NS)
         await desk.table("t")
         runs.append(await budget.scenario(desk))

@@ -13,11 +13,9 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
@@ -28,7 +26,7 @@ from storage_backends import ANY, Applied
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
 from tests.operations.bulk import Bulk, spread
-from tests.operations.desk import Desk, schema
+from tests.operations.desk import CountingDesk, schema
 
 SIZES = (100, 10_000, 100_000)
 RUNS = 40
@@ -49,72 +47,61 @@ class Cost:
     ms: float
 
 
-class Counted(Desk):
-    """A desk whose store counts."""
-
-    store: CountingStore
-
-    def another(self) -> "Counted":
-        return Counted(self.store, self.runtime, self.settings)
-
-    async def cost(self, operation: Awaitable[object]) -> Cost:
-        """What an operation costs, refused or not."""
-        with self.store.measure() as measured, suppress(NoSuchTable):
-            began = time.perf_counter()
-            try:
-                await operation
-            finally:
-                ms = 1_000 * (time.perf_counter() - began)
-        return Cost(measured.calls, measured.depth, measured.bytes_read, measured.bytes_written, ms)
+async def cost(desk: CountingDesk, operation: Awaitable[object]) -> Cost:
+    """What an operation costs."""
+    began = time.perf_counter()
+    measured = await desk.cost(operation)
+    ms = 1_000 * (time.perf_counter() - began)
+    return Cost(measured.calls, measured.depth, measured.bytes_read, measured.bytes_written, ms)
 
 
 Name: TypeAlias = tuple[str, str]
-Measured: TypeAlias = Callable[[Counted, Name], Awaitable[Cost]]
+Measured: TypeAlias = Callable[[CountingDesk, Name], Awaitable[Cost]]
 """Measures one operation on, or beside, a table."""
 
 
-async def load_cold(desk: Counted, name: Name) -> Cost:
-    return await desk.cost(load_table(desk.another().session(), (name[0],), name[1]))
+async def load_cold(desk: CountingDesk, name: Name) -> Cost:
+    return await cost(desk, load_table(desk.another().session(), (name[0],), name[1]))
 
 
-async def load_warm(desk: Counted, name: Name) -> Cost:
+async def load_warm(desk: CountingDesk, name: Name) -> Cost:
     await load_table(desk.session(), (name[0],), name[1])
-    return await desk.cost(load_table(desk.session(), (name[0],), name[1]))
+    return await cost(desk, load_table(desk.session(), (name[0],), name[1]))
 
 
-async def miss(desk: Counted, name: Name) -> Cost:
-    return await desk.cost(load_table(desk.another().session(), (name[0],), f"{name[1]}_not"))
+async def miss(desk: CountingDesk, name: Name) -> Cost:
+    return await cost(desk, load_table(desk.another().session(), (name[0],), f"{name[1]}_not"))
 
 
-async def create_cold(desk: Counted, name: Name) -> Cost:
+async def create_cold(desk: CountingDesk, name: Name) -> Cost:
     body: JsonObject = {"name": f"{name[1]}_cold", **TABLE}
-    return await desk.cost(create_table(desk.another().session(body), (name[0],), body))
+    return await cost(desk, create_table(desk.another().session(body), (name[0],), body))
 
 
-async def create_warm(desk: Counted, name: Name) -> Cost:
+async def create_warm(desk: CountingDesk, name: Name) -> Cost:
     body: JsonObject = {"name": f"{name[1]}_warm", **TABLE}
-    return await desk.cost(create_table(desk.session(body), (name[0],), body))
+    return await cost(desk, create_table(desk.session(body), (name[0],), body))
 
 
-async def create_elsewhere(desk: Counted, name: Name) -> Cost:
+async def create_elsewhere(desk: CountingDesk, name: Name) -> Cost:
     other = desk.another()
     body: JsonObject = {"name": f"{name[1]}_elsewhere", **TABLE}
     await other.session().state.head()
-    return await desk.cost(create_table(other.session(body), (name[0],), body))
+    return await cost(desk, create_table(other.session(body), (name[0],), body))
 
 
-async def page(desk: Counted, name: Name) -> Cost:
-    return await desk.cost(list_relations(desk.another().session(), (name[0],), "table", Paging("", None)))
+async def page(desk: CountingDesk, name: Name) -> Cost:
+    return await cost(desk, list_relations(desk.another().session(), (name[0],), "table", Paging("", None)))
 
 
-async def next_page(desk: Counted, name: Name) -> Cost:
+async def next_page(desk: CountingDesk, name: Name) -> Cost:
     first = await list_relations(desk.session(), (name[0],), "table", Paging("", 50))
     other = desk.another()
-    return await desk.cost(list_relations(other.session(), (name[0],), "table", Paging(first.next_page_token, 50)))
+    return await cost(desk, list_relations(other.session(), (name[0],), "table", Paging(first.next_page_token, 50)))
 
 
-async def drop(desk: Counted, name: Name) -> Cost:
-    return await desk.cost(drop_table(desk.session(), (name[0],), name[1], purge=False))
+async def drop(desk: CountingDesk, name: Name) -> Cost:
+    return await cost(desk, drop_table(desk.session(), (name[0],), name[1], purge=False))
 
 
 OPERATIONS: Sequence[tuple[str, Measured]] = (
@@ -130,7 +117,7 @@ OPERATIONS: Sequence[tuple[str, Measured]] = (
 )
 
 
-async def build(desk: Counted, tables: int, seed: int) -> tuple[list[Name], list[int]]:
+async def build(desk: CountingDesk, tables: int, seed: int) -> tuple[list[Name], list[int]]:
     """Stores a registry. Returns tables that can be loaded, spread over it, and the bytes of segments that each of the
     last creates wrote."""
     chance = random.Random(seed)
@@ -151,7 +138,7 @@ async def build(desk: Counted, tables: int, seed: int) -> tuple[list[Name], list
     return sorted(whole), written
 
 
-async def keep(desk: Counted, objects: dict[str, bytes]) -> None:
+async def keep(desk: CountingDesk, objects: dict[str, bytes]) -> None:
     for key, body in objects.items():
         assert isinstance(await desk.store.put(key, body, ANY), Applied)
 
@@ -159,7 +146,7 @@ async def keep(desk: Counted, objects: dict[str, bytes]) -> None:
 async def measure(url: str, tables: int) -> None:
     """Prints a size's figures."""
     store = CountingStore(open_store(url))
-    desk = Counted(store)
+    desk = CountingDesk(store)
     began = time.perf_counter()
     names, written = await build(desk, tables, seed=tables)
     head = await desk.session().state.head()

@@ -75,7 +75,11 @@ class Bulk:
             table_uuid=self.uuid,
             now_ms=self.runtime.now_ms(),
         )
-        file = home.below("metadata", f"00000-{entity}-1.metadata.json")
+        yield from self.state_of(entity, home.below("metadata"), document)
+
+    def state_of(self, entity: str, folder: Location, document: JsonObject) -> Objects:
+        """What a table's name leads to: a metadata file in a folder, and the pointer to it."""
+        file = folder.below(f"00000-{entity}-1.metadata.json")
         pointer = Pointer.first(
             entity=entity,
             kind="table",
@@ -85,6 +89,12 @@ class Bulk:
         )
         yield "/".join(file.segments[len(self.base.segments) :]), dumps(document)
         yield self.paths.pointer(entity), pointer.body
+
+    def one_commit(self) -> Objects:
+        """A registry that one commit made, with all entries embedded."""
+        head = self._commit(Head.empty(), self.entries, spilling=False)
+        yield self.paths.registry_commit(head.id or ""), head.body
+        yield self.paths.manifest, head.body
 
     def registry(self, later: Iterable[tuple[str, str]] = (), written: list[int] | None = None) -> Objects:
         """The segments, the last commit and the manifest, after 500 commits and then the creates of `later`, which
@@ -107,14 +117,14 @@ class Bulk:
         yield self.paths.registry_commit(head.id or ""), head.body
         yield self.paths.manifest, head.body
 
-    def _commit(self, head: Head, edits: Entries) -> Head:
+    def _commit(self, head: Head, edits: Entries, *, spilling: bool = True) -> Head:
         made = Operation(self.runtime.ulid(), "create-table", {}, None)
         return head.successor(
             commit=self.runtime.ulid(),
             at_ms=self.runtime.now_ms(),
             edits=edits,
             operations=[made],
-            spilling=Spilling(self.limits, self.runtime.ulid),
+            spilling=Spilling(self.limits, self.runtime.ulid) if spilling else None,
         )
 
 

@@ -1,8 +1,12 @@
 """A desk at which tests sit: one catalog over one store, and calls made by hand."""
 
 import uuid
-from dataclasses import dataclass, field
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Self
 
+from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
@@ -14,6 +18,7 @@ from arco_catalog.operations.open import build_catalog
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ObjectStore
 from storage_backends.memory import MemoryStore
+from storage_backends.wrappers.counting import CountingStore, Measurement
 
 NS = ("db",)
 
@@ -52,9 +57,9 @@ class Desk:
     def __post_init__(self) -> None:
         self.catalog: Catalog = build_catalog(self.settings, self.store, self.url, self.allowed, self.runtime)
 
-    def another(self) -> "Desk":
+    def another(self) -> Self:
         """A second process: nothing remembered."""
-        return Desk(self.store, self.runtime, self.settings, self.allowed, self.url)
+        return replace(self)
 
     def key(self, age_ms: int = 0) -> str:
         """A fresh idempotency key, made a while ago."""
@@ -88,6 +93,18 @@ class Desk:
     async def commit(self, body: JsonObject, name: str = "t", key: str | None = None) -> TableState:
         """Commits to a table in `db`."""
         return state(await commit_table(self.session(body, key=key, path=f"/commit/{name}"), NS, name, body))
+
+
+class CountingDesk(Desk):
+    """A desk whose store counts."""
+
+    store: CountingStore
+
+    async def cost(self, operation: Awaitable[object]) -> Measurement:
+        """What an operation costs; finding no table has its price too."""
+        with self.store.measure() as measured, suppress(NoSuchTable):
+            await operation
+        return measured
 
 
 def state(answer: Answer) -> TableState:

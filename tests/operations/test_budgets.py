@@ -13,55 +13,46 @@ from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.operations.desk import NS, Desk, set_property
-
-
-class Counted(Desk):
-    """A desk whose store counts. Each call takes the same time, so that calls beside each other are seen as such."""
-
-    store: CountingStore
-
-    async def cost(self, operation: Awaitable[object]) -> tuple[int, int]:
-        """(depth, calls) of an operation."""
-        with self.store.measure() as measured:
-            await operation
-        return measured.depth, measured.calls
+from tests.operations.desk import NS, CountingDesk, set_property
 
 
 @pytest.fixture
-async def counted() -> Counted:
-    made = Counted(CountingStore(DelayingStore(MemoryStore(), 0.004)))
+async def counted() -> CountingDesk:
+    """Each call takes the same time, so that calls beside each other are seen as such."""
+    made = CountingDesk(CountingStore(DelayingStore(MemoryStore(), 0.004)))
     await made.namespace("db")
     await made.table("t")
     return made
 
 
-def cold(desk: Counted) -> Counted:
-    return Counted(desk.store, desk.runtime, desk.settings)
+async def cost(desk: CountingDesk, operation: Awaitable[object]) -> tuple[int, int]:
+    """(depth, calls) of an operation."""
+    measured = await desk.cost(operation)
+    return measured.depth, measured.calls
 
 
 def within(cost: tuple[int, int], depth: int, calls: int) -> bool:
     return cost[0] <= depth and cost[1] <= calls
 
 
-async def test_a_warm_load_asks_three_things_beside_each_other(counted: Counted) -> None:
+async def test_a_warm_load_asks_three_things_beside_each_other(counted: CountingDesk) -> None:
     await load_table(counted.session(), NS, "t")
-    assert await counted.cost(load_table(counted.session(), NS, "t")) == (1, 3)
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 3)
 
 
-async def test_a_cold_load_asks_three_things_one_after_the_other(counted: Counted) -> None:
-    assert await counted.cost(load_table(cold(counted).session(), NS, "t")) == (3, 3)
+async def test_a_cold_load_asks_three_things_one_after_the_other(counted: CountingDesk) -> None:
+    assert await cost(counted, load_table(counted.another().session(), NS, "t")) == (3, 3)
 
 
-async def test_a_warm_load_of_a_table_that_moved_on_is_one_call_deeper(counted: Counted) -> None:
+async def test_a_warm_load_of_a_table_that_moved_on_is_one_call_deeper(counted: CountingDesk) -> None:
     await load_table(counted.session(), NS, "t")
-    await cold(counted).commit(set_property("a", "1"))
-    assert within(await counted.cost(load_table(counted.session(), NS, "t")), 2, 4)
+    await counted.another().commit(set_property("a", "1"))
+    assert within(await cost(counted, load_table(counted.session(), NS, "t")), 2, 4)
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_name_that_does_not_exist_costs_one_call(counted: Counted, known: bool) -> None:
-    desk = counted if known else cold(counted)
+async def test_a_name_that_does_not_exist_costs_one_call(counted: CountingDesk, known: bool) -> None:
+    desk = counted if known else counted.another()
 
     async def miss() -> None:
         with pytest.raises(NoSuchTable):
@@ -71,109 +62,109 @@ async def test_a_name_that_does_not_exist_costs_one_call(counted: Counted, known
         with pytest.raises(NoSuchTable):
             await table_exists(desk.session(), NS, "nothing")
 
-    assert await counted.cost(miss()) == (1, 1)
-    assert await counted.cost(head_miss()) == (1, 1)
+    assert await cost(counted, miss()) == (1, 1)
+    assert await cost(counted, head_miss()) == (1, 1)
 
 
-async def test_a_warm_commit_with_a_key(counted: Counted) -> None:
-    assert within(await counted.cost(counted.commit(set_property("a", "1"), key=counted.key())), 3, 7)
+async def test_a_warm_commit_with_a_key(counted: CountingDesk) -> None:
+    assert within(await cost(counted, counted.commit(set_property("a", "1"), key=counted.key())), 3, 7)
 
 
-async def test_a_cold_commit_with_a_key(counted: Counted) -> None:
-    other = cold(counted)
-    assert within(await counted.cost(other.commit(set_property("a", "1"), key=counted.key())), 6, 10)
+async def test_a_cold_commit_with_a_key(counted: CountingDesk) -> None:
+    other = counted.another()
+    assert within(await cost(counted, other.commit(set_property("a", "1"), key=counted.key())), 6, 10)
 
 
-async def test_a_warm_commit_without_a_key(counted: Counted) -> None:
-    assert within(await counted.cost(counted.commit(set_property("a", "1"))), 3, 5)
+async def test_a_warm_commit_without_a_key(counted: CountingDesk) -> None:
+    assert within(await cost(counted, counted.commit(set_property("a", "1"))), 3, 5)
 
 
-async def test_a_commit_that_lost_its_compare_and_swap_is_four_deeper(counted: Counted) -> None:
+async def test_a_commit_that_lost_its_compare_and_swap_is_four_deeper(counted: CountingDesk) -> None:
     await counted.commit(set_property("a", "1"))
-    await cold(counted).commit(set_property("b", "1"))
-    assert within(await counted.cost(counted.commit(set_property("a", "2"), key=counted.key())), 3 + 4, 7 + 7)
+    await counted.another().commit(set_property("b", "1"))
+    assert within(await cost(counted, counted.commit(set_property("a", "2"), key=counted.key())), 3 + 4, 7 + 7)
 
 
-async def test_a_warm_create_without_and_with_a_key(counted: Counted) -> None:
-    assert within(await counted.cost(counted.table("u")), 3, 7)
-    assert within(await counted.cost(counted.table("v", key=counted.key())), 3, 9)
+async def test_a_warm_create_without_and_with_a_key(counted: CountingDesk) -> None:
+    assert within(await cost(counted, counted.table("u")), 3, 7)
+    assert within(await cost(counted, counted.table("v", key=counted.key())), 3, 9)
 
 
-async def test_a_create_under_a_head_that_moved_is_one_deeper_and_one_call_more(counted: Counted) -> None:
-    await cold(counted).table("u")
-    assert within(await counted.cost(counted.table("v")), 4, 8)
-    await cold(counted).table("w")
-    assert within(await counted.cost(counted.table("x", key=counted.key())), 4, 10)
+async def test_a_create_under_a_head_that_moved_is_one_deeper_and_one_call_more(counted: CountingDesk) -> None:
+    await counted.another().table("u")
+    assert within(await cost(counted, counted.table("v")), 4, 8)
+    await counted.another().table("w")
+    assert within(await cost(counted, counted.table("x", key=counted.key())), 4, 10)
 
 
-async def test_a_page_of_a_listing(counted: Counted) -> None:
+async def test_a_page_of_a_listing(counted: CountingDesk) -> None:
     for name in ("u", "v"):
         await counted.table(name)
-    first = await list_relations(cold(counted).session(), NS, "table", Paging("", 1))
+    first = await list_relations(counted.another().session(), NS, "table", Paging("", 1))
     await counted.namespace("another")
     later = Paging(first.next_page_token, 1)
-    assert within(await counted.cost(list_relations(cold(counted).session(), NS, "table", later)), 2, 2)
-    assert within(await counted.cost(list_namespaces(cold(counted).session(), (), Paging("", 1))), 2, 2)
+    assert within(await cost(counted, list_relations(counted.another().session(), NS, "table", later)), 2, 2)
+    assert within(await cost(counted, list_namespaces(counted.another().session(), (), Paging("", 1))), 2, 2)
 
 
 # With a spilled index: a cold lookup costs one call more, a flush what it says.
 
 
 @pytest.fixture
-async def spilled(counted: Counted) -> Counted:
+async def spilled(counted: CountingDesk) -> CountingDesk:
     """The same catalog with its tables in segments, in the hands of a process that spills no more and saw none yet."""
-    busy = Counted(counted.store, counted.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
+    busy = CountingDesk(counted.store, counted.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
     for name in "abcdef":
         await busy.table(name)
     index = (await counted.session().state.head()).index
     assert len(index.directory.refs) > 3
     assert relation_key(NS, "t") not in index.edits
-    return cold(counted)
+    return counted.another()
 
 
-async def test_a_load_over_a_spilled_index(spilled: Counted) -> None:
-    assert await spilled.cost(load_table(spilled.session(), NS, "t")) == (4, 4)
-    assert await spilled.cost(load_table(spilled.session(), NS, "t")) == (1, 3)
+async def test_a_load_over_a_spilled_index(spilled: CountingDesk) -> None:
+    assert await cost(spilled, load_table(spilled.session(), NS, "t")) == (4, 4)
+    assert await cost(spilled, load_table(spilled.session(), NS, "t")) == (1, 3)
 
 
-async def test_a_miss_over_a_spilled_index(spilled: Counted) -> None:
+async def test_a_miss_over_a_spilled_index(spilled: CountingDesk) -> None:
     async def miss() -> None:
         with pytest.raises(NoSuchTable):
             await load_table(spilled.session(), NS, "nothing")
 
-    assert await spilled.cost(miss()) == (2, 2)
-    assert await spilled.cost(miss()) == (1, 1)
+    assert await cost(spilled, miss()) == (2, 2)
+    assert await cost(spilled, miss()) == (1, 1)
 
 
-async def test_a_commit_over_a_spilled_index(spilled: Counted) -> None:
-    assert within(await spilled.cost(spilled.commit(set_property("a", "1"), key=spilled.key())), 6 + 1, 10 + 1)
-    assert within(await spilled.cost(spilled.commit(set_property("a", "2"), key=spilled.key())), 3, 7)
+async def test_a_commit_over_a_spilled_index(spilled: CountingDesk) -> None:
+    assert within(await cost(spilled, spilled.commit(set_property("a", "1"), key=spilled.key())), 6 + 1, 10 + 1)
+    assert within(await cost(spilled, spilled.commit(set_property("a", "2"), key=spilled.key())), 3, 7)
 
 
-async def test_a_create_over_a_spilled_index_reads_one_segment_at_most(spilled: Counted) -> None:
+async def test_a_create_over_a_spilled_index_reads_one_segment_at_most(spilled: CountingDesk) -> None:
     await spilled.session().state.head()
-    assert within(await spilled.cost(spilled.table("t1")), 3 + 1, 7 + 1)
-    assert within(await spilled.cost(spilled.table("t2")), 3, 7)
-    assert within(await spilled.cost(spilled.table("t3", key=spilled.key())), 3, 9)
-    unspilled = Counted(spilled.store, spilled.runtime, Settings("another"))
+    assert within(await cost(spilled, spilled.table("t1")), 3 + 1, 7 + 1)
+    assert within(await cost(spilled, spilled.table("t2")), 3, 7)
+    assert within(await cost(spilled, spilled.table("t3", key=spilled.key())), 3, 9)
+    unspilled = CountingDesk(spilled.store, spilled.runtime, Settings("another"))
     await unspilled.namespace("db")
-    depth, calls = await unspilled.cost(cold(unspilled).table("t"))
-    assert within(await spilled.cost(cold(spilled).table("t4")), depth + 1, calls + 1)
+    depth, calls = await cost(unspilled, unspilled.another().table("t"))
+    assert within(await cost(spilled, spilled.another().table("t4")), depth + 1, calls + 1)
 
 
-async def test_a_flush_adds_one_read_and_one_write_and_a_split_one_write_more(spilled: Counted) -> None:
-    flushing = Counted(spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=100_000)))
+async def test_a_flush_adds_one_read_and_one_write_and_a_split_one_write_more(spilled: CountingDesk) -> None:
+    flushing = CountingDesk(spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=100_000)))
     await flushing.session().state.head()
-    assert within(await flushing.cost(flushing.table("t1")), 3 + 1 + 1, 7 + 1 + 2)
-    splitting = Counted(spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
+    assert within(await cost(flushing, flushing.table("t1")), 3 + 1 + 1, 7 + 1 + 2)
+    splitting = CountingDesk(spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
     await splitting.session().state.head()
-    assert within(await splitting.cost(splitting.table("t2")), 3 + 1 + 1, 7 + 1 + 3)
+    assert within(await cost(splitting, splitting.table("t2")), 3 + 1 + 1, 7 + 1 + 3)
 
 
-async def test_a_page_over_a_spilled_index(spilled: Counted) -> None:
-    listed = list_relations(cold(spilled).session(), NS, "table", Paging("", 1))
-    assert await spilled.cost(listed) == (2, 2)
+async def test_a_page_over_a_spilled_index(spilled: CountingDesk) -> None:
+    listed = list_relations(spilled.another().session(), NS, "table", Paging("", 1))
+    assert await cost(spilled, listed) == (2, 2)
     first = await list_relations(spilled.session(), NS, "table", Paging("", 1))
     await spilled.namespace("another")
     later = Paging(first.next_page_token, 1)
-    assert await spilled.cost(list_relations(cold(spilled).session(), NS, "table", later)) == (2, 2)
+    assert await cost(spilled, list_relations(spilled.another().session(), NS, "table", later)) == (2, 2)
