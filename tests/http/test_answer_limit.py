@@ -184,3 +184,12 @@ async def test_no_limit_is_the_rule(site_with: Callable[..., Site]) -> None:
 
 def test_packing_the_same_body_gives_the_same_bytes() -> None:
     assert pack(b"a" * 1000) == pack(b"a" * 1000)
+
+
+@pytest.mark.parametrize("body", ['"', "\\", "\n", "x", "\u8868"])
+def test_a_body_counts_as_the_string_that_it_becomes_in_the_hosts_json(body: str) -> None:
+    text = body * 1_000
+    carried = len(json.dumps(text, ensure_ascii=False).encode()) - len('""') + ENVELOPE_BYTES
+
+    assert AnswerLimit(carried, gzipped=False).carries(text.encode(), text=True)
+    assert not AnswerLimit(carried - 1, gzipped=False).carries(text.encode(), text=True)

@@ -224,6 +224,17 @@ async def test_a_read_only_catalog_refuses_every_change_and_says_why(site: Site)
     assert (await site.client.get("/v1/wh/namespaces/db/tables/t")).status == 200
 
 
+async def test_a_read_only_catalog_still_answers_for_what_was_done_under_a_key(site: Site) -> None:
+    table, body, key = "/v1/wh/namespaces/db/tables/t", set_property("a", "1"), site.key()
+    made = await site.client.post(table, body, idempotency_key=key)
+
+    closed = site.serve(read_only_because="the store ignores If-Match")
+    again = await closed.post(table, body, idempotency_key=key)
+
+    assert made.status == 200
+    assert (again.status, again.json) == (made.status, made.json)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "type_name", "message"),
     [

@@ -1,13 +1,14 @@
 """The line that each request leaves: what happened, as the budgets and the answer have it."""
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-import yaml
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
@@ -19,18 +20,19 @@ from arco_catalog.http.telemetry.report import Report
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.http.telemetry.walks import walk_line
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
-from arco_catalog.operations.reconcile import Tally
 from arco_catalog.operations.record import Record, open_record, recording
+from arco_catalog.operations.walk import Tally
 from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
 from tests.http.client import Answer, Client, scope_of
 from tests.http.conftest import Site
-from tests.http.specification import SPECIFICATION
 from tests.http.watched import NAMESPACE, Watched
 from tests.operations.desk import set_property
 
 DB = "/v1/wh/namespaces/db"
 T = f"{DB}/tables/t"
 LATENCY = 1000.0
+OPENAPI = Path(__file__).parents[1] / "fuzz/openapi.json"
+"""The specification, as the fuzzer keeps it."""
 
 
 @pytest.fixture
@@ -591,13 +593,11 @@ class TestNames:
         assert len({*named.values()}) == len(named) - 1  # GET and HEAD of /health are one
 
     def test_names_are_those_of_the_specification(self) -> None:
-        documents = [yaml.safe_load(SPECIFICATION.read_text())] if SPECIFICATION.exists() else []
-        for document in documents:
-            ids = {
-                f"{method.upper()} {path}": item[method]["operationId"]
-                for path, item in document["paths"].items()
-                for method in set(item) & {"get", "head", "post", "delete"}
-            }
-            assert {name: ids[name] for name in OPERATIONS if name in ids} == {
-                name: operation for name, operation in OPERATIONS.items() if not name.endswith("/health")
-            }
+        ids = {
+            f"{method.upper()} {path}": item[method]["operationId"]
+            for path, item in json.loads(OPENAPI.read_text())["paths"].items()
+            for method in set(item) & {"get", "head", "post", "delete"}
+        }
+        assert {name: ids[name] for name in OPERATIONS if name in ids} == {
+            name: operation for name, operation in OPERATIONS.items() if not name.endswith("/health")
+        }

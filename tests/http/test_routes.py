@@ -7,6 +7,8 @@ from inspect import iscoroutinefunction, signature
 import pytest
 
 from arco_catalog.http.exchange import Exchange, Route
+from arco_catalog.http.responses import NO_CONTENT, Response
+from arco_catalog.http.router import Router
 from arco_catalog.http.routes import HEALTH, ROUTES, Later, import_handlers
 from tests.servers import PROJECT
 
@@ -58,3 +60,15 @@ def test_a_process_that_imports_all_handlers_finds_a_broken_one(monkeypatch: pyt
     monkeypatch.setattr("arco_catalog.http.routes.ROUTES", (Route("GET", "/v1/x", Later("tables", "nowhere")),))
     with pytest.raises(AttributeError, match="nowhere"):
         import_handlers()
+
+
+async def _nothing(_: Exchange) -> Response:
+    return NO_CONTENT
+
+
+@pytest.mark.parametrize("templates", [("/v1/{name}", "/v1/config"), ("/v1/config", "/v1/{name}")])
+def test_a_literal_segment_wins_over_a_parameter_however_routes_are_ordered(templates: tuple[str, str]) -> None:
+    router = Router(Route("GET", template, _nothing) for template in templates)
+    match = router.match(b"/v1/config")
+    assert match is not None
+    assert match.routes["GET"].template == "/v1/config"

@@ -257,6 +257,31 @@ async def test_a_commit_whose_process_died_before_the_final_slot_is_recognised_a
     assert again.metadata_location.rpartition("/")[2].startswith("00002")
 
 
+async def test_whoever_answers_on_evidence_leaves_the_answer_in_the_marker(stumbling: Desk) -> None:
+    key = stumbling.key()
+    on(stumbling, "/1.json", "down")  # the final slot
+    await stumbling.commit(set_property("a", "1"), key=key)
+    on(stumbling, "nothing", "down")
+    await stumbling.another().commit(set_property("a", "1"), key=key)
+    marker = stumbling.another().session(set_property("a", "1"), key=key, path="/commit/t").marker()
+    assert marker is not None
+    assert (await marker.read_on())[-1].final
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_a_commit_that_was_made_is_never_denied_though_its_metadata_file_is_gone(
+    stumbling: Desk, answered: bool
+) -> None:
+    key = stumbling.key()
+    on(stumbling, "nothing" if answered else "/1.json", "down")  # the final slot
+    made = await stumbling.commit(set_property("a", "1"), key=key)
+    on(stumbling, "nothing", "down")
+    gone = await stumbling.store.delete(made.metadata_location.removeprefix("memory:///"))
+    assert isinstance(gone, Applied)
+    with pytest.raises(CommitStateUnknown):
+        await stumbling.another().commit(set_property("a", "1"), key=key)
+
+
 async def test_a_drop_that_died_before_its_mark_is_marked_by_whoever_answers_for_it(
     stumbling: Desk, clock: Clockwork
 ) -> None:

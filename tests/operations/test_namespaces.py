@@ -40,6 +40,13 @@ async def test_a_namespace_is_made_once_and_inside_one_that_exists(desk: Desk) -
     await namespace_exists(desk.session(), ("db", "inner"))
 
 
+async def test_properties_that_are_so_already_make_no_registry_commit(desk: Desk) -> None:
+    before = await desk.session().state.head()
+    answer = await update_properties(desk.session(), NS, ["never"], {})
+    assert answer == Document(200, {"updated": [], "removed": [], "missing": ["never"]})
+    assert (await desk.session().state.head()).version == before.version
+
+
 async def test_the_location_of_a_namespace_is_where_its_tables_go(desk: Desk) -> None:
     await create_namespace(desk.session(), ("a",), {"location": "memory:///wh/warehouse/chosen"})
     with pytest.raises(BadRequest, match="outside"):

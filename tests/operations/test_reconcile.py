@@ -12,9 +12,10 @@ from arco_catalog.operations.create import create_view
 from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.receipts import receipts
-from arco_catalog.operations.reconcile import Tally, reconcile
+from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
+from arco_catalog.operations.walk import Tally
 from storage_backends import ANY, Found, StoreUnavailable, When
 from storage_backends import memory as memory_module
 from storage_backends.base import Outcome

@@ -22,7 +22,7 @@ from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.state.index import tombstones_of
-from storage_backends import ABSENT, ANY
+from storage_backends import ABSENT, ANY, Found
 from tests.operations.desk import NS, Desk, schema, set_property, state
 
 WAREHOUSE = "memory:///wh/warehouse"
@@ -266,6 +266,31 @@ async def test_files_that_left_the_log_are_deleted_only_where_the_table_asks_for
     listed = await desk.store.list(made.metadata_location.removeprefix("memory:///").rpartition("/")[0])
     assert len([entry for entry in listed.entries if second.rpartition("/")[2] in entry.key]) <= 1
     assert len(listed.entries) < 6
+
+
+async def test_what_leaves_the_log_is_deleted_in_the_tables_own_folder_and_nowhere_else(desk: Desk) -> None:
+    moved = loads((await desk.table("t")).metadata)
+    assert isinstance(moved, dict)
+    moved["location"] = f"{WAREHOUSE}/z"
+    moved["properties"] = {
+        "write.metadata.delete-after-commit.enabled": "true",
+        "write.metadata.previous-versions-max": "1",
+    }
+    theirs = "wh/warehouse/theirs/00003-x.metadata.json"
+    await desk.store.put(theirs, dumps(moved), ABSENT)
+    await register_table(desk.session(), NS, "r", f"memory:///{theirs}", overwrite=False)
+    for value in "abc":
+        await desk.commit(set_property("p", value), name="r")
+    assert len((await desk.store.list("wh/warehouse/z/metadata/")).entries) == 2
+    assert isinstance(await desk.store.get(theirs), Found)
+
+
+async def test_a_table_is_not_staged_where_another_lives(desk: Desk) -> None:
+    await desk.table("t", location=f"{WAREHOUSE}/mine")
+    location = f"{WAREHOUSE}/mine/deeper"
+    body: JsonObject = {"name": "u", "schema": schema("x"), "location": location, "stage-create": True}
+    with pytest.raises(AlreadyExists, match="overlaps"):
+        await create_table(desk.session(body), NS, body)
 
 
 async def test_reserved_properties_and_another_uuid_are_refused(desk: Desk) -> None:

@@ -62,6 +62,15 @@ CALLS: dict[str, Callable[[LocalStore], Awaitable[object]]] = {
 }
 
 
+async def test_a_body_that_the_system_takes_in_pieces_is_written_whole(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, body: write(descriptor, body[:3]))
+    await store.put("key", b"ten bytes.", ABSENT)
+    assert (await found(store, "key")).body == b"ten bytes."
+
+
 @pytest.mark.parametrize("call", ["fsync", "link", "mkdir"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
 async def test_a_create_that_finds_no_room_leaves_nothing(
