@@ -16,7 +16,8 @@ from arco_catalog.iceberg.shapes import ANY, STRING, Fields
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.environment import opened
 from arco_catalog.operations.invocation import Context, Invocation
-from arco_catalog.operations.reconcile import reconcile, walk
+from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.operations.walk import walk
 from arco_catalog.state.runtime import SystemRuntime
 
 _LOG = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pyspark import SparkConf, SparkContext
 
-from arco_catalog.operations.reconcile import Tally
+from arco_catalog.operations.walk import Tally
 from reconciler.lake import Lake
 from reconciler.spark import reconcile
 

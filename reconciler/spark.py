@@ -1,4 +1,4 @@
-"""The reconciler on Spark: the walk of `arco_catalog.operations.reconcile`, its tables dealt out to executors.
+"""The reconciler on Spark: the walk of `arco_catalog.operations.walk`, its tables dealt out to executors.
 
 The driver lists pointers, drops those that have not moved since their last complete walk, and cuts the others into
 parts. Each part is a Spark job of one task, and many are in flight at once: so what a part found is known, shown and
@@ -16,7 +16,8 @@ from functools import partial
 from pyspark import SparkContext
 
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.reconcile import ListedPointer, Tally, Walk, changed_since, list_pointers, walk_batch
+from arco_catalog.operations.reconcile import ListedPointer, changed_since, list_pointers, walk_batch
+from arco_catalog.operations.walk import Tally, Walk
 from arco_catalog.state.walk_log import Walked, WalkLog
 from reconciler.lake import Lake
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from arco_catalog.cli.columns import columns, moment, plain
 from arco_catalog.cli.session import carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.reconcile import Tally, reconcile
+from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.operations.walk import Tally
 
 DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000

@@ -12,9 +12,9 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.operations.reconcile import Tally
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.operations.walk import Tally
 from arco_catalog.state.marker import Binding, Slot
 from storage_backends import ABSENT, StoreUnavailable, When
 from storage_backends.base import Outcome

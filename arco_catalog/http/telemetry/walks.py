@@ -2,7 +2,7 @@
 
 from arco_catalog.http.telemetry.emf import WALKS, MetricLine
 from arco_catalog.http.telemetry.lines import moment
-from arco_catalog.operations.reconcile import Tally
+from arco_catalog.operations.walk import Tally
 
 
 def walk_line(warehouse: str, tally: Tally, *, began_ms: int, ended_ms: int, namespace: str | None) -> str:
