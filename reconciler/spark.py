@@ -16,7 +16,7 @@ from functools import partial
 from pyspark import SparkContext
 
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.reconcile import ListedPointer, changed_since, list_pointers, walk_batch
+from arco_catalog.operations.reconcile import ListedPointer, list_pointers, to_walk, walk_batch
 from arco_catalog.operations.walk import Tally, Walk
 from arco_catalog.state.walk_log import Walked, WalkLog
 from reconciler.lake import Lake
@@ -89,10 +89,9 @@ async def _errands(session: Session, log: WalkLog) -> tuple[Tally, list[Errand]]
     errands: list[Errand] = []
     async with aclosing(list_pointers(session)) as pages:
         async for page in pages:
-            changed = changed_since(log, page)
-            nameless = sum(not pointer.named for pointer in page)
-            total.add(Tally(len(page), nameless=nameless, unchanged=len(page) - nameless - len(changed)))
-            errands += [Errand(pointer, log.walked.get(pointer.entity)) for pointer in changed]
+            moved, counts = to_walk(log, page)
+            total.add(counts)
+            errands += [Errand(pointer, log.walked.get(pointer.entity)) for pointer in moved]
     return total, errands
 
 

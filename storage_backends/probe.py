@@ -16,6 +16,9 @@ from storage_backends.base import (
     Version,
 )
 
+FOLDER = "_probe"
+"""Where a store is tried. What is left there after a crash may be deleted at any time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -34,7 +37,7 @@ async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
     A store that takes conditions and ignores them loses updates without a word: `arco serve` refuses to write to it.
     `nonce` must be fresh. Raises `StoreError` if the store does not let itself be asked: no verdict then.
     """
-    key, missing = f"_probe/{nonce}/present", f"_probe/{nonce}/missing"
+    key, missing = f"{FOLDER}/{nonce}/present", f"{FOLDER}/{nonce}/missing"
     try:
         return await _judge(store, key, missing, nonce)
     finally:

@@ -2,6 +2,7 @@
 holds the code to them, and shows that each of them catches a planted violation."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -221,3 +222,10 @@ def test_what_the_rooms_may_do_is_let_through(tmp_path: Path, file: str, stateme
     allowed.write_text(statement + "\n")
 
     assert violations(tmp_path) == []
+
+
+def test_the_readme_of_the_protocols_says_what_each_module_is() -> None:
+    room = ROOT / "arco_catalog/operations"
+    table = [line for line in (room / "README.md").read_text().splitlines() if line.startswith("| `")]
+    told = {word for line in table for word in re.findall(r"`(\w+\.py)`", line)}
+    assert told == {file.name for file in room.glob("*.py")} - {"__init__.py"}

@@ -1,14 +1,15 @@
 """Options that are a flag and an environment variable at once, and the types of their values."""
 
 import argparse
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from arco_catalog.operations import variables
 from arco_catalog.operations.call import Dialect
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-_SWITCH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+T = TypeVar("T")
+
 MOST_WORKERS = 64
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
@@ -51,8 +52,7 @@ class Gathered(Option):
     """An option with any number of values: several at once, or several times; with commas in its variable."""
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-        listed = tuple(value.strip() for value in environment.get(self.variable, "").split(","))
-        default = tuple(value for value in listed if value)
+        default = tuple(variables.listed(environment.get(self.variable, "")))
         parser.add_argument(
             self.flag, action=_Gather, nargs="+", default=default, metavar=self.metavar, help=self.described()
         )
@@ -94,12 +94,8 @@ def workers(text: str) -> int:
 
 
 def warehouse(text: str) -> str:
-    """A catalog's name. It is a folder in the store and part of every location, so it is spelled alike everywhere."""
-    if not _NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(
-            f"a warehouse's name is made of letters, digits, dots, dashes and underscores, not {text!r}"
-        )
-    return text
+    """A catalog's name."""
+    return _read(variables.warehouse, text)
 
 
 def dialect(text: str) -> Dialect:
@@ -125,6 +121,13 @@ def log_format(text: str) -> str:
 
 def switch(text: str) -> bool:
     """On or off."""
-    if text.lower() not in _SWITCH:
-        raise argparse.ArgumentTypeError(f"choose true or false, not {text!r}")
-    return _SWITCH[text.lower()]
+    return _read(variables.switch, text)
+
+
+def _read(reader: Callable[[str], T], text: str) -> T:
+    """What a reader of variables makes of an option's text; the parser of options shows the text of its own errors
+    alone."""
+    try:
+        return reader(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -22,6 +22,7 @@ from arco_catalog.cli.options import (
     warehouse,
     workers,
 )
+from arco_catalog.operations.variables import ALLOW_LOCATION_OVERLAP, ALLOWED_LOCATIONS
 
 INTERRUPTED = 130
 STORES = "file:/absolute/path, s3://bucket/prefix or memory:"
@@ -35,12 +36,12 @@ SERVE = (
     WAREHOUSE,
     Gathered(
         "--allowed-location",
-        "ARCO_ALLOWED_LOCATIONS",
+        ALLOWED_LOCATIONS,
         "where tables may lie besides the catalog's own folder: several at once or several times; in the variable, "
         "commas between them",
         metavar="PREFIX",
     ),
-    Switch("--allow-location-overlap", "ARCO_ALLOW_LOCATION_OVERLAP", "let tables lie in each other's locations"),
+    Switch("--allow-location-overlap", ALLOW_LOCATION_OVERLAP, "let tables lie in each other's locations"),
     Option(
         "--idempotency-dialect",
         "ARCO_IDEMPOTENCY_DIALECT",

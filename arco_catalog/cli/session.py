@@ -11,7 +11,8 @@ from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Catalog, Session, Settings
-from arco_catalog.operations.open import build_catalog, open_catalog, prefixes_in
+from arco_catalog.operations.open import build_catalog, open_catalog
+from arco_catalog.operations.variables import ALLOWED_LOCATIONS, listed
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreError
 from storage_backends.open import open_store
@@ -60,4 +61,4 @@ async def _session(catalog: Catalog, command: str, patience_ms: int) -> AsyncIte
 
 def _allowed() -> list[str]:
     """Where tables may live besides the warehouse, as `arco serve` was told: their metadata may have to be read."""
-    return prefixes_in(os.environ.get("ARCO_ALLOWED_LOCATIONS", ""))
+    return listed(os.environ.get(ALLOWED_LOCATIONS, ""))

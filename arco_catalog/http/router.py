@@ -42,8 +42,8 @@ class _Path:
 class Router:
     """Finds routes. Where a literal segment and a parameter fit alike, the literal wins.
 
-    Where a template has a prefix, the path without it is found too, with no `prefix` among its parameters: the
-    specification calls it optional, and ClickHouse drops tables without it.
+    Where a template has a prefix, the path without it is found too, after all others, with no `prefix` among its
+    parameters: the specification calls it optional, and ClickHouse drops tables without it.
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:

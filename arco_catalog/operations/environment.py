@@ -4,19 +4,20 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from arco_catalog.operations.catalog import Catalog, Settings
-from arco_catalog.operations.open import build_catalog, open_catalog, prefixes_in
+from arco_catalog.operations.open import build_catalog, open_catalog
+from arco_catalog.operations.variables import ALLOW_LOCATION_OVERLAP, ALLOWED_LOCATIONS, listed, switch, warehouse
 from arco_catalog.state.runtime import Runtime
 from storage_backends.open import open_store
 
-_SWITCH = {"true": True, "false": False, "": False}
-
 
 def settings_in(environment: Mapping[str, str]) -> Settings:
-    """What may be set. Raises `KeyError` without a warehouse, `ValueError` for a switch that is neither on nor off."""
-    overlap = environment.get("ARCO_ALLOW_LOCATION_OVERLAP", "").lower()
-    if overlap not in _SWITCH:
-        raise ValueError(f"ARCO_ALLOW_LOCATION_OVERLAP is true or false, not {overlap!r}")
-    return Settings(environment["ARCO_WAREHOUSE"], allow_location_overlap=_SWITCH[overlap])
+    """What may be set. Raises `KeyError` without a warehouse, `ValueError` for what can't be one, or for a switch that
+    is neither on nor off."""
+    try:
+        overlap = switch(environment.get(ALLOW_LOCATION_OVERLAP) or "false")
+    except ValueError as error:
+        raise ValueError(f"{ALLOW_LOCATION_OVERLAP}: {error}") from error
+    return Settings(warehouse(environment["ARCO_WAREHOUSE"]), allow_location_overlap=overlap)
 
 
 def catalog_in(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
@@ -41,4 +42,4 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
 
 
 def _allowed(environment: Mapping[str, str]) -> list[str]:
-    return prefixes_in(environment.get("ARCO_ALLOWED_LOCATIONS", ""))
+    return listed(environment.get(ALLOWED_LOCATIONS, ""))

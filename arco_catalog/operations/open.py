@@ -13,11 +13,6 @@ from storage_backends.open import open_store
 from storage_backends.probe import honours_conditions
 
 
-def prefixes_in(text: str) -> list[str]:
-    """Allowed locations as the environment lists them, with commas."""
-    return [prefix for part in text.split(",") if (prefix := part.strip())]
-
-
 async def open_catalog(settings: Settings, url: str, allowed: Sequence[str], runtime: Runtime) -> Catalog:
     """Opens the store at `url` and whatever stores the allowed prefixes lie in. Raises `ValueError` for a bad URL or
     prefix.

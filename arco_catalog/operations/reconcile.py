@@ -60,14 +60,17 @@ async def named_entities(session: Session) -> set[str]:
     return entities
 
 
-def changed_since(log: WalkLog, listed: Sequence[ListedPointer]) -> list[ListedPointer]:
-    """Those whose pointer has moved since their last complete walk: all others cost no GET. A pointer to which no name
-    leads is an unfinished create's, and not walked: what it names has not become current, and may never."""
-    return [
+def to_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], Tally]:
+    """Those whose pointer has moved since their last complete walk, and the counts of all: the others cost no GET. A
+    pointer to which no name leads is an unfinished create's, and not walked: what it names has not become current, and
+    may never."""
+    named = [pointer for pointer in page if pointer.named]
+    moved = [
         pointer
-        for pointer in listed
-        if pointer.named and ((walked := log.walked.get(pointer.entity)) is None or walked.version != pointer.version)
+        for pointer in named
+        if (walked := log.walked.get(pointer.entity)) is None or walked.version != pointer.version
     ]
+    return moved, Tally(len(page), nameless=len(page) - len(named), unchanged=len(named) - len(moved))
 
 
 async def reconcile(
@@ -85,15 +88,13 @@ async def reconcile(
     total = Tally()
     async with aclosing(list_pointers(session)) as pages:
         async for page in pages:
-            changed = changed_since(log, page)
-            nameless = sum(not pointer.named for pointer in page)
-            unchanged = len(page) - nameless - len(changed)
-            total.add(Tally(len(page), nameless=nameless, unchanged=unchanged))
-            for start in range(0, len(changed), concurrency):
+            moved, counts = to_walk(log, page)
+            total.add(counts)
+            for start in range(0, len(moved), concurrency):
                 if enough():
                     total.stopped = True
                     break
-                batch = changed[start : start + concurrency]
+                batch = moved[start : start + concurrency]
                 for pointer, done in zip(batch, await walk_batch(session, log, batch, dry=dry), strict=True):
                     total.add(done.tally)
                     if done.walked is not None:

@@ -112,6 +112,7 @@ def test_an_empty_variable_is_none() -> None:
         (["--workers", "0"], {}, "argument --workers: workers are a number from 1 to 64, not '0'"),
         (["--warehouse", "a/b"], {}, "argument --warehouse: a warehouse's name is made of letters"),
         (["--warehouse", ".."], {}, "argument --warehouse: "),
+        (["--warehouse", "_probe"], {}, "argument --warehouse: _probe is no warehouse's name"),
         ([], {"ARCO_IDEMPOTENCY_DIALECT": "dutch"}, "--idempotency-dialect: choose iceberg or polaris, not 'dutch'"),
         (["--log-level", "loud"], {}, "choose one of debug, info, warning, error, not 'loud'"),
         (["--log-format", "xml"], {}, "choose text or json, not 'xml'"),
