@@ -8,22 +8,23 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import cast
 
+from arco_catalog.iceberg.encryption import EncryptedKey
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.metadata import (
     TableMetadata,
     complete,
-    current_schema,
     default_order,
     default_spec,
     empty,
     written,
 )
-from arco_catalog.iceberg.partition import check_names, check_spec
+from arco_catalog.iceberg.numbered import Numbered
+from arco_catalog.iceberg.partition import PartitionSpec, check_names, check_spec, known_field_ids, spec_meaning
 from arco_catalog.iceberg.properties import PREVIOUS_VERSIONS_MAX, integer, refuse_key_change
-from arco_catalog.iceberg.schema import Columns, columns_by_id
+from arco_catalog.iceberg.schema import Columns, Schema, columns_by_id, numbered_schemas
 from arco_catalog.iceberg.snapshots import Snapshot, StatisticsFile, check_log_times, retained_log
-from arco_catalog.iceberg.sort import check_order
+from arco_catalog.iceberg.sort import SortOrder, check_order, order_meaning
 
 DEFAULT_PREVIOUS_VERSIONS = 100
 
@@ -45,6 +46,7 @@ class TableDraft:
         self.added_snapshots: dict[int, Snapshot] = {}
         self.added_as_main: set[int] = set()
         self.removed_snapshots = False
+        self._columns: tuple[Schema, Columns] | None = None
 
     @cached_property
     def snapshots(self) -> dict[int, Snapshot]:
@@ -61,9 +63,44 @@ class TableDraft:
         """Files of partition statistics by snapshot. Changes count."""
         return _by_snapshot(self.metadata["partition-statistics"])
 
+    @cached_property
+    def schemas(self) -> Numbered[Schema]:
+        """Schemas. Changes count."""
+        return numbered_schemas(self.metadata["schemas"])
+
+    @cached_property
+    def specs(self) -> Numbered[PartitionSpec]:
+        """Partition specs. Changes count."""
+        specs = self.metadata["partition-specs"]
+        return Numbered(specs, lambda spec: spec.get("spec-id", 0), lambda spec: len(spec["fields"]), spec_meaning)
+
+    @cached_property
+    def field_ids(self) -> dict[tuple[int, str], int]:
+        """What partition fields are called that have been in a spec, by source and transform. To be kept up to date."""
+        return known_field_ids(self.metadata["partition-specs"])
+
+    @cached_property
+    def orders(self) -> Numbered[SortOrder]:
+        """Sort orders. Changes count."""
+        orders = self.metadata["sort-orders"]
+        return Numbered(
+            orders, lambda order: order.get("order-id", 0), lambda order: len(order["fields"]), order_meaning
+        )
+
+    @cached_property
+    def encryption_keys(self) -> dict[str, EncryptedKey]:
+        """Keys by id. Changes count."""
+        return {key["key-id"]: key for key in self.metadata.get("encryption-keys", [])}
+
     def current_columns(self) -> Columns:
         """The columns of the current schema. Raises `BadRequest` if there is none."""
-        return columns_by_id(current_schema(self.metadata))
+        wanted = self.metadata["current-schema-id"]
+        schema = self.schemas.by_id.get(wanted)
+        if schema is None:
+            raise BadRequest(f"Cannot find the current schema: {wanted}")
+        if self._columns is None or self._columns[0] is not schema:
+            self._columns = schema, columns_by_id(schema)
+        return self._columns[1]
 
     def finish(self, base_location: str | None) -> JsonObject | None:
         """The document, None if it says the same as its base. Raises `BadRequest` where an invariant does not hold."""
@@ -78,6 +115,14 @@ class TableDraft:
 
     def _write_lookups_back(self) -> None:
         used = vars(self)
+        if "schemas" in used:
+            self.metadata["schemas"] = list(self.schemas.by_id.values())
+        if "specs" in used:
+            self.metadata["partition-specs"] = list(self.specs.by_id.values())
+        if "orders" in used:
+            self.metadata["sort-orders"] = list(self.orders.by_id.values())
+        if "encryption_keys" in used and (self.encryption_keys or "encryption-keys" in self.metadata):
+            self.metadata["encryption-keys"] = list(self.encryption_keys.values())
         if "snapshots" in used:
             self.metadata["snapshots"] = list(self.snapshots.values())
         if "statistics" in used:

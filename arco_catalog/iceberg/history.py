@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from arco_catalog.iceberg.draft import TableDraft
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed
+from arco_catalog.iceberg.metadata import NO_SNAPSHOT
+from arco_catalog.iceberg.shapes import MAX_LONG
 from arco_catalog.iceberg.snapshots import (
     MAIN,
     Snapshot,
@@ -23,13 +25,17 @@ def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
     """
     metadata = draft.metadata
     for kind, known in (
-        ("schema", metadata["schemas"]),
-        ("partition spec", metadata["partition-specs"]),
-        ("sort order", metadata["sort-orders"]),
+        ("schema", draft.schemas.by_id),
+        ("partition spec", draft.specs.by_id),
+        ("sort order", draft.orders.by_id),
     ):
         if not known:
             raise BadRequest(f"Attempting to add a snapshot before a {kind} is added")
     snapshot_id = snapshot["snapshot-id"]
+    if snapshot_id == NO_SNAPSHOT:
+        raise BadRequest(f"Invalid snapshot id: {NO_SNAPSHOT} stands for no snapshot")
+    if snapshot["timestamp-ms"] < 0:
+        raise BadRequest(f"Invalid snapshot timestamp (cannot be negative): {snapshot['timestamp-ms']}")
     if snapshot_id in draft.snapshots:
         raise BadRequest(f"Snapshot already exists for id: {snapshot_id}")
     check_summary(snapshot)
@@ -57,6 +63,8 @@ def _assign_rows(draft: TableDraft, snapshot: Snapshot) -> None:
     following = draft.metadata["next-row-id"]
     if first < following:
         raise _stale(f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}")
+    if first + added > MAX_LONG:
+        raise BadRequest(f"Invalid added-rows (beyond the last row id there is): {added}")
     # `following + added`, as the reference has it, would give ids away twice where a client left a gap before `first`.
     draft.metadata["next-row-id"] = first + added
 

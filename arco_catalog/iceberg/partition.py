@@ -1,11 +1,11 @@
 """Partition specs: how rows are grouped into files (table spec, "Partitioning")."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypedDict
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.schema import Columns, type_name
-from arco_catalog.iceberg.shapes import INT, NAME, STRING, list_of, record
+from arco_catalog.iceberg.shapes import INT, NAME, STRING, following_id, list_of, record
 from arco_catalog.iceberg.transforms import can_transform, canonical, check_transform, is_void
 
 _Source = TypedDict("_Source", {"source-id": int, "name": str, "transform": str})
@@ -37,9 +37,9 @@ def unpartitioned() -> PartitionSpec:
     return {"fields": []}
 
 
-def same_spec(one: PartitionSpec, other: PartitionSpec) -> bool:
-    """Equal lists of source, transform and name; ids do not count."""
-    return [_meaning(field) for field in one["fields"]] == [_meaning(field) for field in other["fields"]]
+def spec_meaning(spec: PartitionSpec) -> Hashable:
+    """The same for equal lists of source, transform and name; ids do not count."""
+    return tuple(_meaning(field) for field in spec["fields"])
 
 
 def _meaning(field: PartitionField) -> tuple[int, str, str]:
@@ -59,7 +59,17 @@ def numbered(spec: PartitionSpec) -> PartitionSpec:
     return {**spec, "fields": fields}
 
 
-def with_field_ids(spec: PartitionSpec, specs: Sequence[PartitionSpec], last_id: int) -> PartitionSpec:
+def known_field_ids(specs: Iterable[PartitionSpec]) -> dict[tuple[int, str], int]:
+    """The ids of partition fields by source and transform."""
+    return {
+        (field["source-id"], canonical(field["transform"])): field["field-id"]
+        for spec in specs
+        for field in spec["fields"]
+        if "field-id" in field
+    }
+
+
+def with_field_ids(spec: PartitionSpec, known: Mapping[tuple[int, str], int], last_id: int) -> PartitionSpec:
     """The spec with a field id in every field. Raises `BadRequest` if only some have one.
 
     Where none has one, a field takes the id that the same source and transform have had before, else a new one:
@@ -71,16 +81,13 @@ def with_field_ids(spec: PartitionSpec, specs: Sequence[PartitionSpec], last_id:
     total = len(spec["fields"])
     if missing < total:
         raise BadRequest(f"Cannot parse spec with missing field IDs: {missing} missing of {total} fields.")
-    known = {
-        (field["source-id"], canonical(field["transform"])): field["field-id"]
-        for earlier in specs
-        for field in earlier["fields"]
-    }
     fields: list[PartitionField] = []
+    taken: set[int] = set()
     for field in spec["fields"]:
-        field_id = known.pop((field["source-id"], canonical(field["transform"])), None)
-        if field_id is None:
-            field_id = last_id = last_id + 1
+        field_id = known.get((field["source-id"], canonical(field["transform"])))
+        if field_id is None or field_id in taken:
+            field_id = last_id = following_id("partition field", last_id)
+        taken.add(field_id)
         fields.append({**field, "field-id": field_id})
     return {**spec, "fields": fields}
 
@@ -107,11 +114,10 @@ def check_names(spec: PartitionSpec, columns: Columns) -> None:
 
     The reference asks this of every spec of a table, whenever it reads one.
     """
-    columns_by_name = {column.name: column.id for column in columns.values()}
     taken: set[str] = set()
     for field in spec["fields"]:
         name = field["name"]
-        namesake = columns_by_name.get(name)
+        namesake = columns.ids.get(name)
         if namesake not in (None, field["source-id"]) and field["source-id"] in columns:
             raise BadRequest(f"Cannot create identity partition sourced from different field in schema: {name}")
         if not name:

@@ -5,6 +5,7 @@
 import math
 import re
 from collections.abc import Callable
+from datetime import date
 
 from arco_catalog.iceberg.json import JsonValue
 
@@ -79,7 +80,31 @@ def _integer(bits: int) -> Callable[[str, JsonValue], bool]:
 
 
 def _float(_: str, value: JsonValue) -> bool:
+    return isinstance(value, float) and abs(value) <= _MAX_FLOAT
+
+
+def _double(_: str, value: JsonValue) -> bool:
     return isinstance(value, float) and math.isfinite(value)
+
+
+def _dated(pattern: str, years: range = range(-99_999, 100_000)) -> Callable[[str, JsonValue], bool]:
+    """Text that begins with a day of the calendar, in one of these years: readers fail on any other."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def test(_: str, value: JsonValue) -> bool:
+        found = compiled.fullmatch(value) if isinstance(value, str) else None
+        return found is not None and int(found["year"]) in years and _is_day(found)
+
+    return test
+
+
+def _is_day(found: re.Match[str]) -> bool:
+    try:
+        # The calendar repeats every 400 years, and Python's ends with the year 9999.
+        date(2000 + int(found["year"]) % 400, int(found["month"]), int(found["day"]))
+    except ValueError:
+        return False
+    return True
 
 
 def _matching(pattern: str) -> Callable[[str, JsonValue], bool]:
@@ -110,7 +135,11 @@ def _hex(type_name: str, value: JsonValue) -> bool:
     return length is None or len(value) == 2 * int(length[1])
 
 
-_DATE = r"[+-]?[0-9]{4,9}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_MAX_FLOAT = (2 - 2**-23) * 2.0**127
+_NANOSECOND_YEARS = range(1678, 2262)
+"""The whole years that 64 bits of nanoseconds reach."""
+
+_DATE = r"(?P<year>-?[0-9]{4}|[+-][0-9]{5})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 
 _DEFAULTS: dict[str, Callable[[str, JsonValue], bool]] = {
@@ -118,14 +147,14 @@ _DEFAULTS: dict[str, Callable[[str, JsonValue], bool]] = {
     "int": _integer(32),
     "long": _integer(64),
     "float": _float,
-    "double": _float,
+    "double": _double,
     "decimal": _decimal,
-    "date": _matching(_DATE),
+    "date": _dated(_DATE),
     "time": _matching(_TIME),
-    "timestamp": _matching(f"{_DATE}T{_TIME}"),
-    "timestamptz": _matching(rf"{_DATE}T{_TIME}(\+00:00|Z)"),
-    "timestamp_ns": _matching(f"{_DATE}T{_TIME}"),
-    "timestamptz_ns": _matching(rf"{_DATE}T{_TIME}(\+00:00|Z)"),
+    "timestamp": _dated(f"{_DATE}T{_TIME}"),
+    "timestamptz": _dated(rf"{_DATE}T{_TIME}(\+00:00|Z)"),
+    "timestamp_ns": _dated(f"{_DATE}T{_TIME}", _NANOSECOND_YEARS),
+    "timestamptz_ns": _dated(rf"{_DATE}T{_TIME}(\+00:00|Z)", _NANOSECOND_YEARS),
     "string": lambda _, value: isinstance(value, str),
     "uuid": _matching(UUID.pattern),
     "fixed": _hex,

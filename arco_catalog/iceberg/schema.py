@@ -3,13 +3,14 @@
 Ids are what data files refer to, so a commit's ids are never changed; only a create assigns them, all anew.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypedDict, cast
 
 from arco_catalog.iceberg import primitives
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonValue
+from arco_catalog.iceberg.json import JsonValue, dumps
+from arco_catalog.iceberg.numbered import Numbered
 from arco_catalog.iceberg.shapes import ANY, BOOLEAN, INT, NAME, STRING, ShapeError, list_of, quoted, record, unexpected
 
 Type: TypeAlias = "str | StructType | ListType | MapType"
@@ -56,6 +57,10 @@ class Schema(StructType, _Ids):
 
 # Recursion in Python must end somewhere before the interpreter's own limit does.
 MAX_NESTING = 64
+
+MAX_NAMES = 8 << 20
+"""Characters of a schema's full names together: each repeats those of all that it is nested in, so that half a megabyte
+of a request could become gigabytes of names."""
 
 # Where `_file`, `_pos` and their like begin (table spec, "Reserved Field IDs").
 FIRST_METADATA_COLUMN_ID = 2_147_483_447
@@ -130,7 +135,12 @@ class Column:
             outer = outer.parent
 
 
-Columns: TypeAlias = Mapping[int, Column]
+class Columns(dict[int, Column]):
+    """The columns of a schema by id, and their ids by full name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: dict[str, int] = {}
 
 
 def type_name(of: Type) -> str:
@@ -164,11 +174,16 @@ def _children(of: Type, parent: Column | None) -> Iterator[Column]:
         yield Column(of["value-id"], f"{prefix}value", of["value"], of["value-required"], parent)
 
 
-def columns_by_id(schema: Schema) -> dict[int, Column]:
-    """Every column by its id. Raises `BadRequest` where an id or a full name stands for two columns."""
-    by_id: dict[int, Column] = {}
-    by_name: dict[str, int] = {}
+def columns_by_id(schema: Schema) -> Columns:
+    """Every column by its id. Raises `BadRequest` where an id or a full name stands for two columns, or where the full
+    names are more than anybody needs."""
+    by_id = Columns()
+    by_name = by_id.ids
+    characters = 0
     for column in columns_of(schema):
+        characters += len(column.name)
+        if characters > MAX_NAMES:
+            raise BadRequest(f"Invalid schema: the full names of its columns have more than {MAX_NAMES:,} characters")
         other = by_id.setdefault(column.id, column)
         if other is not column:
             raise BadRequest(f"Invalid schema: columns {other.name} and {column.name} have the same id {column.id}")
@@ -233,16 +248,18 @@ def _version_problems(columns: Iterable[Column], format_version: int) -> Iterato
             )
 
 
-def same_schema(one: Schema, other: Schema) -> bool:
-    """Equal columns (ids, names, types, docs, defaults, and whatever else they carry) and identifier fields."""
-    identifiers = one.get("identifier-field-ids") or [], other.get("identifier-field-ids") or []
-    return set(identifiers[0]) == set(identifiers[1]) and _same_fields(one["fields"], other["fields"])
-
-
-def _same_fields(one: list[StructField], other: list[StructField]) -> bool:
-    return len(one) == len(other) and all(
-        mine == theirs or _normal(mine) == _normal(theirs) for mine, theirs in zip(one, other, strict=True)
+def numbered_schemas(schemas: Iterable[Schema]) -> Numbered[Schema]:
+    """Schemas to look up; one without an id is number 0."""
+    return Numbered(
+        schemas, lambda schema: schema.get("schema-id", 0), lambda schema: len(schema["fields"]), schema_meaning
     )
+
+
+def schema_meaning(schema: Schema) -> Hashable:
+    """The same for equal columns (ids, names, types, docs, defaults, and whatever else they carry) and identifier
+    fields."""
+    fields = cast(JsonValue, [_normal(field) for field in schema["fields"]])
+    return frozenset(schema.get("identifier-field-ids") or []), dumps(fields, sort_keys=True)
 
 
 def _normal(value: object) -> object:

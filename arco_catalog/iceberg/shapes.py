@@ -107,7 +107,16 @@ def _integer(bits: int) -> Shape[int]:
 
 
 INT = _integer(32)
+MAX_INT, MAX_LONG = 2**31 - 1, 2**63 - 1
+"""Beyond these, readers refuse a whole document."""
 LONG = _integer(64)
+
+
+def following_id(what: str, last: int) -> int:
+    """The id after `last`. Raises `BadRequest` where there is none that readers take."""
+    if last >= MAX_INT:
+        raise BadRequest(f"Cannot assign a {what} id: {last} is the last one")
+    return last + 1
 
 
 def one_of(*words: str) -> Shape[str]:

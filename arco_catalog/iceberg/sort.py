@@ -1,5 +1,6 @@
 """Sort orders: how rows are ordered within files (table spec, "Sorting")."""
 
+from collections.abc import Hashable
 from typing import TypedDict
 
 from arco_catalog.iceberg.errors import BadRequest
@@ -36,9 +37,9 @@ def unsorted() -> SortOrder:
     return {"order-id": UNSORTED_ID, "fields": []}
 
 
-def same_order(one: SortOrder, other: SortOrder) -> bool:
-    """Equal fields in the same sequence; ids do not count."""
-    return [_meaning(field) for field in one["fields"]] == [_meaning(field) for field in other["fields"]]
+def order_meaning(order: SortOrder) -> Hashable:
+    """The same for equal fields in the same sequence; ids do not count."""
+    return tuple(_meaning(field) for field in order["fields"])
 
 
 def _meaning(field: SortField) -> tuple[int, str, str, str]:

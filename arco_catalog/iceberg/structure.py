@@ -13,9 +13,9 @@ from arco_catalog.iceberg.partition import (
     PartitionSpec,
     check_spec,
     has_sequential_ids,
+    known_field_ids,
     last_field_id,
     numbered,
-    same_spec,
     with_field_ids,
 )
 from arco_catalog.iceberg.properties import METADATA_COMPRESSION, SUPPORTED_FORMAT_VERSION
@@ -25,9 +25,8 @@ from arco_catalog.iceberg.schema import (
     check_schema,
     columns_by_id,
     highest_id,
-    same_schema,
 )
-from arco_catalog.iceberg.sort import UNSORTED_ID, SortOrder, check_order, same_order, unsorted
+from arco_catalog.iceberg.sort import UNSORTED_ID, SortOrder, check_order, unsorted
 from arco_catalog.iceberg.updates import LAST_ADDED
 
 
@@ -59,15 +58,11 @@ def add_schema(draft: TableDraft, schema: Schema) -> None:
     check_schema(schema, columns, draft.metadata["format-version"])
     if highest_id(columns) >= FIRST_METADATA_COLUMN_ID:
         raise BadRequest(f"Column ids from {FIRST_METADATA_COLUMN_ID} on are reserved for metadata columns")
-    schemas = draft.metadata["schemas"]
     draft.metadata["last-column-id"] = max(draft.metadata["last-column-id"], highest_id(columns))
-    for known in schemas:
-        if same_schema(known, schema):
-            draft.last_added_schema = known.get("schema-id", 0)
-            return
-    highest = max((known.get("schema-id", 0) for known in schemas), default=-1)
-    schema_id = max(highest + 1, draft.metadata["current-schema-id"])
-    schemas.append(cast(Schema, {**schema, "schema-id": schema_id}))
+    schema_id = draft.schemas.id_of(schema)
+    if schema_id is None:
+        schema_id = max(draft.schemas.next_id("schema"), draft.metadata["current-schema-id"])
+        draft.schemas.add(schema_id, cast(Schema, {**schema, "schema-id": schema_id}))
     draft.last_added_schema = schema_id
 
 
@@ -79,7 +74,7 @@ def set_current_schema(draft: TableDraft, schema_id: int) -> None:
         schema_id = draft.last_added_schema
     if schema_id == draft.metadata["current-schema-id"]:
         return
-    if not any(schema.get("schema-id", 0) == schema_id for schema in draft.metadata["schemas"]):
+    if schema_id not in draft.schemas.by_id:
         raise BadRequest(f"Cannot set current schema to unknown schema: {schema_id}")
     draft.metadata["current-schema-id"] = schema_id
 
@@ -88,27 +83,25 @@ def remove_schemas(draft: TableDraft, schema_ids: list[int]) -> None:
     """Forgets schemas other than the current one; that no branch needs them is the client's to assert."""
     if draft.metadata["current-schema-id"] in schema_ids:
         raise BadRequest("Cannot remove the current schema")
-    gone = set(schema_ids)
-    schemas = draft.metadata["schemas"]
-    draft.metadata["schemas"] = [schema for schema in schemas if schema.get("schema-id", 0) not in gone]
+    draft.schemas.remove(schema_ids)
 
 
 def add_spec(draft: TableDraft, spec: PartitionSpec) -> None:
     """Keeps the spec under the id of an equal one, else under the next."""
-    specs = draft.metadata["partition-specs"]
-    for known in specs:
-        if same_spec(known, spec):
-            draft.last_added_spec = known.get("spec-id", 0)
-            return
+    spec_id = draft.specs.id_of(spec)
+    if spec_id is not None:
+        draft.last_added_spec = spec_id
+        return
     is_v1 = draft.metadata["format-version"] == 1
     if is_v1 and all("field-id" not in field for field in spec["fields"]):
         spec = numbered(spec)
-    spec = with_field_ids(spec, specs, draft.metadata["last-partition-id"])
+    spec = with_field_ids(spec, draft.field_ids, draft.metadata["last-partition-id"])
     check_spec(spec, draft.current_columns())
     if is_v1 and not has_sequential_ids(spec):
         raise BadRequest("Spec does not use sequential IDs that are required in v1")
-    spec_id = max((known.get("spec-id", 0) for known in specs), default=-1) + 1
-    specs.append({**spec, "spec-id": spec_id})
+    spec_id = draft.specs.next_id("partition spec")
+    draft.specs.add(spec_id, {**spec, "spec-id": spec_id})
+    draft.field_ids.update(known_field_ids([spec]))
     draft.metadata["last-partition-id"] = max(draft.metadata["last-partition-id"], last_field_id([spec]))
     draft.last_added_spec = spec_id
 
@@ -121,7 +114,7 @@ def set_default_spec(draft: TableDraft, spec_id: int) -> None:
         spec_id = draft.last_added_spec
     if spec_id == draft.metadata["default-spec-id"]:
         return
-    if not any(spec.get("spec-id", 0) == spec_id for spec in draft.metadata["partition-specs"]):
+    if spec_id not in draft.specs.by_id:
         raise BadRequest(f"Cannot set default partition spec to unknown spec: {spec_id}")
     draft.metadata["default-spec-id"] = spec_id
 
@@ -130,23 +123,16 @@ def remove_specs(draft: TableDraft, spec_ids: list[int]) -> None:
     """Forgets specs other than the default; that no branch needs them is the client's to assert."""
     if draft.metadata["default-spec-id"] in spec_ids:
         raise BadRequest("Cannot remove the default partition spec")
-    gone = set(spec_ids)
-    specs = draft.metadata["partition-specs"]
-    draft.metadata["partition-specs"] = [spec for spec in specs if spec.get("spec-id", 0) not in gone]
+    draft.specs.remove(spec_ids)
 
 
 def add_sort_order(draft: TableDraft, order: SortOrder) -> None:
     """Keeps the order under the id of an equal one, else under the next; no order at all is always order 0."""
-    orders = draft.metadata["sort-orders"]
-    for known in orders:
-        if same_order(known, order):
-            draft.last_added_order = known.get("order-id", 0)
-            return
-    check_order(order, draft.current_columns())
-    order_id = (
-        max([UNSORTED_ID, *(known.get("order-id", 0) for known in orders)]) + 1 if order["fields"] else UNSORTED_ID
-    )
-    orders.append({**order, "order-id": order_id})
+    order_id = draft.orders.id_of(order)
+    if order_id is None:
+        check_order(order, draft.current_columns())
+        order_id = max(draft.orders.next_id("sort order"), UNSORTED_ID + 1) if order["fields"] else UNSORTED_ID
+        draft.orders.add(order_id, {**order, "order-id": order_id})
     draft.last_added_order = order_id
 
 
@@ -158,10 +144,10 @@ def set_default_sort_order(draft: TableDraft, order_id: int) -> None:
         order_id = draft.last_added_order
     if order_id == draft.metadata["default-sort-order-id"]:
         return
-    if not any(order.get("order-id", 0) == order_id for order in draft.metadata["sort-orders"]):
+    if order_id not in draft.orders.by_id:
         if order_id != UNSORTED_ID:
             raise BadRequest(f"Cannot set default sort order to unknown order: {order_id}")
-        draft.metadata["sort-orders"].append(unsorted())
+        draft.orders.add(UNSORTED_ID, unsorted())
     draft.metadata["default-sort-order-id"] = order_id
 
 
@@ -181,14 +167,9 @@ def remove_properties(draft: TableDraft, names: list[str]) -> None:
 
 def add_encryption_key(draft: TableDraft, key: EncryptedKey) -> None:
     """Keeps the key; one whose id is known already stays as it is."""
-    keys = draft.metadata.get("encryption-keys", [])
-    if all(known["key-id"] != key["key-id"] for known in keys):
-        draft.metadata["encryption-keys"] = [*keys, key]
+    draft.encryption_keys.setdefault(key["key-id"], key)
 
 
 def remove_encryption_key(draft: TableDraft, key_id: str) -> None:
     """Forgets the key, if there is one."""
-    keys = draft.metadata.get("encryption-keys", [])
-    kept = [key for key in keys if key["key-id"] != key_id]
-    if len(kept) < len(keys):
-        draft.metadata["encryption-keys"] = kept
+    draft.encryption_keys.pop(key_id, None)

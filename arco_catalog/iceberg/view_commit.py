@@ -9,9 +9,10 @@ from typing import TypeAlias, assert_never, cast
 from arco_catalog.iceberg.commit import Named, refuse_unknown
 from arco_catalog.iceberg.errors import BadRequest, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.numbered import Numbered
 from arco_catalog.iceberg.properties import integer, is_true
 from arco_catalog.iceberg.requirements import requirement_failed
-from arco_catalog.iceberg.schema import Schema, check_schema, columns_by_id, same_schema
+from arco_catalog.iceberg.schema import Schema, check_schema, columns_by_id, numbered_schemas
 from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, Fields, check
 from arco_catalog.iceberg.updates import (
     LAST_ADDED,
@@ -33,7 +34,7 @@ from arco_catalog.iceberg.view_metadata import (
     complete_view,
     current_version,
     dialects,
-    same_version,
+    version_meaning,
 )
 
 HISTORY_SIZE = "version.history.num-entries"
@@ -141,6 +142,13 @@ class ViewDraft:
             {name: value.copy() if isinstance(value, list | dict) else value for name, value in base.items()},
         )
         self.now_ms = now_ms
+        self.schemas = numbered_schemas(base["schemas"])
+        self.versions = Numbered(
+            base["versions"],
+            lambda version: version["version-id"],
+            lambda version: len(version["representations"]),
+            version_meaning,
+        )
         self.last_added_schema: int | None = None
         self.last_added_version: int | None = None
         self.added: dict[int, ViewVersion] = {}
@@ -180,13 +188,11 @@ class ViewDraft:
     def add_schema(self, schema: Schema) -> None:
         """Keeps the schema under the id of an equal one, else under the next. Column ids stay the client's."""
         check_schema(schema, columns_by_id(schema), 3)
-        schemas = self.metadata["schemas"]
-        for known in schemas:
-            if same_schema(known, schema):
-                self.last_added_schema = known.get("schema-id", 0)
-                return
-        schema_id = max((known.get("schema-id", 0) for known in schemas), default=-1) + 1
-        schemas.append(cast(Schema, {**schema, "schema-id": schema_id}))
+        schema_id = self.schemas.id_of(schema)
+        if schema_id is None:
+            schema_id = self.schemas.next_id("schema")
+            self.schemas.add(schema_id, cast(Schema, {**schema, "schema-id": schema_id}))
+            self.metadata["schemas"].append(self.schemas.by_id[schema_id])
         self.last_added_schema = schema_id
 
     def add_version(self, version: ViewVersion) -> None:
@@ -195,17 +201,17 @@ class ViewDraft:
             if self.last_added_schema is None:
                 raise BadRequest("Cannot set last added schema: no schema has been added")
             version = {**version, "schema-id": self.last_added_schema}
-        versions = self.metadata["versions"]
-        for known in versions:
-            if same_version(known, version):
-                self.last_added_version = known["version-id"]
-                return
-        if not any(schema.get("schema-id", 0) == version["schema-id"] for schema in self.metadata["schemas"]):
+        known = self.versions.id_of(version)
+        if known is not None:
+            self.last_added_version = known
+            return
+        if version["schema-id"] not in self.schemas.by_id:
             raise BadRequest(f"Cannot add version with unknown schema: {version['schema-id']}")
         check_dialects(version)
-        highest = max((known["version-id"] for known in versions), default=0)
-        version = {**version, "version-id": max(version["version-id"], highest + 1)}
-        versions.append(version)
+        version_id = max(version["version-id"], self.versions.next_id("view version"), 1)
+        version = {**version, "version-id": version_id}
+        self.versions.add(version_id, version)
+        self.metadata["versions"].append(version)
         self.added[version["version-id"]] = version
         self.last_added_version = version["version-id"]
 
@@ -217,7 +223,7 @@ class ViewDraft:
             version_id = self.last_added_version
         if version_id == self.metadata["current-version-id"]:
             return
-        if not any(version["version-id"] == version_id for version in self.metadata["versions"]):
+        if version_id not in self.versions.by_id:
             raise BadRequest(f"Cannot set current version to unknown version: {version_id}")
         self.metadata["current-version-id"] = version_id
         time = self.added[version_id]["timestamp-ms"] if version_id in self.added else self.now_ms

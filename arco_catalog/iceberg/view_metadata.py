@@ -1,10 +1,10 @@
 """A view's metadata document: versions of its SQL, one or several dialects each (view spec, "View Metadata")."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import NotRequired, TypedDict, cast
 
 from arco_catalog.iceberg.errors import BadRequest, IllegalArgument
-from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.iceberg.schema import SCHEMA, Schema, columns_by_id
 from arco_catalog.iceberg.shapes import INT, LONG, NAME, OBJECT, STRING, STRINGS, check, list_of, record
 
@@ -146,9 +146,8 @@ def check_dialects(version: ViewVersion) -> None:
         seen.add(dialect)
 
 
-def same_version(one: ViewVersion, other: ViewVersion) -> bool:
-    """Whether both mean the same: all but id and time is equal."""
+def version_meaning(version: ViewVersion) -> Hashable:
+    """The same for versions that are equal but for id and time."""
     ignored = ("version-id", "timestamp-ms")
-    return {name: value for name, value in one.items() if name not in ignored} == {
-        name: value for name, value in other.items() if name not in ignored
-    }
+    meaning = {name: value for name, value in version.items() if name not in ignored}
+    return dumps(cast(JsonObject, meaning), sort_keys=True)

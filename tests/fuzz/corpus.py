@@ -116,6 +116,8 @@ def _counted(item: JsonValue, number: int) -> JsonValue:
             return item.replace("$i", str(number))
         case dict():
             return {name: _counted(inner, number) for name, inner in item.items()}
+        case list():
+            return [_counted(inner, number) for inner in item]
         case _:
             return item
 

@@ -76,6 +76,18 @@ def test_a_negative_sequence_number_is_refused(version: int) -> None:
         try_commit(new_table(version), add_snapshot(1, -1, first_row_id=0, added_rows=0))
 
 
+def test_a_snapshot_whose_id_stands_for_none_is_refused() -> None:
+    """Its table would say that it has no snapshot, and that main is one."""
+    with pytest.raises(BadRequest, match="Invalid snapshot id: -1 stands for no snapshot"):
+        try_commit(new_table(), *append(-1, 1))
+
+
+def test_a_snapshot_from_before_1970_is_refused() -> None:
+    """Readers subtract the times of a table's history, in 64 bits."""
+    with pytest.raises(BadRequest, match=r"Invalid snapshot timestamp \(cannot be negative\): -1"):
+        try_commit(new_table(), add_snapshot(1, timestamp_ms=-1))
+
+
 def test_a_snapshot_comes_once() -> None:
     with pytest.raises(BadRequest, match="Snapshot already exists for id: 5"):
         try_commit(table_with_snapshots(5), add_snapshot(5, 6))
@@ -154,6 +166,7 @@ def test_a_gap_before_the_first_row_id_is_not_given_away_again() -> None:
         ({"added_rows": 3}, "Cannot add a snapshot: first-row-id is null"),
         ({"first_row_id": 10}, r"Invalid added-rows \(required when first-row-id is set\): null"),
         ({"first_row_id": 10, "added_rows": -1}, r"Invalid added-rows \(cannot be negative\): -1"),
+        ({"first_row_id": 2**63 - 1, "added_rows": 1}, r"Invalid added-rows \(beyond the last row id there is\): 1"),
     ],
 )
 def test_snapshots_of_v3_say_which_rows_they_add(rows: Object, message: str) -> None:

@@ -27,6 +27,9 @@ from tests.iceberg.values import (
 THREE_COLUMNS = schema(*TWO_COLUMNS["fields"], column(3, "new"))
 
 
+LEAVES = struct(*[column(number, str(number)) for number in range(2, 100)])
+
+
 def add_schema(columns: Object) -> Object:
     return {"action": "add-schema", "schema": columns}
 
@@ -224,6 +227,7 @@ def test_the_current_schema_cannot_be_removed() -> None:
         ([add_schema(schema(column(2_147_483_447, "a")))], "Column ids from 2147483447 on are reserved"),
         ([add_schema(schema(column(1, "a", "variant")))], "variant is not supported until v3"),
         ([add_schema(schema(column(1, "a")) | {"identifier-field-ids": [1]})], "not a required field"),
+        ([add_schema(schema(column(1, "x" * 100_000, LEAVES)))], "full names of its columns have more than"),
     ],
 )
 def test_a_schema_that_cannot_be_is_refused(updates: list[Object], message: str) -> None:
@@ -365,6 +369,10 @@ MIXED = {"fields": [spec((1, "identity", "a"))["fields"][0], spec((2, "day", "b"
                 )
             ],
             "Cannot use field id more than once in one PartitionSpec: 1000",
+        ),
+        (
+            [add_spec(spec((1, "identity", "a"), first_id=2**31 - 1)), add_spec(spec((2, "day", "b")))],
+            "Cannot assign a partition field id: 2147483647 is the last one",
         ),
     ],
 )
