@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import uvicorn
 import uvloop
 
+from arco_catalog.cli.connections import BoundedProtocol
 from arco_catalog.cli.failure import Failure
 from arco_catalog.cli.listening import announce, listen
 from arco_catalog.http.app import create_app
@@ -98,7 +99,7 @@ async def _serve(options: ServeOptions) -> None:
             http = HttpOptions(dialect=options.dialect, gzip=options.gzip, health=True)
             config = uvicorn.Config(
                 create_app({options.warehouse: catalog}, http, telemetry),
-                http="httptools",
+                http=BoundedProtocol,
                 ws="none",
                 log_config=None,
                 access_log=False,

@@ -95,6 +95,39 @@ def test_chunks_without_end_are_cut_off(server: ArcoServer) -> None:
     assert server.memory("VmHWM") < MOST
 
 
+HEAD = b"POST /v1/%b/namespaces HTTP/1.1\r\nHost: x\r\n" % WAREHOUSE.encode()
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "headers": (HEAD, b"X-A: b\r\n" * 8192),
+    "one header": (HEAD + b"X-A: ", b"b" * (64 << 10)),
+    "a target": (b"GET /", b"b" * (64 << 10)),
+    "an extension of a chunk": (CHUNKED + b"1;", b"b" * (64 << 10)),
+    "trailers": (CHUNKED + b"2\r\n{}\r\n0\r\n", b"X-A: b\r\n" * 8192),
+    "requests": (b"", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 2000),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_never_ends_is_cut_off(what: str, server: ArcoServer) -> None:
+    first, piece = ENDLESS[what]
+    before = server.memory("VmRSS")
+
+    answer = exchange(server, [first, *[piece] * 320])
+
+    assert answer == b"" or status_of(answer) in (200, 400)
+    assert server.memory("VmRSS") - before < 64 << 20
+    assert status_of(exchange(server, [b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"])) == 200
+
+
+def test_what_is_no_request_is_not_answered_in_place_of_the_commit_before(server: ArcoServer) -> None:
+    body = b'{"namespace":["made"]}'
+    commit = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+    answer = exchange(server, [commit + b"\x00\r\n\r\n"])
+
+    assert status_of(answer) in (None, 200)
+
+
 FILLS = {
     "text": (b"x" * 64, 404),
     "arrays": (b'",[],[],"', 413),

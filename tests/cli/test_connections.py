@@ -1,0 +1,91 @@
+"""The deadline of a request's head, by a clock that the test turns."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from arco_catalog.cli.connections import HEAD_SECONDS, BoundedProtocol
+
+
+class Timer:
+    def __init__(self, seconds: float, call: Callable[[], None]) -> None:
+        self.seconds = seconds
+        self.call = call
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Loop:
+    """An event loop that only remembers what it should do later."""
+
+    def __init__(self) -> None:
+        self.timers: list[Timer] = []
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        self.timers.append(Timer(seconds, call))
+        return self.timers[-1]
+
+    def create_task(self, coroutine: Coroutine[Any, Any, None], **_: Any) -> "Task":
+        coroutine.close()
+        return Task()
+
+
+class Task:
+    def add_done_callback(self, _: Callable[[Any], None]) -> None: ...
+
+
+class Transport(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__({})
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+async def _app(scope: Any, receive: Any, send: Any) -> None: ...
+
+
+def connected() -> tuple[BoundedProtocol, Loop, Transport]:
+    config = Config(_app, http=BoundedProtocol, ws="none", lifespan="off", log_config=None)
+    config.load()
+    loop, transport = Loop(), Transport()
+    protocol = BoundedProtocol(config, ServerState(), {}, cast(Any, loop))
+    protocol.connection_made(transport)
+    return protocol, loop, transport
+
+
+def test_a_connection_that_says_nothing_is_closed() -> None:
+    _, loop, transport = connected()
+    [timer] = loop.timers
+    assert timer.seconds == HEAD_SECONDS
+    timer.call()
+    assert transport.closed
+
+
+def test_a_head_that_dribbles_gets_no_more_time() -> None:
+    protocol, loop, _ = connected()
+    protocol.data_received(b"GET / HTTP/1.1\r\n")
+    protocol.data_received(b"X-A: b\r\n")
+    [timer] = loop.timers
+    assert not timer.cancelled
+
+
+def test_a_complete_head_ends_its_deadline() -> None:
+    protocol, loop, _ = connected()
+    protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert [timer.cancelled for timer in loop.timers] == [True]
+
+
+def test_a_connection_that_is_gone_leaves_no_deadline() -> None:
+    protocol, loop, _ = connected()
+    protocol.connection_lost(None)
+    assert [timer.cancelled for timer in loop.timers] == [True]
