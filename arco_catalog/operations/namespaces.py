@@ -141,7 +141,7 @@ class _UpdateProperties(_NamespaceChange):
             raise Unprocessable(f"Invalid namespace update, cannot both set and remove: {', '.join(both)}")
         entry = existing_namespace(view.head.index, self.namespace)
         before = self._known[entry.value]
-        removed = [key for key in self.removals if key in before]
+        removed = {key: None for key in self.removals if key in before}  # in order, and looked up at once
         properties: JsonObject = {key: value for key, value in before.items() if key not in removed}
         properties.update(self.updates)
         location = self.allowed_location(properties, self.default_location(view.head.index))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from arco_catalog.iceberg.errors import CommitFailed
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.name_intents import change_registry, settle_names
@@ -11,9 +11,16 @@ from arco_catalog.state.index import Edits, Index, Namespace, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.registry import Head
 
+MAX_NAMED = 16
+"""Locations that a commit may name. Each is compared with all that the table holds, and then held as long as the table
+is there."""
 
-def unheld(session: Session, entry: RelationEntry, named: Iterable[str]) -> list[Location]:
-    """Those of the named locations that the table does not hold yet. Raises `BadRequest` for a forbidden one."""
+
+def unheld(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[Location]:
+    """Those of the named locations that the table does not hold yet. Raises `BadRequest` for a forbidden one, and for
+    more than a commit may name."""
+    if len(named) > MAX_NAMED:
+        raise BadRequest(f"A commit may name at most {MAX_NAMED} locations, not {len(named)}")
     held = [Location.of_normal(location) for location in entry.locations]
     wanted = [session.catalog.locations.check(location) for location in named]
     return [location for location in wanted if not any(location.inside(own) for own in held)]
