@@ -8,21 +8,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from arco_catalog.http.telemetry.logs import OURS, JsonFormatter, TextFormatter, configure_logging
+from arco_catalog.http.telemetry.logs import JsonFormatter, TextFormatter, configure_logging
 from arco_catalog.iceberg.errors import Broken
 from storage_backends import StoreUnavailable
+from tests import loggers
 
 
 @pytest.fixture
 def restored() -> Iterator[None]:
     """The loggers as they were, afterwards."""
-    root = logging.getLogger()
-    names = [root, *(logging.getLogger(name) for name in OURS)]
-    before, handlers = [(logger, logger.level) for logger in names], [*root.handlers]
-    yield
-    root.handlers[:] = handlers
-    for logger, level in before:
-        logger.setLevel(level)
+    with loggers.restored():
+        yield
 
 
 def failed(error: BaseException) -> logging.LogRecord:

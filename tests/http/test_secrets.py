@@ -1,7 +1,6 @@
 """Secrets planted wherever a request, a table or the environment has room for one: none is ever told."""
 
 import io
-import logging
 from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
@@ -15,11 +14,12 @@ from arco_catalog.http.app import App
 from arco_catalog.http.exchange import Exchange, Route
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.telemetry.lines import JsonLines, TextLines
-from arco_catalog.http.telemetry.logs import OURS, configure_logging
+from arco_catalog.http.telemetry.logs import configure_logging
 from arco_catalog.http.telemetry.spans import Spans
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import JsonObject, dumps
 from storage_backends import Found, StoreUnavailable
+from tests import loggers
 from tests.http.client import Client
 from tests.http.conftest import view_request
 from tests.http.watched import Watched
@@ -67,15 +67,10 @@ class Told:
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
     """What the process logs, down to `debug`."""
-    root = logging.getLogger()
-    loggers = [root, *(logging.getLogger(name) for name in OURS)]
-    levels, handlers = [logger.level for logger in loggers], [*root.handlers]
-    stream = io.StringIO()
-    configure_logging(stream, "debug", json=True)
-    yield stream
-    root.handlers[:] = handlers
-    for logger, level in zip(loggers, levels, strict=True):
-        logger.setLevel(level)
+    with loggers.restored():
+        stream = io.StringIO()
+        configure_logging(stream, "debug", json=True)
+        yield stream
 
 
 @pytest.fixture

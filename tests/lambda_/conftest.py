@@ -14,6 +14,7 @@ import pytest
 
 from arco_catalog.http.endpoint import Endpoint
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
+from tests import loggers
 from tests.servers import S3Server
 from tools.gateway.running import running, unzipped
 
@@ -68,6 +69,13 @@ class Caller:
             return Answer(response.status, named, response.read())
         finally:
             connection.close()
+
+
+@pytest.fixture(autouse=True)
+def loggers_restored() -> Iterator[None]:
+    """Handlers set up the log of their process when they are imported."""
+    with loggers.restored():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import cast
 
 from arco_catalog.http.endpoint import Endpoint
-from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.state.runtime import SystemRuntime
 from tests.lambda_.conftest import WAREHOUSE, Caller
 from tests.operations.desk import schema, set_property, uuid7
 from tools.gateway.running import running
+from tools.gateway.sandbox import Function, Pool
 
 PLANTED = "planted-51f0c2"
 NAMESPACE = f"/v1/{WAREHOUSE}/namespaces/db"
@@ -49,6 +50,23 @@ def test_the_function_tells_of_each_request_in_a_line_of_metrics_and_of_no_secre
     assert {str(each["Namespace"]) for each in directive} == {"ArcoCatalog"}
     assert PLANTED not in text
     assert key not in text
+
+
+async def test_what_is_queued_is_told_of_in_lines_of_json_without_what_a_message_says(
+    folder: Path, deployed: Callable[[], dict[str, str]], tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    records = [{"messageId": "m1", "body": f"{{{PLANTED}"}, {"messageId": "m2", "body": f'{{"{PLANTED}": 1}}'}]
+    async with Pool(Function(folder, "lambda.work.handler", deployed(), log, 60.0), 1) as pool:
+        answer = loads(await pool.invoke(dumps({"Records": cast(JsonValue, records)})))
+
+    told = [line for line in map(_read, log.read_text().splitlines()) if line is not None]
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}, {"itemIdentifier": "m2"}]}
+    assert [line["message"] for line in told if line.get("level") == "error"] == [
+        "message m1 failed",
+        "message m2 failed",
+    ]
+    assert PLANTED not in log.read_text()
 
 
 def _read(line: str) -> JsonObject | None:

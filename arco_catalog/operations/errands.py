@@ -1,0 +1,50 @@
+"""Errands: what a queued message may ask for. A message is `{"version": 1, "work": "reconcile"}`; with `"entity"`, one
+table or view is walked."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+
+from arco_catalog.iceberg.errors import BadRequest, CatalogError
+from arco_catalog.iceberg.json import loads
+from arco_catalog.iceberg.shapes import ANY, STRING, Fields
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.operations.walk import walk
+
+_ENTITY = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+Enough = Callable[[], bool]
+"""Says when there is no time for more."""
+
+
+class Undone(CatalogError):
+    """A message whose work is not finished: it is to come again."""
+
+
+async def run_errand(body: str, session: Session, enough: Enough) -> None:
+    """Does what one message asks for. Raises `BadRequest` for one that asks for nothing that there is, and `Undone`."""
+    if enough():
+        raise Undone("there is no time left for it")
+    document = loads(body.encode())
+    if not isinstance(document, dict):
+        raise BadRequest("a message is a JSON object")
+    message = Fields(document, "message")
+    version, work = message.required("version", ANY), message.required("work", STRING)
+    if version != 1 or work not in _WORK:
+        raise BadRequest(f"no such work: {work[:64]!r} of this version")
+    await _WORK[work](message, session, enough)
+
+
+async def _reconcile(message: Fields, session: Session, enough: Enough) -> None:
+    entity = message.optional("entity", STRING)
+    if entity is None:
+        tally = await reconcile(session, enough=enough)
+    elif _ENTITY.fullmatch(entity):
+        tally = (await walk(session, entity, None)).tally
+    else:
+        raise BadRequest(f"no entity has the id {entity[:64]!r}")
+    if tally.stopped or tally.incomplete:
+        raise Undone(f"{tally.incomplete} walks are not complete, stopped: {tally.stopped}, {tally.unreadable}")
+
+
+_WORK: Mapping[str, Callable[[Fields, Session, Enough], Awaitable[None]]] = {"reconcile": _reconcile}
