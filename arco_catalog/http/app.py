@@ -120,7 +120,7 @@ class App:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         query = request.query()
         body = await request.json_object(self._service.options) if route.has_body else None
-        return Exchange(self._service, route, params, query, request.headers, body)
+        return Exchange(self._service, route, params, query, request.headers, request.principal, body)
 
     def _wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         error = MethodNotAllowed(f"{request.method} is not possible here: use {' or '.join(allowed)}")

@@ -28,8 +28,6 @@ from arco_catalog.operations.catalog import Catalog, Session
 from arco_catalog.operations.names import Identifier
 from arco_catalog.state.index import Namespace
 
-ANONYMOUS = "anonymous"
-
 
 class Effect(Enum):
     """What a request may do, and so what its failures mean."""
@@ -99,6 +97,7 @@ class Exchange:
     params: Mapping[str, str]
     query: Query
     headers: Mapping[str, str]
+    principal: str
     body: JsonObject | None
 
     @property
@@ -166,8 +165,8 @@ class Exchange:
                 path=self.route.template if self.route.effect is Effect.READS else self.canonical_path(),
                 query=self.query.canonical,
                 body=self.body,
-                principal=ANONYMOUS,
-                source=update_source(self.headers, ANONYMOUS),
+                principal=self.principal,
+                source=update_source(self.headers, self.principal),
                 deadline_ms=self.catalog.runtime.now_ms() + self.catalog.settings.request_ms,
                 key=self._key(),
                 commit=self.route.commits,

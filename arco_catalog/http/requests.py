@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from arco_catalog.http.asgi import Receive, Scope
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.principal import principal_of
 from arco_catalog.http.query import Query
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
@@ -33,6 +34,7 @@ class Request:
     raw_query: bytes
     headers: Mapping[str, str]
     receive: Receive
+    principal: str
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive) -> "Request":
@@ -40,7 +42,14 @@ class Request:
         raw_path = scope.get("raw_path")
         if raw_path is None:  # a server that decoded the path and kept nothing else
             raw_path = quote(scope["path"]).encode()
-        return cls(scope["method"], raw_path, scope.get("query_string", b""), _joined(scope["headers"]), receive)
+        return cls(
+            scope["method"],
+            raw_path,
+            scope.get("query_string", b""),
+            _joined(scope["headers"]),
+            receive,
+            principal_of(scope),
+        )
 
     def query(self) -> Query:
         """The decoded query. Raises `BadRequest`."""

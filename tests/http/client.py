@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import unquote
 
-from arco_catalog.http.app import App
-from arco_catalog.http.asgi import Message, Scope
+from arco_catalog.http.asgi import Asgi, Message, Scope
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 
 
@@ -48,7 +47,7 @@ class Answer:
 class Client:
     """Sends requests whose `target` is a path, already encoded, with a query if need be."""
 
-    app: App
+    app: Asgi
     headers: Mapping[str, str] = field(default_factory=dict)
 
     async def get(self, target: str, **headers: str) -> Answer:

@@ -326,7 +326,7 @@ class TestRequestsThatGoNowhere:
         async def send(message: Message) -> None:
             raise AssertionError
 
-        task = asyncio.create_task(site.client.app(scope_of("POST", T, {}), receive, send))
+        task = asyncio.ensure_future(site.client.app(scope_of("POST", T, {}), receive, send))
         await waiting.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
