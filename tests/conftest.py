@@ -5,9 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.servers import S3Server, moto_server
 from tools.package import build
+
+# The same examples each time, however long one takes: time is no law of what is tested, and this machine may be busy.
+settings.register_profile("arco", deadline=None, derandomize=True)
+settings.load_profile("arco")
 
 pytest.register_assert_rewrite("tests.storage_backends.contract")
 

@@ -36,7 +36,7 @@ class S3Server:
     def make_bucket(self, name: str) -> None:
         """Makes a bucket; moto asks for no signature."""
         request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             if answer.status != 200:
                 raise RuntimeError(f"no bucket {name}: {answer.status}")
 

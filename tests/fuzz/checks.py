@@ -14,7 +14,7 @@ from tests.http.client import Answer
 from tests.operations.desk import set_property
 
 SECONDS = 5.0
-"""How long an answer may take."""
+"""How long an answer may take, as its site tells the time."""
 MESSAGE_BYTES = 16 << 10
 """How long an error may be, whatever was sent: 16 levels of a namespace can stand in it."""
 COMMITS = (

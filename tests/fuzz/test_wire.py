@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ import pytest
 from tests.serve.server import WAREHOUSE, ArcoServer
 
 EXCHANGES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "wire.json").read_text())
-SECONDS = 5.0
+CPU_SECONDS = 5.0
+"""What a server may spend on one exchange: on the clock it takes as long as others let it."""
+PATIENCE = 60.0
 QUIET = 0.2
 """How long to wait for a server that may have nothing to say."""
 MOST = 300 << 20
@@ -34,11 +35,11 @@ def _post(path: str, body: bytes, *headers: bytes) -> bytes:
     return b"\r\n".join([*lines, *headers, b"Content-Length: %d" % len(body), b"", body])
 
 
-def exchange(server: ArcoServer, pieces: list[bytes], patience: float = SECONDS) -> bytes:
+def exchange(server: ArcoServer, pieces: list[bytes], patience: float = PATIENCE) -> bytes:
     """Sends pieces over one connection, then reads until the server hangs up or says nothing for so many seconds."""
     host, _, port = server.uri.removeprefix("http://").partition(":")
     read = b""
-    with socket.create_connection((host, int(port)), timeout=SECONDS) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a piece, a packet
         try:
             for piece in pieces:
@@ -59,11 +60,11 @@ def status_of(answer: bytes) -> int | None:
 @pytest.mark.parametrize("sent", EXCHANGES, ids=lambda sent: sent["name"])
 def test_bytes_that_are_no_request_are_refused(sent: dict[str, Any], server: ArcoServer) -> None:
     raw = "".join(part * times for part, times in sent["bytes"]).replace("$WH", f"/v1/{WAREHOUSE}")
-    began = time.monotonic()
+    before = server.cpu_seconds()
 
-    answer = exchange(server, [raw.encode("latin-1")], QUIET if None in sent["statuses"] else SECONDS)
+    answer = exchange(server, [raw.encode("latin-1")], QUIET if None in sent["statuses"] else PATIENCE)
 
-    assert time.monotonic() - began < SECONDS
+    assert server.cpu_seconds() - before < CPU_SECONDS
     assert status_of(answer) in sent["statuses"], (sent["why"], answer[:300])
     assert answer.count(b"HTTP/1.1 ") == sent.get("answers", 0 if status_of(answer) is None else 1), answer
     assert status_of(exchange(server, [b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"])) == 200
@@ -140,10 +141,10 @@ FILLS = {
 def test_the_largest_body_costs_bounded_time_and_memory(fill: str, server: ArcoServer) -> None:
     filling, expected = FILLS[fill]
     body = b'{"requirements":[],"updates":[],"x":["' + filling * ((31 << 20) // len(filling)) + b'"]}'
-    began = time.monotonic()
+    before = server.cpu_seconds()
 
     answer = exchange(server, [_post("namespaces/db/tables/none", body)])
 
     assert status_of(answer) == expected
-    assert time.monotonic() - began < SECONDS
+    assert server.cpu_seconds() - before < CPU_SECONDS
     assert server.memory("VmHWM") < MOST

@@ -24,7 +24,7 @@ from tests.serve.server import ARCO, WAREHOUSE, ArcoServer
 from tests.serve.writers import ANSWER_S, NAMESPACE, PERMANENT, TABLES, Crowd, Sender
 
 SERVERS = 2
-BOUND_S = 150.0
+BOUND_S = 400.0
 """Writing, then 25 s until the last attempt that was killed may be taken over, and reading everything."""
 
 

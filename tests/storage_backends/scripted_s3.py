@@ -61,6 +61,8 @@ class ScriptedS3:
     bodies: list[bytes] = field(default_factory=list)
     connections: set[object] = field(default_factory=set)
     endpoint: str = ""
+    hanging: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    """Released by each request that comes and is not answered."""
     _site: web.TCPSite | None = None
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -89,6 +91,7 @@ class ScriptedS3:
                 await response.write(b"some")
                 return self._abort(request)
             case Hang():
+                self.hanging.release()
                 await asyncio.Event().wait()
                 raise AssertionError("nobody sets it")
 

@@ -1,5 +1,6 @@
 """What S3's answers mean, on a server that gives them one by one; and how often a request goes over the wire."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
@@ -83,6 +84,18 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
                 await played.store.close()
 
     return run
+
+
+@pytest.fixture
+def leap(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Moves the event loop's clock on: who waits for so long has waited, however fast this machine is."""
+
+    def forward(seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        time = loop.time
+        monkeypatch.setattr(loop, "time", lambda: time() + seconds)
+
+    return forward
 
 
 async def test_a_put_is_one_plain_request(play: Play) -> None:
@@ -306,11 +319,16 @@ async def test_a_refusal_is_never_the_echo_of_a_write_that_landed(play: Play) ->
         assert played.wire == ["PUT", "PUT"]
 
 
-async def test_a_write_that_is_cut_off_is_unknown_and_its_connection_is_not_used_again(play: Play) -> None:
+async def test_a_write_that_is_cut_off_is_unknown_and_its_connection_is_not_used_again(
+    play: Play, leap: Callable[[float], None]
+) -> None:
     async with play(Hang()) as played:
-        hurried = DeadlineStore(played.store, 100, lambda: 0)
+        hurried = DeadlineStore(played.store, 5_000, lambda: 0)
+        write = asyncio.create_task(hurried.put("key", b"body", ABSENT))
+        await played.s3.hanging.acquire()
+        leap(5)
 
-        assert await hurried.put("key", b"body", ABSENT) == Unknown("deadline")
+        assert await write == Unknown("deadline")
         assert isinstance(await played.store.get("key"), Missing)
         assert played.wire == ["PUT", "GET"]
         assert len(played.s3.connections) == 2
@@ -330,15 +348,18 @@ async def test_a_write_that_never_left_has_not_landed(play: Play) -> None:
         assert len(played.pauses) == 2 * (ATTEMPTS - 1)
 
 
-async def test_silence_leaves_a_write_unknown_and_a_read_tried_again(
-    play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(s3_client, "READ_TIMEOUT_S", 0.1)
+async def test_silence_leaves_a_write_unknown_and_a_read_tried_again(play: Play, leap: Callable[[float], None]) -> None:
     async with play(Hang(), Serve(), Hang()) as played:
-        assert isinstance(await played.store.put("key", b"body", ABSENT), Unknown)
+        write = asyncio.create_task(played.store.put("key", b"body", ABSENT))
+        await played.s3.hanging.acquire()
+        leap(s3_client.READ_TIMEOUT_S)
+        assert isinstance(await write, Unknown)
         assert played.wire == ["PUT"]
         await played.store.put("key", b"body", ABSENT)
-        assert isinstance(await played.store.get("key"), Found)
+        read = asyncio.create_task(played.store.get("key"))
+        await played.s3.hanging.acquire()
+        leap(s3_client.READ_TIMEOUT_S)
+        assert isinstance(await read, Found)
         assert played.wire == ["PUT", "PUT", "GET", "GET"]
 
 

@@ -264,11 +264,11 @@ async def test_a_large_body_goes_and_comes_whole(clock: Clock) -> None:
 
 
 async def test_nobody_listening_means_never_sent(clock: Clock) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    pool = Pool("127.0.0.1", port, None, 1, Patience(3.0, 5.0), clock)
-    with pytest.raises(NeverSent, match="no connection"):
-        await pool.send("PUT", HEAD, b"")
+    with socket.socket() as deaf:  # bound, so that nobody else is given its port, and it does not listen
+        deaf.bind(("127.0.0.1", 0))
+        pool = Pool("127.0.0.1", deaf.getsockname()[1], None, 1, Patience(3.0, 5.0), clock)
+        with pytest.raises(NeverSent, match="no connection"):
+            await pool.send("PUT", HEAD, b"")
 
 
 class Sockets:
