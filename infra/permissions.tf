@@ -72,7 +72,8 @@ data "aws_iam_policy_document" "state" {
   }
 
   # Without this right S3 answers 403 for an object that is missing, and the protocols live on knowing the difference.
-  # A GET carries no prefix: `IfExists` lets it pass, and still keeps a LIST to these folders.
+  # A GET carries no prefix, so `IfExists` must let that pass: a LIST with a prefix is kept to these folders, one without
+  # any sees the names of all objects in the bucket. Their contents it does not.
   statement {
     sid       = "TellMissingFromForbidden"
     actions   = ["s3:ListBucket"]

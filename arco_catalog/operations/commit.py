@@ -37,10 +37,12 @@ async def commit_view(session: Session, namespace: Namespace, name: str, request
 class CommitRelation(Mutation[TableView]):
     """One request's changes to one table or view."""
 
-    def __init__(self, session: Session, kind: Semantics, namespace: Namespace, name: str, commit: AnyCommit) -> None:
+    def __init__(
+        self, session: Session, semantics: Semantics, namespace: Namespace, name: str, commit: AnyCommit
+    ) -> None:
         self.session = session
-        self.change = RelationChange(session, kind, namespace, name, commit)
-        self.wanted = Wanted(namespace, name, kind.kind, writing=True)
+        self.change = RelationChange(session, semantics, namespace, name, commit)
+        self.wanted = Wanted(namespace, name, semantics.kind, writing=True)
 
     async def locate(self, freshness: Freshness) -> TableView:
         return await locate(self.session, self.wanted, freshness)

@@ -42,9 +42,9 @@ class Draft:
 class Creator:
     """Drafts a table or view under a name. Subclasses say what its metadata is."""
 
-    def __init__(self, session: Session, kind: Semantics, namespace: Namespace, name: str) -> None:
+    def __init__(self, session: Session, semantics: Semantics, namespace: Namespace, name: str) -> None:
         self.session = session
-        self.kind = kind
+        self.semantics = semantics
         self.namespace = namespace
         self.name = name
         self.requirements: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Creator:
 
     def already_there(self) -> Refusal:
         """What something of the same kind and name means for this request."""
-        return self.kind.name_taken(self.kind.kind, self.namespace, self.name)
+        return self.semantics.name_taken(self.semantics.kind, self.namespace, self.name)
 
     def taken_location(self, message: str) -> Refusal:
         """What an overlapping location means for this request."""
@@ -74,9 +74,9 @@ class Creator:
         existing = find_relation(index, self.namespace, self.name)
         if existing is None:
             return
-        if existing.standing().kind == self.kind.kind:
+        if existing.standing().kind == self.semantics.kind:
             raise self.already_there()
-        raise self.kind.name_taken(existing.kind, self.namespace, self.name)
+        raise self.semantics.name_taken(existing.kind, self.namespace, self.name)
 
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> None:
         """Raises if one is taken."""
@@ -110,9 +110,9 @@ class Creator:
     def _made(self, index: Index, attempt: Attempt) -> Draft:
         document = self.document(index, attempt.entity)
         locations = self.locations(document)
-        new = NewMetadata.of(self.session, self.kind, document, None, attempt.id, 1)
+        new = NewMetadata.of(self.session, self.semantics, document, None, attempt.id, 1)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
-        snapshot = self.kind.facts(document).get("current_snapshot_id")
+        snapshot = self.semantics.facts(document).get("current_snapshot_id")
         said = receipts(
             self.session,
             entity=attempt.entity,
@@ -126,7 +126,7 @@ class Creator:
         )
         pointer = Pointer.first(
             entity=attempt.entity,
-            kind=self.kind.kind,
+            kind=self.semantics.kind,
             move=attempt.id,
             metadata=new.file,
             facts=new.facts(self.session),
@@ -141,9 +141,9 @@ class Creator:
         """The index entries that give it its name and its places; with a transaction, if that commits."""
         normal = [location.normal for location in draft.locations]
         entry = RelationEntry.new(
-            kind=self.kind.kind,
+            kind=self.semantics.kind,
             entity=draft.entity,
-            uuid=self.kind.uuid(draft.new.document),
+            uuid=self.semantics.uuid(draft.new.document),
             locations=normal,
             transaction=transaction,
         )
@@ -158,7 +158,7 @@ class Creation(RegistryMutation):
         super().__init__(creator.session)
         self.creator = creator
         self.created = created
-        self.kind = f"create-{creator.kind.kind}"
+        self.kind = f"create-{creator.semantics.kind}"
 
     def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
         creates: tuple[str, str] | None = None
@@ -168,7 +168,7 @@ class Creation(RegistryMutation):
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
         creator, draft = self.creator, self.creator.draft(view.head.index, attempt)
-        self.session.record.about(draft.entity, creator.kind.uuid(draft.new.document))
+        self.session.record.about(draft.entity, creator.semantics.uuid(draft.new.document))
         answer: Answer = TableState(draft.entity, draft.new.file.location, draft.new.body, created=self.created)
         return Change(
             edits=creator.edits(draft),

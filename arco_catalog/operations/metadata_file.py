@@ -17,7 +17,7 @@ from arco_catalog.state.pointer import MetadataFile
 class NewMetadata:
     """A document, and the file that will hold it, made from the one before it if there is one."""
 
-    kind: Semantics
+    semantics: Semantics
     document: JsonObject
     body: bytes
     file: MetadataFile
@@ -27,7 +27,7 @@ class NewMetadata:
     def of(
         cls,
         session: Session,
-        kind: Semantics,
+        semantics: Semantics,
         document: JsonObject,
         base: MetadataFile | None,
         attempt: str,
@@ -38,8 +38,8 @@ class NewMetadata:
         version = table.next_metadata_version(None if base is None else base.location)
         folder = table.metadata_directory(document, table.location(document))
         name = table.metadata_file_name(version, attempt, tries, table.metadata_codec(document))
-        ms = kind.ms(document, None if base is None else base.ms, session.runtime.now_ms())
-        return cls(kind, document, dumps(document), MetadataFile(f"{folder}/{name}", ms), base)
+        ms = semantics.ms(document, None if base is None else base.ms, session.runtime.now_ms())
+        return cls(semantics, document, dumps(document), MetadataFile(f"{folder}/{name}", ms), base)
 
     def write(self, session: Session) -> Write:
         """The file itself."""
@@ -51,13 +51,15 @@ class NewMetadata:
 
     def facts(self, session: Session) -> JsonObject:
         """What the pointer repeats of it."""
-        return pointer_facts(session, self.kind, self.document, self.base)
+        return pointer_facts(session, self.semantics, self.document, self.base)
 
 
-def pointer_facts(session: Session, kind: Semantics, document: JsonObject, previous: MetadataFile | None) -> JsonObject:
+def pointer_facts(
+    session: Session, semantics: Semantics, document: JsonObject, previous: MetadataFile | None
+) -> JsonObject:
     """What a pointer repeats of the metadata that it names, and of who made it so (seed 004, section 2.1)."""
     return {
-        **kind.facts(document),
+        **semantics.facts(document),
         "previous_metadata_location": None if previous is None else previous.location,
         "updated_ms": session.runtime.now_ms(),
         "updated_by": session.call.source,
@@ -85,12 +87,12 @@ def receipts(
     snapshots: Iterable[int] = (),
 ) -> Receipts:
     """Everything that a receipt says (design.md 6.8): metadata alone could not restore who asked and what for."""
-    facts = new.kind.facts(new.document)
+    facts = new.semantics.facts(new.document)
     snapshot_ids: list[JsonValue] = [*snapshots]
     said: JsonObject = {
         "attempt": attempt,
-        "entity_type": new.kind.kind,
-        "uuid": new.kind.uuid(new.document),
+        "entity_type": new.semantics.kind,
+        "uuid": new.semantics.uuid(new.document),
         "namespace": [*namespace],
         "name": name,
         "snapshot_id": facts.get("current_snapshot_id"),

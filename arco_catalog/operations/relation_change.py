@@ -40,9 +40,11 @@ class Changed:
 class RelationChange:
     """One request's commit to one name."""
 
-    def __init__(self, session: Session, kind: Semantics, namespace: Namespace, name: str, commit: AnyCommit) -> None:
+    def __init__(
+        self, session: Session, semantics: Semantics, namespace: Namespace, name: str, commit: AnyCommit
+    ) -> None:
         self.session = session
-        self.kind = kind
+        self.semantics = semantics
         self.namespace = namespace
         self.name = name
         self.commit = commit
@@ -69,14 +71,14 @@ class RelationChange:
         if view.refusal is not None:
             raise view.refusal
         if view.entry is None:
-            raise self.kind.no_such(self.namespace, self.name)
+            raise self.semantics.no_such(self.namespace, self.name)
         pointer, body = view.pointer, view.base
         if pointer is None or body is None:
             raise Broken(f"{dotted(self.namespace, self.name)} was planned without its base")
         base = loads(body)
         if not isinstance(base, dict):
             raise Broken(f"{pointer.metadata.location} is not a JSON object")
-        document = self.kind.apply(
+        document = self.semantics.apply(
             base,
             self.commit,
             now_ms=self.session.runtime.now_ms(),
@@ -85,14 +87,14 @@ class RelationChange:
         )
         if document is None:
             return Unchanged(pointer, body)
-        missing = unheld(self.session, view.entry, self.kind.explicit_locations(self.commit))
+        missing = unheld(self.session, view.entry, self.semantics.explicit_locations(self.commit))
         if missing:
             return Prelude(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
         return self._changed(pointer, base, document, attempt)
 
     def _changed(self, pointer: Pointer, base: JsonObject, document: JsonObject, attempt: Attempt) -> Changed:
         self._tries += 1
-        new = NewMetadata.of(self.session, self.kind, document, pointer.metadata, attempt.id, self._tries)
+        new = NewMetadata.of(self.session, self.semantics, document, pointer.metadata, attempt.id, self._tries)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
         said = receipts(
             self.session,
@@ -103,7 +105,7 @@ class RelationChange:
             new=new,
             requirements=self.commit.requirement_types,
             updates=self.commit.actions,
-            snapshots=self.kind.added_snapshots(self.commit),
+            snapshots=self.semantics.added_snapshots(self.commit),
         )
         successor = pointer.successor(attempt=attempt.id, metadata=new.file, facts=new.facts(self.session))
         return Changed(pointer, successor, new, said, self._cleaning(base, document))
@@ -118,5 +120,5 @@ class RelationChange:
 
             return Write(location, delete)
 
-        gone = self.kind.files_that_left_the_log(base, document)
+        gone = self.semantics.files_that_left_the_log(base, document)
         return [to_delete(location) for location in gone if Location.parse(location).inside(home)]
