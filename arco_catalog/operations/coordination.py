@@ -186,7 +186,7 @@ class Coordination:
             prepared = await look_up(self.state, partial(self.names_commit, "settle-names", head, edits))
             await prepared.put()
             self.settling = prepared
-        except StoreError as error:
+        except (StoreError, Broken) as error:  # nothing that fails here may cut the decision off
             self.session.drop_write("the commit that settles names", error)
 
     async def settle(self) -> None:
