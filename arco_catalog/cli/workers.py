@@ -56,7 +56,7 @@ class Supervisor:
         try:
             first = await self._start(listeners[0])
             if first is None:
-                return self._code
+                return 0 if self._ending else self._workers[listeners[0].fileno()].returncode or 1
             others = await asyncio.gather(*(self._start(listener) for listener in listeners[1:]))
             if not self._ending and None not in others:
                 announce(self._parsed, listeners[0], first["read_only_because"])
@@ -90,8 +90,7 @@ class Supervisor:
         assert process.stdout is not None
         line = await process.stdout.readline()
         if not line:
-            code = await process.wait()
-            self._code = self._code if self._ending else self._code or code
+            await process.wait()
             return None
         self._not_serving.discard(process)
         said: dict[str, str | None] = json.loads(line)

@@ -91,6 +91,20 @@ async def test_a_server_that_ends_while_a_worker_starts_has_not_failed(store: st
     assert (ended.code, ended.err) == (0, f"arco: a worker (process {gone}) ended with -9\n")
 
 
+async def test_a_worker_that_died_while_it_started_and_was_replaced_is_no_failure(store: str) -> None:
+    async with serving(store, "--workers", "2", "--quiet") as server:
+        first, kept = sorted(workers(server))
+        os.kill(first, signal.SIGKILL)
+        await replaced(server, first, 2)
+        [second] = workers(server) - {kept}
+        os.kill(second, signal.SIGKILL)
+        await replaced(server, second, 2)
+        ended = await server.stop()
+
+    told = [f"arco: a worker (process {gone}) ended with -9" for gone in (first, second)]
+    assert (ended.code, ended.err.splitlines()) == (0, told)
+
+
 async def test_workers_that_die_again_and_again_end_the_server(store: str) -> None:
     async with serving(store, "--workers", "2", "--quiet") as server:
         for _ in range(5):
