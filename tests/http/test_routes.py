@@ -8,7 +8,7 @@ import pytest
 
 from arco_catalog.http.exchange import Exchange, Route
 from arco_catalog.http.responses import NO_CONTENT, Response
-from arco_catalog.http.router import Router
+from arco_catalog.http.router import REMEMBERED_PATH_BYTES, Router
 from arco_catalog.http.routes import HEALTH, ROUTES, Later, import_handlers
 from tests.servers import PROJECT
 
@@ -72,3 +72,13 @@ def test_a_literal_segment_wins_over_a_parameter_however_routes_are_ordered(temp
     match = router.match(b"/v1/config")
     assert match is not None
     assert match.routes["GET"].template == "/v1/config"
+
+
+@pytest.mark.parametrize("longer", [0, 1])
+def test_only_short_paths_are_remembered(longer: int) -> None:
+    router = Router([Route("GET", "/v1/{name}", _nothing)])
+    path = b"/v1/".ljust(REMEMBERED_PATH_BYTES + longer, b"x")
+    first = router.match(path)
+    assert first is not None
+    assert router.match(path) == first
+    assert (router.match(path) is first) == (longer == 0)

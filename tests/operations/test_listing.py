@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import math
 import random
 from collections.abc import AsyncIterator
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import BadRequest, Broken
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
+from arco_catalog.operations import listing
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table
@@ -103,6 +105,16 @@ async def test_views_among_many_tables_are_found_page_by_page(spilled: Desk) -> 
         body = {"name": name, "schema": {"schema-id": 0, **schema("x")}, "view-version": version, "properties": {}}
         await create_view(spilled.session(body), NS, body)
     assert [name async for page in pages(spilled, 5, "view") for name in page] == ["t05_view", "t29_view"]
+
+
+async def test_a_page_reads_few_segments_in_vain_and_is_empty_then(
+    spilled: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "EMPTY_SEGMENTS", 3)
+    index = (await spilled.session().state.head()).index
+    segments = len([*index.stretches(relations_in(NS), relations_in(NS))])
+    assert segments > 6
+    assert [page async for page in pages(spilled, None, "view")] == [[]] * math.ceil(segments / 3)
 
 
 async def test_spilled_namespaces_are_listed_in_order() -> None:

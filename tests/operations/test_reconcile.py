@@ -11,11 +11,12 @@ from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.load import load_table
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.walk import Tally, Walk, walk
 from storage_backends import ANY, Found, StoreUnavailable, When
 from storage_backends import memory as memory_module
 from storage_backends.base import Outcome
@@ -195,6 +196,14 @@ async def test_a_dry_run_says_what_is_missing_and_writes_nothing(site: Site) -> 
     assert site.store.keys() == before
     assert [missing["metadata_location"] for missing in tally.missing] == [(await locations(site))[1]]
     assert tally.written == 0
+
+
+async def test_a_dry_walk_leaves_nothing_to_remember(site: Site) -> None:
+    """What it saw missing is still to be written: no later walk may stop where it began."""
+    entity = (await load_table(site.desk.session(), NS, "t")).entity
+
+    assert await walk(site.desk.session(), entity, None, dry=True) == Walk(Tally(walked=1, files=4), None)
+    assert (await walk(site.desk.session(), entity, None)).walked is not None
 
 
 async def test_tables_that_did_not_change_cost_nothing_but_their_place_in_a_list(

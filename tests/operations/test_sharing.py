@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,7 +19,7 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, load_namespace, update_properties
 from arco_catalog.operations.registry_change import RegistryMove
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.shared_commits import Part
+from arco_catalog.operations.shared_commits import Part, SharedCommits
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import Binding, Slot
 from arco_catalog.state.marker_log import MarkerLog
@@ -30,6 +31,7 @@ from storage_backends.wrappers.delaying import DelayingStore
 from tests.operations.desk import NS, Desk, schema
 
 MANIFEST = "wh/_catalog/core/manifest.json"
+COMMITS = "wh/_catalog/core/commits/"
 CLIENTS = 64
 
 
@@ -45,6 +47,8 @@ class Gate(MemoryStore):
         """What is said of each of the next swaps, given the truth."""
         self.reads: list[Callable[[], Awaitable[object]]] = []
         """What happens before each of the next reads of HEAD."""
+        self.commits: list[Callable[[], Awaitable[object]]] = []
+        """What happens before each of the next registry commits is written."""
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         if key == MANIFEST and self.reads:
@@ -52,6 +56,8 @@ class Gate(MemoryStore):
         return await super().get(key, if_changed_from)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if key.startswith(COMMITS) and self.commits:
+            await self.commits.pop(0)()
         if key != MANIFEST:
             return await super().put(key, body, when)
         self.swaps += 1
@@ -64,6 +70,32 @@ class Gate(MemoryStore):
 @pytest.fixture
 def gate() -> Gate:
     return Gate()
+
+
+class Patience:
+    """Time-outs that end when they are told to, and never by themselves."""
+
+    def __init__(self) -> None:
+        self.all: list[asyncio.Timeout] = []
+
+    def __call__(self, _: float) -> asyncio.Timeout:
+        self.all.append(asyncio.timeout(None))
+        return self.all[-1]
+
+    def end(self, place: int) -> None:
+        self.all[place].reschedule(0.0)
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
+    """How long requests wait for their turn."""
+    patience = Patience()
+    monkeypatch.setattr(shared_commits, "asyncio", SimpleNamespace(Lock=asyncio.Lock, timeout=patience))
+    return patience
+
+
+def a_minute() -> float:
+    return 60.0
 
 
 @pytest.fixture
@@ -155,7 +187,7 @@ async def test_who_shares_a_commit_writes_none_of_its_own(desk: Desk, gate: Gate
     await asyncio.gather(*tasks)
 
     assert gate.swaps == 2
-    listed = (await gate.list("wh/_catalog/core/commits/")).entries
+    listed = (await gate.list(COMMITS)).entries
     assert len(listed) == 4  # a namespace, a table, the first of these, and all others
 
 
@@ -385,6 +417,97 @@ async def test_who_lost_patience_is_not_refused_while_others_send_what_it_brough
         await drop
 
     assert await exists(desk, "x") is not isinstance(answers[0], AlreadyExists)
+
+
+async def test_nobody_loses_patience_while_others_get_their_turn(patience: Patience) -> None:
+    shared, went, done = SharedCommits(), list[str](), [asyncio.Event() for _ in range(3)]
+
+    async def go(name: str, done: asyncio.Event) -> None:
+        async with shared.turn(a_minute):
+            went.append(name)
+            await done.wait()
+
+    tasks = [asyncio.create_task(go(name, event)) for name, event in zip("abc", done, strict=True)]
+    await until(lambda: len(patience.all) == 3)
+    done[0].set()
+    await until(lambda: went == ["a", "b"])
+
+    patience.end(2)
+    await until(lambda: len(patience.all) == 4)
+    assert went == ["a", "b"]
+    patience.end(3)  # nobody came to its turn since
+    await until(lambda: went == ["a", "b", "c"])
+
+    for event in done:
+        event.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_nobody_loses_patience_while_another_makes_a_commit_of_what_it_brought(
+    desk: Desk, gate: Gate, patience: Patience
+) -> None:
+    assert desk.catalog.shared is not None
+    writes, write_on = asyncio.Event(), asyncio.Event()
+
+    async def write_slowly() -> None:
+        writes.set()
+        await write_on.wait()
+
+    async with desk.catalog.shared.turn(a_minute):
+        tasks = []
+        for name in "ab":
+            tasks.append(asyncio.create_task(desk.table(name)))
+            await until(lambda: waiting(desk) == len(tasks))
+        begun = len(patience.all)
+        gate.commits.append(write_slowly)
+        patience.end(-2)
+        await writes.wait()
+        patience.end(-1)
+        await until(lambda: len(patience.all) == begun + 1)  # it waits on
+        write_on.set()
+        await tasks[0]
+    await tasks[1]
+
+    assert gate.swaps == 1
+    assert len((await gate.list(COMMITS)).entries) == 3  # a namespace, a table, and both of these
+
+
+async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_what_it_brought(
+    desk: Desk, gate: Gate, patience: Patience
+) -> None:
+    """It would be told that nothing of it is under way, and be made behind a drop that frees its name."""
+    assert desk.catalog.shared is not None
+    writes, write_on, reads, read_on, sent, land = (asyncio.Event() for _ in range(6))
+
+    def slowly(arrived: asyncio.Event, go_on: asyncio.Event) -> Callable[[], Awaitable[object]]:
+        async def wait() -> None:
+            arrived.set()
+            await go_on.wait()
+
+        return wait
+
+    gate.told.append(echo)
+    await desk.table("before")  # which HEAD is the newest is not known after a refusal: who leads reads it
+    async with desk.catalog.shared.turn(a_minute):
+        create = asyncio.create_task(desk.table("x", key=desk.key()))
+        await until(lambda: waiting(desk) == 1)
+        await desk.another().table("x")
+        drop = asyncio.create_task(_as_task(drop_table(desk.session(), NS, "x", purge=False)))
+        await until(lambda: waiting(desk) == 2)
+        gate.commits.append(slowly(writes, write_on))
+        patience.end(-1)
+        await writes.wait()
+        gate.reads.append(slowly(reads, read_on))
+    await reads.wait()  # by the create, whose turn it was
+    gate.first.append(slowly(sent, land))
+    write_on.set()
+    await sent.wait()
+    read_on.set()
+    [answer] = await asyncio.gather(create, return_exceptions=True)
+    land.set()
+    await drop
+
+    assert await exists(desk, "x") is not isinstance(answer, AlreadyExists)
 
 
 async def test_one_that_was_overtaken_while_it_waited_is_left_out(desk: Desk, gate: Gate) -> None:

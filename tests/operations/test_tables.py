@@ -21,6 +21,7 @@ from arco_catalog.operations.load import load_table, table_exists
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.state.entries import find_relation
 from arco_catalog.state.index import tombstones_of
 from storage_backends import ABSENT, ANY, Found
 from tests.operations.desk import NS, Desk, schema, set_property, state
@@ -101,6 +102,26 @@ async def test_the_location_of_a_dropped_table_may_be_named_again_and_that_of_a_
     await drop_table(desk.session(), NS, "t", purge=True)
     with pytest.raises(AlreadyExists, match="overlaps"):
         await desk.table("t", location=f"{WAREHOUSE}/mine")
+
+
+@pytest.mark.parametrize(
+    ("location", "data", "metadata", "held"),
+    [
+        ("mine", "mine/data", "mine/metadata", ["mine"]),
+        ("mine/inner", "mine", "mine/other", ["mine"]),
+        ("mine/inner", "theirs", "mine", ["mine", "theirs"]),
+        ("mine", "mine", "theirs", ["mine", "theirs"]),
+    ],
+)
+async def test_a_table_holds_its_outermost_locations(
+    desk: Desk, location: str, data: str, metadata: str, held: list[str]
+) -> None:
+    named = {"write.data.path": f"{WAREHOUSE}/{data}", "write.metadata.path": f"{WAREHOUSE}/{metadata}"}
+    await desk.table("t", location=f"{WAREHOUSE}/{location}", properties={**named})
+
+    entry = find_relation((await desk.session().state.head()).index, NS, "t")
+    assert entry is not None
+    assert sorted(entry.locations) == [f"{WAREHOUSE}/{place}" for place in held]
 
 
 async def test_a_commit_may_add_a_free_location_which_is_then_held(desk: Desk) -> None:
@@ -251,6 +272,21 @@ async def test_a_metadata_file_that_is_gone_is_said_so_whatever_is_remembered(de
     await desk.store.delete(made.metadata_location.removeprefix("memory:///"))
     with pytest.raises(NotFound, match="Failed to open input stream for file: memory:///"):
         await load_table(desk.session(), NS, "t")
+
+
+async def test_a_file_that_is_no_longer_current_is_not_kept_in_memory(desk: Desk) -> None:
+    files = desk.session().files
+    first = await desk.table("t")
+    assert files.cached(first.metadata_location) == first.metadata
+
+    own = await desk.commit(set_property("a", "1"))
+    assert files.cached(first.metadata_location) is None
+    assert files.cached(own.metadata_location) == own.metadata
+
+    others = await desk.another().commit(set_property("a", "2"))
+    await load_table(desk.session(), NS, "t")
+    assert files.cached(own.metadata_location) is None
+    assert files.cached(others.metadata_location) == others.metadata
 
 
 async def test_files_that_left_the_log_are_deleted_only_where_the_table_asks_for_it(desk: Desk) -> None:

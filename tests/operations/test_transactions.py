@@ -16,12 +16,13 @@ from arco_catalog.iceberg.errors import (
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations import coordination
 from arco_catalog.operations.answers import Document
-from arco_catalog.operations.decisions import close
+from arco_catalog.operations.decisions import close, outcome_of, read_decision
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, table_exists
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
+from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.state.transaction import LEASE_MS, Decision, encode
 from storage_backends import ABSENT, StoreDenied, StoreUnavailable, Unknown, When
@@ -236,6 +237,57 @@ async def test_an_older_transaction_aborts_a_younger_one_that_it_meets(desk: Des
     assert [await value(desk, name) for name in "ab"] == ["1", "1"]
 
 
+async def pending_on(desk: Desk, name: str) -> str:
+    """The transaction whose intent is on a table."""
+    entity = (await load_table(desk.session(), NS, name)).entity
+    pointer = await desk.session().state.pointer(entity)
+    assert pointer is not None
+    assert pointer.intent is not None
+    return pointer.intent
+
+
+async def test_who_began_before_a_transaction_aborts_it_at_once(desk: Desk, clock: Clockwork) -> None:
+    older = clock.ulid()
+    await pending_with_intents(desk, both("1"))
+    transaction, before = await pending_on(desk, "a"), clock.ms
+
+    assert await outcome_of(desk.session(), transaction, older) is False
+
+    decision = await read_decision(desk.session().state, transaction)
+    assert decision is not None
+    assert (decision.status, clock.ms) == ("aborted", before)
+
+
+@pytest.mark.parametrize("who", ["the same", "younger", "without rank"])
+async def test_who_did_not_begin_before_a_transaction_leaves_it_alone(desk: Desk, clock: Clockwork, who: str) -> None:
+    await pending_with_intents(desk, both("1"))
+    transaction = await pending_on(desk, "a")
+    begun = await read_decision(desk.session().state, transaction)
+    assert begun is not None
+    rank = {"the same": begun.rank, "younger": clock.ulid(), "without rank": None}[who]
+
+    with pytest.raises(CommitFailed, match="under way"):
+        await outcome_of(desk.session(), transaction, rank)
+
+    decision = await read_decision(desk.session().state, transaction)
+    assert decision is not None
+    assert decision.status == "pending"
+
+
+async def test_a_plan_that_no_longer_stands_is_made_again_as_another_transaction(desk: Desk) -> None:
+    """The first one's object was written beside the look that found HEAD moved; without intents it means nothing."""
+    await desk.another().table("d")
+
+    assert await transact(desk, [creation("c"), *both("1")]) == Document(204)
+
+    assert [await value(desk, name) for name in "abc"] == ["1", "1", None]
+    assert isinstance(desk.store, MemoryStore)
+    begun = [key for key in desk.store.keys("wh/_catalog/") if "/transactions/" in key]
+    state = desk.session().state
+    decisions = [await read_decision(state, key.rpartition("/")[2].removesuffix(".json")) for key in begun]
+    assert sorted(decision.status for decision in decisions if decision) == ["committed", "pending"]
+
+
 async def test_a_takeover_closes_a_pending_transaction_and_commits_its_own(desk: Desk, clock: Clockwork) -> None:
     key = desk.key()
     await pending_with_intents(desk, both("1"), key)
@@ -275,6 +327,24 @@ async def test_an_intent_on_a_name_that_is_aborted_leaves_the_name_free(desk: De
     await table_exists(desk.session(), NS, "c")
 
 
+async def test_a_name_of_which_nothing_is_decided_is_not_given_to_another(desk: Desk, clock: Clockwork) -> None:
+    await pending_with_intents(desk, [creation("c"), *both("1")])
+    with pytest.raises(CommitFailed, match="under way"):
+        await rename_table(desk.session(), (NS, "c"), (NS, "d"))
+    clock.ms += LEASE_MS
+    with pytest.raises(NoSuchTable):
+        await rename_table(desk.session(), (NS, "c"), (NS, "d"))
+
+
+async def test_a_name_of_which_nothing_is_decided_is_neither_taken_nor_free(desk: Desk, clock: Clockwork) -> None:
+    await pending_with_intents(desk, [creation("c"), *both("1")])
+    with pytest.raises(CommitFailed, match="under way"):
+        await rename_table(desk.session(), (NS, "a"), (NS, "c"))
+    clock.ms += LEASE_MS
+    await rename_table(desk.session(), (NS, "a"), (NS, "c"))
+    await table_exists(desk.another().session(), NS, "c")
+
+
 async def test_a_drop_decides_what_it_meets_and_then_marks(desk: Desk, clock: Clockwork) -> None:
     entity = (await load_table(desk.session(), NS, "a")).entity
     await pending_with_intents(desk, both("1"))
@@ -284,6 +354,22 @@ async def test_a_drop_decides_what_it_meets_and_then_marks(desk: Desk, clock: Cl
     assert pointer is not None
     assert (pointer.intent, pointer.dropped_by is not None) == (None, True)
     assert await value(desk, "b") is None
+
+
+async def test_a_drop_asks_for_the_decision_of_no_intent_that_is_gone(desk: Desk, clock: Clockwork) -> None:
+    store = CountingStore(desk.store)
+    remembering = replace(desk, store=store)
+    await pending_with_intents(desk, both("1"))
+    await load_table(remembering.session(), NS, "a")
+    clock.ms += LEASE_MS
+    await desk.commit(set_property("q", "1"), name="a")
+
+    with store.measure() as measured:
+        await drop_table(remembering.session(), NS, "a", purge=False)
+
+    assert [key for _, key in measured.log if "/transactions/" in key] == []
+    with pytest.raises(NoSuchTable):
+        await table_exists(desk.session(), NS, "a")
 
 
 async def test_a_transaction_that_a_takeover_closed_before_it_began_never_begins(desk: Desk) -> None:

@@ -147,19 +147,35 @@ class Polite:
         self.connections = 0
         self.busy = 0
         self.busiest = 0
+        self.hangs_up = False
         self.arrived = asyncio.Semaphore(0)
+        self.ended = asyncio.Semaphore(0)
         self.go = asyncio.Event()
         self.go.set()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        while await reader.readuntil(b"\r\n\r\n"):
-            self.arrived.release()
-            self.busy += 1
-            self.busiest = max(self.busiest, self.busy)
-            await self.go.wait()
-            self.busy -= 1
-            writer.write(PLAIN)
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                self.arrived.release()
+                self.busy += 1
+                self.busiest = max(self.busiest, self.busy)
+                await self.go.wait()
+                self.busy -= 1
+                if self.hangs_up:
+                    return
+                writer.write(PLAIN)
+        finally:
+            self.ended.release()
+
+    async def answer_two(self, pool: Pool) -> None:
+        """Answers two requests that are there at once: their connections rest then."""
+        self.go.clear()
+        both = [asyncio.create_task(pool.send("GET", HEAD, b"")) for _ in range(2)]
+        for _ in both:
+            await self.arrived.acquire()
+        self.go.set()
+        await asyncio.gather(*both)
 
 
 async def test_requests_in_turn_share_a_connection(clock: Clock) -> None:
@@ -179,6 +195,31 @@ async def test_a_connection_that_rested_too_long_is_not_used_again(clock: Clock,
         clock.now += later_ms
         await pool.send("GET", HEAD, b"")
     assert server.connections == 2
+
+
+async def test_a_connection_that_rests_too_long_is_closed_while_others_work(clock: Clock) -> None:
+    server = Polite()
+    async with pool_to(server, clock) as pool:
+        await server.answer_two(pool)
+        for later_ms in (IDLE_MS, 1):  # the same one works both times
+            clock.now += later_ms
+            await pool.send("GET", HEAD, b"")
+        async with asyncio.timeout(10):
+            await server.ended.acquire()
+        await pool.send("GET", HEAD, b"")
+    assert server.connections == 2
+
+
+async def test_when_an_answer_is_lost_no_connection_that_rests_is_used_again(clock: Clock) -> None:
+    server = Polite()
+    async with pool_to(server, clock) as pool:
+        await server.answer_two(pool)
+        server.hangs_up = True
+        with pytest.raises(AnswerLost):
+            await pool.send("GET", HEAD, b"")
+        server.hangs_up = False
+        await pool.send("GET", HEAD, b"")
+    assert server.connections == 3
 
 
 async def test_connections_are_bounded_and_all_requests_are_answered(clock: Clock) -> None:

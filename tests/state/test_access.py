@@ -1,0 +1,99 @@
+"""What a process remembers is the newest that it saw, though answers overtake each other."""
+
+import asyncio
+
+import pytest
+
+from arco_catalog.state.access import Caches, State
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.state.registry import Operation
+from storage_backends import Applied, Found, Missing, Unchanged, Version
+from storage_backends.memory import MemoryStore
+from tests.operations.clockwork import Clockwork
+
+
+class Slow(MemoryStore):
+    """Keeps the answer to its next read back, if it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keeps = False
+        self.kept = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        answer = await super().get(key, if_changed_from)
+        if self.keeps:
+            self.keeps = False
+            self.kept.set()
+            await self.go_on.wait()
+        return answer
+
+
+@pytest.fixture
+def store() -> Slow:
+    return Slow()
+
+
+def a_process(store: Slow) -> State:
+    return State(store, Paths("wh"), Caches(), Clockwork())
+
+
+async def move_head(state: State, operation: str) -> None:
+    head = await state.head()
+    successor = state.successor(head, {}, [Operation(operation, "create-namespace", {}, None)])
+    assert isinstance(await state.move_head(successor, head.version), Applied)
+
+
+async def move_pointer(state: State, move: str) -> None:
+    pointer = await state.pointer("e")
+    assert pointer is not None
+    assert isinstance(await state.move_pointer(pointer.fenced(move), pointer.version), Applied)
+
+
+async def test_a_head_that_was_read_before_a_newer_one_was_made_is_not_remembered(store: Slow) -> None:
+    other, state = a_process(store), a_process(store)
+    await move_head(other, "first")
+    store.keeps = True
+    reading = asyncio.create_task(state.head())
+    await store.kept.wait()
+    await move_head(state, "second")
+
+    store.go_on.set()
+
+    assert (await reading).sequence == 1
+    known = state.cached_head()
+    assert known is not None
+    assert known.sequence == 2
+    assert known.version == (await other.head()).version
+
+
+async def test_a_pointer_that_was_read_before_a_newer_one_was_made_is_not_remembered(store: Slow) -> None:
+    other, state = a_process(store), a_process(store)
+    first = Pointer.first(entity="e", kind="table", move="m1", metadata=MetadataFile("memory:///f", 1), facts={})
+    assert isinstance(await other.move_pointer(first, None), Applied)
+    store.keeps = True
+    reading = asyncio.create_task(state.pointer("e"))
+    await store.kept.wait()
+    await move_pointer(state, "m2")
+
+    store.go_on.set()
+
+    read, known = await reading, state.cached_pointer("e")
+    assert read is not None
+    assert read.sequence == 1
+    assert known is not None
+    assert known.recent == ("m2", "m1")
+
+
+async def test_what_others_made_since_is_remembered_once_it_is_read(store: Slow) -> None:
+    other, state = a_process(store), a_process(store)
+    await move_head(state, "first")
+    await move_head(other, "second")
+
+    assert (await state.head()).sequence == 2
+
+    known = state.cached_head()
+    assert known is not None
+    assert known.sequence == 2
