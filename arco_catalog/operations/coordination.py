@@ -175,6 +175,9 @@ class Coordination:
             if await close(self.state, self.session.runtime, self.plan.id):
                 return Applied(Version(""), outcome.now_ms)
             raise TryOver
+        for pointer, successor in self.plan.moves:
+            if successor.metadata.location != pointer.metadata.location:
+                self.session.files.forget(pointer.metadata.location)
         return outcome
 
     async def prepare_settling(self) -> None:

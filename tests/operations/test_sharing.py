@@ -352,7 +352,7 @@ async def test_a_leader_that_is_cancelled_before_it_sent_leaves_the_others_to_le
 
 async def test_who_waits_until_its_deadline_is_part_of_nothing(desk: Desk, gate: Gate) -> None:
     body: JsonObject = {"name": "late", "schema": schema("x")}
-    late = create_table(desk.session(body, deadline_ms=1_000), NS, body)
+    late = create_table(desk.session(body, deadline_ms=3_000), NS, body)
     async with crowd(desk, gate, late, desk.table("a")) as tasks:
         with pytest.raises(CommitStateUnknown):
             await tasks[0]
@@ -365,7 +365,7 @@ async def test_a_leader_that_runs_out_of_time_is_told_that_nobody_knows_and_the_
     desk: Desk, gate: Gate
 ) -> None:
     body: JsonObject = {"name": "short", "schema": schema("x")}
-    short = create_table(desk.session(body, deadline_ms=1_000), NS, body)
+    short = create_table(desk.session(body, deadline_ms=3_000), NS, body)
     async with crowd(desk, gate, short, desk.table("a"), desk.table("b")) as tasks:
         gate.first.append(asyncio.Event().wait)
     with pytest.raises(CommitStateUnknown):

@@ -14,9 +14,10 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import CommitRelation
 from arco_catalog.operations.coordination import Coordination
 from arco_catalog.operations.driver import Driver
-from arco_catalog.operations.mutation import Freshness, Move, View
-from arco_catalog.operations.registry_change import RegistryMove, RegistryView
+from arco_catalog.operations.mutation import Attempt, Freshness, Move, View
+from arco_catalog.operations.registry_change import Change, RegistryMove, RegistryView
 from arco_catalog.operations.registry_commit import RegistryCommit
+from arco_catalog.operations.rename import _Rename
 from arco_catalog.operations.shared_commits import Member, Part, SharedCommits
 from arco_catalog.operations.table_view import TableView
 from arco_catalog.operations.transaction import Transaction, TransactionView
@@ -244,6 +245,17 @@ def a_registry_commit_on_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RelationEntry, "standing", standing)
 
 
+def a_rename_from_or_to_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
+    rightly = _Rename.change
+
+    def change(self: _Rename, view: RegistryView, attempt: Attempt) -> Change:
+        with pytest.MonkeyPatch.context() as meanwhile:
+            a_registry_commit_on_an_undecided_name(meanwhile)
+            return rightly(self, view, attempt)
+
+    patch.setattr(_Rename, "change", change)
+
+
 TRANSACTION_BUGS: tuple[Plant, ...] = (
     a_decision_before_every_intent_is_there,
     a_refused_decision_taken_for_a_commit,
@@ -256,6 +268,7 @@ TRANSACTION_BUGS: tuple[Plant, ...] = (
     names_of_a_transaction_not_validated,
     a_commit_over_an_undecided_intent,
     a_registry_commit_on_an_undecided_name,
+    a_rename_from_or_to_an_undecided_name,
 )
 
 

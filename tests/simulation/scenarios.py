@@ -268,6 +268,16 @@ def transactions_that_create_the_same_table(office: Office) -> list[Awaitable[No
     ]
 
 
+@scenario("a", "b")
+def a_transaction_that_creates_beside_renames_from_and_to_its_name(office: Office) -> list[Awaitable[None]]:
+    return [
+        office.transact("k", "p1", "p2", tables=("a",), creates=("x",), needs=None),
+        office.rename("r", "p3", name="b", to="x"),
+        later(office, 0.05, lambda: office.rename("s", "p4", name="x", to="y")),
+        office.read("r1", "a", "x"),
+    ]
+
+
 @scenario("a", "b", settings="deployed")
 def transactions_as_deployed(office: Office) -> list[Awaitable[None]]:
     return [
@@ -433,6 +443,7 @@ TRANSACTIONS: tuple[Scenario, ...] = (
     a_transaction_and_a_rename_away,
     a_transaction_that_is_broken_and_mended,
     transactions_that_create_the_same_table,
+    a_transaction_that_creates_beside_renames_from_and_to_its_name,
     transactions_as_deployed,
 )
 

@@ -61,6 +61,11 @@ CASES: list[tuple[planted.Plant, Scenario, Sequence[Fault]]] = [
     (planted.names_of_a_transaction_not_validated, scenarios.a_transaction_a_drop_and_a_rename, ()),
     (planted.a_commit_over_an_undecided_intent, scenarios.two_transactions_in_opposite_order, ()),
     (planted.a_registry_commit_on_an_undecided_name, scenarios.transactions_that_create_the_same_table, ()),
+    (
+        planted.a_rename_from_or_to_an_undecided_name,
+        scenarios.a_transaction_that_creates_beside_renames_from_and_to_its_name,
+        (),
+    ),
     (planted.a_removal_that_leaves_no_mark, spilled(scenarios.commits_and_a_rename_away), ()),
     (planted.a_segment_written_after_the_commit_that_names_it, spilled(scenarios.creates_of_one_key_and_a_drop), ()),
     (planted.a_segment_that_was_not_read_taken_for_an_empty_one, spilled(scenarios.renames_that_cross), ()),
