@@ -350,7 +350,10 @@ async def test_a_leader_that_is_cancelled_before_it_sent_leaves_the_others_to_le
     assert sorted(map(str, await operations_of(desk, "create-table"))) == ["c", "first", "t"]
 
 
-async def test_who_waits_until_its_deadline_is_part_of_nothing(desk: Desk, gate: Gate) -> None:
+async def test_who_waits_until_its_deadline_is_part_of_nothing(
+    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_commits, "PATIENCE_SECONDS", 60.0)
     body: JsonObject = {"name": "late", "schema": schema("x")}
     late = create_table(desk.session(body, deadline_ms=3_000), NS, body)
     async with crowd(desk, gate, late, desk.table("a")) as tasks:
