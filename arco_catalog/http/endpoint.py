@@ -17,6 +17,8 @@ _LOG = logging.getLogger(__name__)
 Handler = Callable[[Any, Any], dict[str, Any]]
 """Takes an event and its context, and returns what a response is made of."""
 
+_RAW_PATH = "arco.raw_path"
+"""Where the path is put into an event."""
 _UNREADABLE = frozenset(("host", "x-forwarded-port"))
 """Headers that the adapter takes for a name and a number, and nobody else looks at. Behind a proxy the second has
 several numbers (`443,80`), on which the adapter breaks."""
@@ -59,7 +61,8 @@ def _below_stage(path: str, stage: str) -> str:
 
 
 class WithRawPath:
-    """An app to be called by Mangum, with the `raw_path` that Mangum does not give it."""
+    """An app to be called by Mangum, with the `raw_path` that Mangum does not give it: `answering` left it in the
+    event."""
 
     def __init__(self, app: Asgi, endpoint: Endpoint) -> None:
         self._app = app
@@ -68,9 +71,8 @@ class WithRawPath:
         """How many have reached the app."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = raw_path(scope["aws.event"], self.endpoint)
         self.requests += 1
-        await self._app({**scope, "raw_path": path}, receive, send)
+        await self._app({**scope, "raw_path": scope["aws.event"][_RAW_PATH]}, receive, send)
 
 
 def answering(adapter: Handler, app: WithRawPath) -> Handler:
@@ -101,11 +103,11 @@ def answering(adapter: Handler, app: WithRawPath) -> Handler:
 
 
 def _readable(event: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
-    """The event without what breaks the adapter. Raises whatever comes of reading what is no event of the endpoint."""
-    raw_path(event, endpoint)
+    """The event with its path as it was sent, and without what breaks the adapter. Raises whatever comes of reading
+    what is no event of the endpoint."""
     kept = {
         part: {name: value for name, value in (event[part] or {}).items() if name.lower() not in _UNREADABLE}
         for part in ("headers", "multiValueHeaders")
         if part in event
     }
-    return {**event, **kept}
+    return {**event, **kept, _RAW_PATH: raw_path(event, endpoint)}
