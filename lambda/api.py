@@ -5,7 +5,6 @@ Deployed as `lambda.api.handler`, with the variables of `arco serve` and `ARCO_E
 
 import asyncio
 import os
-import sys
 
 from mangum import Mangum
 
@@ -13,14 +12,13 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.endpoint import Endpoint, WithRawPath, answering
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
-from arco_catalog.http.telemetry.logs import configure_logging
-from arco_catalog.http.telemetry.setup import function_telemetry
+from arco_catalog.http.telemetry.setup import function_log, function_telemetry
 from arco_catalog.operations.answer_limit import LAMBDA_PAYLOAD_BYTES
 from arco_catalog.operations.call import Dialect
 from arco_catalog.operations.environment import catalog_in
 from arco_catalog.state.runtime import SystemRuntime
 
-configure_logging(sys.stdout, os.environ.get("ARCO_LOG_LEVEL") or "warning", json=True)
+function_log(os.environ)
 
 # Mangum runs every request on the current loop: one that stays, so that connections outlive the request that made them.
 asyncio.set_event_loop(asyncio.new_event_loop())

@@ -5,10 +5,8 @@ Deployed as `lambda.reconcile.handler`, with `ARCO_STORE` and `ARCO_WAREHOUSE` a
 
 import asyncio
 import os
-import sys
 
-from arco_catalog.http.telemetry.logs import configure_logging
-from arco_catalog.http.telemetry.setup import metrics_namespace, to_stdout
+from arco_catalog.http.telemetry.setup import function_log, metrics_namespace, to_stdout
 from arco_catalog.http.telemetry.walks import walk_line
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.environment import opened
@@ -17,7 +15,7 @@ from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.walk import Tally
 from arco_catalog.state.runtime import SystemRuntime
 
-configure_logging(sys.stdout, os.environ.get("ARCO_LOG_LEVEL") or "warning", json=True)
+function_log(os.environ)
 
 
 def handler(event: object, context: Context) -> JsonObject:

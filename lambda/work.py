@@ -7,17 +7,16 @@ Deployed as `lambda.work.handler` behind an SQS queue with `ReportBatchItemFailu
 import asyncio
 import logging
 import os
-import sys
 from collections.abc import Mapping
 
-from arco_catalog.http.telemetry.logs import configure_logging
+from arco_catalog.http.telemetry.setup import function_log
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import opened
 from arco_catalog.operations.errands import run_errand
 from arco_catalog.operations.invocation import Context, Invocation
 from arco_catalog.state.runtime import SystemRuntime
 
-configure_logging(sys.stdout, os.environ.get("ARCO_LOG_LEVEL") or "warning", json=True)
+function_log(os.environ)
 _LOG = logging.getLogger(__name__)
 
 

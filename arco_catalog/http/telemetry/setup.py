@@ -4,12 +4,19 @@ import sys
 from collections.abc import Mapping
 
 from arco_catalog.http.telemetry.lines import JsonLines, TextLines, Write
+from arco_catalog.http.telemetry.logs import configure_logging
 from arco_catalog.http.telemetry.telemetry import Telemetry, Teller
 from arco_catalog.state.runtime import Runtime
 
 DEFAULT_NAMESPACE = "ArcoCatalog"
 METRICS_NAMESPACE = "ARCO_METRICS_NAMESPACE"
 EXPORTERS = ("otlp", "console")
+
+
+def function_log(environment: Mapping[str, str]) -> None:
+    """For a function on Lambda: its log goes to stdout, as lines of JSON. Raises `KeyError` for a level that there is
+    none of."""
+    configure_logging(sys.stdout, environment.get("ARCO_LOG_LEVEL") or "warning", json=True)
 
 
 def function_telemetry(environment: Mapping[str, str], runtime: Runtime) -> Telemetry:
