@@ -46,10 +46,8 @@ class Files:
     def _find(self, location: str) -> tuple[ObjectStore, str]:
         wanted = _parsed(location)
         for space in self._spaces:
-            depth = len(space.root.segments)
-            root = (space.root.scheme, space.root.authority, space.root.segments)
-            if (wanted.scheme, wanted.authority, wanted.segments[:depth]) == root:
-                return space.store, "/".join(wanted.segments[depth:])
+            if wanted.written_below(space.root):
+                return space.store, "/".join(wanted.segments[len(space.root.segments) :])
         raise BadRequest(f"Location {location} is not in any store of this catalog")
 
     def cached(self, location: str) -> bytes | None:

@@ -82,8 +82,10 @@ class Location:
         return f"{self.normal}/".startswith(folder.normal.rstrip("/") + "/")
 
     def written_below(self, folder: "Location") -> bool:
-        """Whether it begins with `folder` as written, too: that is how a file's store is found."""
-        return self.segments[: len(folder.segments)] == folder.segments
+        """Whether this is `folder` or lies in it by its letters alone, which is how a file's store is found. Whatever
+        does is `inside`, too."""
+        written = (self.scheme, self.authority, self.segments[: len(folder.segments)])
+        return written == (folder.scheme, folder.authority, folder.segments)
 
     def below(self, *names: str) -> "Location":
         """A location further down. `names` may hold slashes."""
@@ -130,7 +132,7 @@ class AllowedLocations:
         """The parsed location. Raises `BadRequest` if a table may not be there."""
         _check_length(text, MAX_CHOSEN_BYTES)
         location = Location.parse(text)
-        if not any(location.inside(prefix) and location.written_below(prefix) for prefix in self.prefixes):
+        if not any(location.written_below(prefix) for prefix in self.prefixes):
             allowed = ", ".join(prefix.uri for prefix in self.prefixes)
             raise BadRequest(f"Location {text} is outside the allowed locations: {allowed}")
         if any(location.inside(state) or state.inside(location) for state in self.forbidden):
