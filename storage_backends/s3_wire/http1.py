@@ -50,7 +50,6 @@ class ResponseReader:
         self._bodiless = method == "HEAD"  # the parser cannot know; after 204 and 304 it does
         self._parser = HttpResponseParser(self)
         self._headers: dict[str, str] = {}
-        self._headed = False
         self._body: list[bytes] = []
         self._status = 0
         self.whole: Response | None = None
@@ -72,14 +71,13 @@ class ResponseReader:
             self.keep_alive = False  # more than was asked for
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._headed:
+        if self._status >= 200:
             return  # of a trailer, or of another answer behind this one: no fact about this one
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        self._status = self._parser.get_status_code()
-        self._headed = self._headed or self._status >= 200
         if self.whole is None:
+            self._status = self._parser.get_status_code()
             self.keep_alive = self._parser.should_keep_alive()
             if self._bodiless and self._status >= 200:
                 self._end()
