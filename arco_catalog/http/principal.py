@@ -7,9 +7,10 @@ from arco_catalog.http.asgi import Scope
 ANONYMOUS = "anonymous"
 """Everybody, where nothing stands in front that would know."""
 MAX_TEXT = 256
+"""Characters of somebody's name."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _SESSION = re.compile(r"(arn:[a-z-]+:sts::[0-9]*:assumed-role/[^/]+)/.*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def principal_of(scope: Scope) -> str:
@@ -32,4 +33,4 @@ def _in(value: object, name: str) -> object:
 
 
 def _told(text: str) -> str:
-    return _CONTROL.sub("?", text[:MAX_TEXT])
+    return CONTROL.sub("?", text[:MAX_TEXT])

@@ -3,15 +3,13 @@
 import re
 from collections.abc import Mapping
 
+from arco_catalog.http.principal import CONTROL, MAX_TEXT
 from arco_catalog.http.telemetry.clients import products
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 
-MAX_TEXT = 256
-"""Characters of a user's name."""
 SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id", "x-arco-admin-user"
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
 
 
@@ -42,6 +40,6 @@ def _ulid(what: str, text: str) -> str:
 def _user(text: str) -> str:
     if not 1 <= len(text) <= MAX_TEXT:
         raise BadRequest(f"X-Arco-Admin-User must have 1 to {MAX_TEXT} characters")
-    if _CONTROL.search(text):
+    if CONTROL.search(text):
         raise BadRequest("X-Arco-Admin-User must hold no control characters")
     return text
