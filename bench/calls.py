@@ -175,7 +175,7 @@ def place(kind: str) -> Iterator[str]:
     """The URL of an empty store."""
     match kind:
         case "s3":
-            with s3(S3_URL):
+            with s3(S3_URL, "moto"):
                 yield S3_URL
         case "local":
             with tempfile.TemporaryDirectory(prefix="arco-bench-") as folder:

@@ -21,6 +21,7 @@ from demo.spark_steps import in_files
 
 STEPS = (*spark_steps.STEPS, *pyiceberg_steps.STEPS)
 BEFORE_AND_AFTER = 4  # data, server, Spark; receipts
+S3_SERVERS = ("moto", "versitygw", "minio")
 
 
 def main() -> int:
@@ -29,6 +30,12 @@ def main() -> int:
     parser.add_argument(
         "--store", help="file:/folder or s3://bucket/prefix, without a catalog in it (default: a new folder)"
     )
+    parser.add_argument(
+        "--s3-server",
+        choices=S3_SERVERS,
+        default="moto",
+        help="what an s3:// store runs on without AWS_ENDPOINT_URL_S3",
+    )
     parser.add_argument("--short", action="store_true", help="a tenth of the data")
     arguments = parser.parse_args()
 
@@ -36,7 +43,7 @@ def main() -> int:
     store = arguments.store or f"file:{scratch / 'store'}"
     progress = Progress(len(STEPS) + BEFORE_AND_AFTER)
     try:
-        with s3(store):
+        with s3(store, arguments.s3_server):
             run(progress, scratch, store, scale=0.01 if arguments.short else 0.1)
     except Mismatch as mismatch:
         progress.note(f"\nMISMATCH  {mismatch}\nlogs and data are left in {scratch}")

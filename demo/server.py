@@ -44,17 +44,17 @@ def serving(store: str, log: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def s3(store: str) -> Iterator[None]:
-    """An S3 for an `s3://` store: the one in AWS_ENDPOINT_URL_S3, or a moto of our own with the store's bucket in it.
+def s3(store: str, emulator: str) -> Iterator[None]:
+    """An S3 for an `s3://` store: the one in AWS_ENDPOINT_URL_S3, or a server of our own with the store's bucket in it.
 
     The environment of this process, and of whatever it starts, leads there.
     """
     if not store.startswith("s3://") or os.environ.get("AWS_ENDPOINT_URL_S3"):
         yield
         return
-    from tests.servers import moto_server  # the demo on a real S3 needs no moto
+    from tests.s3_servers import SERVERS  # the demo on a real S3 needs none of these
 
-    with moto_server() as server:
+    with SERVERS[emulator]() as server:
         os.environ.update(server.environment)
         server.make_bucket(store.removeprefix("s3://").partition("/")[0])
         yield

@@ -1,4 +1,4 @@
-"""Asks a store whether it keeps the conditions that every protocol here rests on."""
+"""Asks a store whether it keeps the conditions that every protocol rests on, and one that none needs."""
 
 from dataclasses import dataclass
 
@@ -22,10 +22,15 @@ FOLDER = "_probe"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether conditions hold, and in words what the store did if they do not. True or false as itself."""
+    """Whether conditional writes hold, and in words what the store did if they do not. True or false as itself.
+
+    `conditional_delete` is a capability: a store without it is served all the same, and nothing is deleted under a
+    condition there.
+    """
 
     honoured: bool
     reason: str
+    conditional_delete: bool = True
 
     def __bool__(self) -> bool:
         return self.honoured
@@ -34,7 +39,8 @@ class Verdict:
 async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
     """Writes under `_probe/{nonce}`, expects what must be refused to be refused, and cleans up.
 
-    A store that takes conditions and ignores them loses updates without a word: `arco serve` refuses to write to it.
+    A store that takes the conditions of a PUT and ignores them loses updates without a word: `arco serve` refuses to
+    write to it. One that ignores those of a DELETE, as MinIO does, lacks a capability.
     `nonce` must be fresh. Raises `StoreError` if the store does not let itself be asked: no verdict then.
     """
     key, missing = f"{FOLDER}/{nonce}/present", f"{FOLDER}/{nonce}/missing"
@@ -59,11 +65,12 @@ async def _judge(store: ObjectStore, key: str, missing: str, nonce: str) -> Verd
         return Verdict(False, "it replaces an object whose version is another")
     if isinstance(_known(await store.put(missing, f"{nonce} 5".encode(), stale)), Applied):
         return Verdict(False, "it replaces an object that is missing")
-    if isinstance(_known(await store.delete(key, stale)), Applied):
-        return Verdict(False, "it deletes an object whose version is another")
     if not await _still_has(store, key, second.version):
         return Verdict(False, "it makes changes that it says it refused")
-    return Verdict(True, "it honours conditions")
+    kept = not isinstance(_known(await store.delete(key, stale)), Applied)
+    return Verdict(
+        True, "it honours conditions", conditional_delete=kept and await _still_has(store, key, second.version)
+    )
 
 
 async def _still_has(store: ObjectStore, key: str, version: Version) -> bool:

@@ -10,22 +10,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from storage_backends.clock import system_now_ms
+from storage_backends.s3_wire.dates import signing_stamp
+from storage_backends.s3_wire.signature import Credentials, Scope, signed
+
 PROJECT = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True)
 class S3Server:
-    """A running S3 at `endpoint`."""
+    """A running S3 at `endpoint`, and the keys of its administrator."""
 
     endpoint: str
+    access_key: str = "testing"
+    secret_key: str = "testing"
 
     @property
     def environment(self) -> dict[str, str]:
         """What a client needs to talk to it, and nothing of this machine's own AWS settings."""
         return {
             "AWS_ENDPOINT_URL_S3": self.endpoint,
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_REGION": "us-east-1",
             "AWS_CONFIG_FILE": "/dev/null",
@@ -34,8 +40,18 @@ class S3Server:
         }
 
     def make_bucket(self, name: str) -> None:
-        """Makes a bucket; moto asks for no signature."""
-        request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
+        """Makes a bucket. Raises `OSError` if the server does not let it be made."""
+        headers = signed(
+            Credentials(self.access_key, self.secret_key),
+            Scope("us-east-1"),
+            signing_stamp(system_now_ms()),
+            "PUT",
+            f"/{name}",
+            "",
+            {"host": self.endpoint.partition("://")[2]},
+            b"",
+        )
+        request = urllib.request.Request(f"{self.endpoint}/{name}", headers=headers, method="PUT")
         with urllib.request.urlopen(request, timeout=60) as answer:
             if answer.status != 200:
                 raise RuntimeError(f"no bucket {name}: {answer.status}")

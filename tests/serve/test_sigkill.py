@@ -10,6 +10,7 @@ from pathlib import Path
 
 import aiohttp
 
+from tests.s3_servers import versitygw
 from tests.serve.audit import (
     History,
     check_answers,
@@ -22,6 +23,7 @@ from tests.serve.audit import (
 )
 from tests.serve.server import ARCO, WAREHOUSE, ArcoServer
 from tests.serve.writers import ANSWER_S, NAMESPACE, PERMANENT, TABLES, Crowd, Sender
+from tests.servers import exported
 
 SERVERS = 2
 BOUND_S = 400.0
@@ -105,3 +107,9 @@ async def test_no_answer_is_a_lie_when_servers_over_a_folder_are_killed(tmp_path
 
 async def test_no_answer_is_a_lie_when_servers_over_s3_are_killed(s3_bucket: str, tmp_path: Path) -> None:
     await survive(f"s3://{s3_bucket}/catalog", tmp_path, writers=6, kills=3, seed=2, takeovers=0)
+
+
+async def test_no_answer_is_a_lie_when_servers_over_an_s3_that_checks_signatures_are_killed(tmp_path: Path) -> None:
+    with versitygw() as server, exported(server.environment):
+        server.make_bucket("lake")
+        await survive("s3://lake/catalog", tmp_path, writers=6, kills=3, seed=3, takeovers=0)

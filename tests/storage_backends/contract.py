@@ -1,7 +1,8 @@
 """What every store must do. A backend's test subclasses `StoreContract` and gives a `store` fixture.
 
-`ConditionalContract` is the part that a store which ignores conditions fails, test by test: `test_negative_control.py`
-runs each of them on such stores and expects each to fail.
+`ConditionalContract` and `ConditionalDeleteContract` are the parts that a store which ignores conditions fails, test by
+test: `test_negative_control.py` runs each of them on such stores and expects each to fail. A server without conditional
+DELETE, which no protocol needs, passes `WriteContract`.
 """
 
 import asyncio
@@ -122,19 +123,6 @@ class ConditionalContract:
         assert refused.version is None
         assert isinstance(await store.get("folder/key"), Missing)
 
-    async def test_a_delete_on_a_stale_version_is_refused(self, store: ObjectStore) -> None:
-        stale = applied(await store.put("key", b"one", ABSENT))
-        applied(await store.put("key", b"two", ANY))
-
-        assert isinstance(await store.delete("key", Matches(stale)), Refused)
-        assert (await found(store, "key")).body == b"two"
-
-    async def test_a_delete_that_must_match_is_refused_where_nothing_is(self, store: ObjectStore) -> None:
-        refused = await store.delete("folder/key", Matches(NEVER))
-
-        assert isinstance(refused, Refused)
-        assert refused.version is None
-
     async def test_a_get_of_what_one_holds_is_unchanged(self, store: ObjectStore) -> None:
         version = applied(await store.put("key", b"one", ABSENT))
 
@@ -146,7 +134,6 @@ class ConditionalContract:
         applied(await store.put("key", b"another", ABSENT))
 
         assert isinstance(await store.put("key", b"late", Matches(version)), Refused)
-        assert isinstance(await store.delete("key", Matches(version)), Refused)
         assert isinstance(await store.get("key", version), Found)
         assert (await found(store, "key")).body == b"another"
 
@@ -173,6 +160,31 @@ class ConditionalContract:
 
         assert (await found(store, "counter")).body == b"60"
 
+
+class ConditionalDeleteContract:
+    """Deletions under a condition: a capability, which some servers lack (`Verdict.conditional_delete`)."""
+
+    async def test_a_delete_on_a_stale_version_is_refused(self, store: ObjectStore) -> None:
+        stale = applied(await store.put("key", b"one", ABSENT))
+        applied(await store.put("key", b"two", ANY))
+
+        assert isinstance(await store.delete("key", Matches(stale)), Refused)
+        assert (await found(store, "key")).body == b"two"
+
+    async def test_a_delete_that_must_match_is_refused_where_nothing_is(self, store: ObjectStore) -> None:
+        refused = await store.delete("folder/key", Matches(NEVER))
+
+        assert isinstance(refused, Refused)
+        assert refused.version is None
+
+    async def test_a_deleted_version_is_not_deleted_again(self, store: ObjectStore) -> None:
+        version = applied(await store.put("key", b"one", ABSENT))
+        applied(await store.delete("key", Matches(version)))
+        applied(await store.put("key", b"another", ABSENT))
+
+        assert isinstance(await store.delete("key", Matches(version)), Refused)
+        assert (await found(store, "key")).body == b"another"
+
     async def test_of_a_replacement_and_a_deletion_one_wins(self, store: ObjectStore) -> None:
         for round_ in range(5):
             key = f"race/{round_}"
@@ -186,8 +198,11 @@ class ConditionalContract:
             assert isinstance(await store.get(key), Found) == isinstance(replaced, Applied)
 
 
-class StoreContract(ConditionalContract):
-    """All of it."""
+class WriteContract(ConditionalContract):
+    """All that the catalog rests on."""
+
+    EARLY_MS = 1_000
+    """By how much an answer's time may seem early: of a store that tells seconds, one. The clocks here are one."""
 
     async def test_what_was_never_written_is_missing(self, store: ObjectStore) -> None:
         assert isinstance(await store.get("nothing/here"), Missing)
@@ -321,7 +336,11 @@ class StoreContract(ConditionalContract):
         assert await keys("a/b/1") == ["a/b/1"]
         assert await keys("a/b/1/") == []
         assert await keys("/") == []
-        assert await keys("../") == []
+
+    async def test_nothing_is_below_a_prefix_that_no_key_has(self, store: ObjectStore) -> None:
+        applied(await store.put("a/b", b"", ABSENT))
+
+        assert await listed(store, "../") == []
 
     async def test_a_long_listing_comes_in_pages(self, store: ObjectStore) -> None:
         keys = {f"many/{number % 7}/{number}" for number in range(1_003)}
@@ -368,8 +387,7 @@ class StoreContract(ConditionalContract):
         assert part.body == bytes(range(256))
 
     async def test_every_answer_tells_the_time(self, store: ObjectStore) -> None:
-        # Of a store that tells seconds a time may seem a second early; the clocks here are one.
-        before_ms = time.time_ns() // 1_000_000 - 1_000
+        before_ms = time.time_ns() // 1_000_000 - self.EARLY_MS
         version = applied(await store.put("key", b"one", ABSENT))
 
         answers = [
@@ -415,6 +433,10 @@ class StoreContract(ConditionalContract):
 
         await store.close()
         await store.close()
+
+
+class StoreContract(WriteContract, ConditionalDeleteContract):
+    """All of it."""
 
 
 class EveryVersionIsNew:

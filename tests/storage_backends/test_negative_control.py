@@ -11,9 +11,14 @@ from storage_backends.open import open_store
 from storage_backends.probe import honours_conditions
 from storage_backends.wrappers.nonconditional import NonconditionalStore
 from tests.servers import S3Server, moto_server
-from tests.storage_backends.contract import ConditionalContract, listed
+from tests.storage_backends.contract import ConditionalContract, ConditionalDeleteContract, listed
 
-RULES = [name for name, _ in inspect.getmembers(ConditionalContract, inspect.isfunction) if name.startswith("test_")]
+
+class Conditions(ConditionalContract, ConditionalDeleteContract):
+    """All that a condition means. Not collected: its tests are run by name."""
+
+
+RULES = [name for name, _ in inspect.getmembers(Conditions, inspect.isfunction) if name.startswith("test_")]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ def test_there_are_rules_to_break() -> None:
 @pytest.mark.parametrize("rule", RULES)
 async def test_a_store_that_ignores_conditions_breaks(careless: ObjectStore, rule: str) -> None:
     with pytest.raises(AssertionError):
-        await getattr(ConditionalContract(), rule)(careless)
+        await getattr(Conditions(), rule)(careless)
 
 
 async def test_the_probe_finds_a_store_that_ignores_conditions(careless: ObjectStore) -> None:
@@ -67,6 +72,7 @@ async def test_the_probe_finds_a_store_that_honours_conditions(kind: str, reques
     verdict = await honours_conditions(store, "nonce")
 
     assert verdict
+    assert verdict.conditional_delete
     assert verdict.reason == "it honours conditions"
     assert await listed(store) == []
     await store.close()
@@ -114,7 +120,6 @@ class Answers(MemoryStore):
         (Ignores("create"), "it creates what exists"),
         (Ignores("stale"), "it replaces an object whose version is another"),
         (Ignores("missing"), "it replaces an object that is missing"),
-        (Ignores("delete"), "it deletes an object whose version is another"),
         (Lies(), "it makes changes that it says it refused"),
         (Answers(Refused(None, 0)), "a first write was refused"),
     ],
@@ -123,6 +128,16 @@ async def test_the_probe_says_what_is_wrong(store: MemoryStore, reason: str) -> 
     verdict = await honours_conditions(store, "nonce")
 
     assert (verdict.honoured, verdict.reason) == (False, reason)
+    assert store.keys() == []
+
+
+async def test_the_probe_finds_a_store_that_ignores_the_condition_of_a_delete() -> None:
+    store = Ignores("delete")
+
+    verdict = await honours_conditions(store, "nonce")
+
+    assert verdict
+    assert not verdict.conditional_delete
     assert store.keys() == []
 
 

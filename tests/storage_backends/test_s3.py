@@ -1,14 +1,43 @@
-from collections.abc import AsyncIterator
+"""The contract on S3 as moto emulates it, and as servers that check signatures serve it."""
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from storage_backends.s3 import S3Store
-from tests.storage_backends.contract import StoreContract
+from tests.s3_servers import versitygw
+from tests.servers import S3Server
+from tests.storage_backends.contract import StoreContract, WriteContract
+
+_buckets = itertools.count(1)
 
 
 class TestS3Store(StoreContract):
     @pytest.fixture
     async def store(self, s3_bucket: str) -> AsyncIterator[S3Store]:
         store = S3Store(s3_bucket)
+        yield store
+        await store.close()
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[S3Server]:
+    with versitygw() as server:
+        yield server
+
+
+class TestS3StoreOnVersityGateway(WriteContract):
+    """It checks the condition of a DELETE, but not in one step with the deletion."""
+
+    EARLY_MS = 2_000  # it writes the time, in seconds, once a second
+
+    @pytest.fixture
+    async def store(self, gateway: S3Server, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[S3Store]:
+        for name, value in gateway.environment.items():
+            monkeypatch.setenv(name, value)
+        bucket = f"bucket-{next(_buckets)}"
+        gateway.make_bucket(bucket)
+        store = S3Store(bucket)
         yield store
         await store.close()

@@ -1,0 +1,43 @@
+"""MinIO is served read-write: it has conditional PUT. It has no conditional DELETE, which no protocol needs."""
+
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from storage_backends import ObjectStore, StoreError
+from storage_backends.probe import honours_conditions
+from storage_backends.s3 import S3Store
+from tests.serve.test_sigkill import survive
+from tests.servers import S3Server
+from tests.storage_backends.contract import WriteContract
+
+_buckets = itertools.count(1)
+
+
+@pytest.fixture
+async def store(minio_server: S3Server) -> AsyncIterator[S3Store]:
+    bucket = f"bucket-{next(_buckets)}"
+    minio_server.make_bucket(bucket)
+    store = S3Store(bucket)
+    yield store
+    await store.close()
+
+
+class TestS3StoreOnMinio(WriteContract):
+    async def test_nothing_is_below_a_prefix_that_no_key_has(self, store: ObjectStore) -> None:
+        with pytest.raises(StoreError, match="bad components"):
+            await store.list("../")
+
+
+async def test_the_probe_finds_that_it_may_be_written_and_what_it_lacks(store: S3Store) -> None:
+    verdict = await honours_conditions(store, "nonce")
+
+    assert verdict
+    assert not verdict.conditional_delete
+
+
+async def test_no_answer_is_a_lie_when_servers_over_it_are_killed(minio_server: S3Server, tmp_path: Path) -> None:
+    minio_server.make_bucket("lake")
+    await survive("s3://lake/catalog", tmp_path, writers=6, kills=3, seed=4, takeovers=0)
