@@ -6,7 +6,7 @@ import itertools
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -99,11 +99,13 @@ class LocalStore:
         self._prepared = False
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="local-store")
         self._walks = PausedWalks()
+        self._unsynced: set[str] = set()
+        """Folders in which a change is visible, and may not last: their last fsync failed."""
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
         _check_path(key)
-        if self._prepared:
+        if self._prepared and not self._unsynced:
             with suppress(NotInMemory), store_errors(key):
                 return self._get(key, if_changed_from, at_once=True)
         return await self._in_thread(key, lambda: self._get(key, if_changed_from, at_once=False))
@@ -158,6 +160,7 @@ class LocalStore:
 
     def _get(self, key: str, if_changed_from: Version | None, *, at_once: bool) -> Found | Unchanged | Missing:
         *folders, name = key.split("/")
+        self._check_lasting(folders)
         with file_beneath(self._root, folders, name) as opened:
             if opened is None:
                 return Missing(self._now_ms())
@@ -172,6 +175,7 @@ class LocalStore:
 
     def _get_range(self, key: str, start: int, length: int) -> Found | Missing:
         *folders, name = key.split("/")
+        self._check_lasting(folders)
         with file_beneath(self._root, folders, name) as opened:
             if opened is None:
                 return Missing(self._now_ms())
@@ -180,8 +184,28 @@ class LocalStore:
                 file.seek(start)
                 return Found(file.read(length), version_of(status), written_ms_of(status), self._now_ms())
 
+    def _check_lasting(self, folders: Sequence[str]) -> None:
+        """What is read, or refuses a write, may be a change of our own that an ailing disk has not made to last: it is
+        acknowledged by nobody before it is. Raises `OSError`."""
+        if self._unsynced and "/".join(folders) in self._unsynced:
+            with folder_beneath(self._root, folders) as folder:
+                if folder is not None:
+                    os.fsync(folder)
+            self._unsynced.discard("/".join(folders))
+
+    def _make_lasting(self, folder: int, folders: Sequence[str]) -> Unknown | None:
+        """Makes the change of a folder's entries last."""
+        try:
+            os.fsync(folder)
+        except OSError as error:
+            self._unsynced.add("/".join(folders))
+            return Unknown(f"the change is visible, but may not last: {error.strerror}")
+        self._unsynced.discard("/".join(folders))
+        return None
+
     def _put(self, key: str, body: bytes, when: When) -> Outcome:
         *folders, name = key.split("/")
+        self._check_lasting(folders)
         with folder_beneath(self._root, folders, make=not isinstance(when, Matches)) as folder:
             current = None if folder is None else status_of(folder, name)
             if folder is None or not _holds(when, current):  # a lost race, which is common, writes nothing
@@ -190,7 +214,7 @@ class LocalStore:
                 with exclusive_lock(self._lock_of(key)) as lock:
                     outcome = self._name(temporary, key, folder, when, lock)
                 # After the lock: whoever replaces this object in turn makes the same folder last.
-                return (_made_to_last(folder) if isinstance(outcome, Applied) else None) or outcome
+                return (self._make_lasting(folder, folders) if isinstance(outcome, Applied) else None) or outcome
 
     def _name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
         """Lets a temporary file appear under its key, if the condition holds."""
@@ -215,6 +239,7 @@ class LocalStore:
 
     def _delete(self, key: str, when: Matches | Anything) -> Outcome:
         *folders, name = key.split("/")
+        self._check_lasting(folders)
         with folder_beneath(self._root, folders) as folder, exclusive_lock(self._lock_of(key)) as lock:
             current = None if folder is None else status_of(folder, name)
             if not _holds(when, current):
@@ -226,7 +251,7 @@ class LocalStore:
                 os.unlink(name, dir_fd=folder)
             except OSError as error:
                 return _unknown_if_io(error)
-            return _made_to_last(folder) or Applied(version_of(current), self._now_ms())
+            return self._make_lasting(folder, folders) or Applied(version_of(current), self._now_ms())
 
     def _list(self, prefix: str, after: str) -> Page:
         walk = self._walks.take(prefix, after) or self._walk(prefix, after)
@@ -294,14 +319,6 @@ def _holds(when: When, current: os.stat_result | None) -> bool:
             return current is not None and version_of(current) == version
         case Anything():
             return True
-
-
-def _made_to_last(folder: int) -> Unknown | None:
-    try:
-        os.fsync(folder)
-    except OSError as error:
-        return Unknown(f"the change is visible, but may not last: {error.strerror}")
-    return None
 
 
 def _unknown_if_io(error: OSError) -> Unknown:

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from arco_catalog.http.responses import NO_HEADERS, Response, json_response
 from arco_catalog.iceberg import errors as e
 from arco_catalog.operations.call import Dialect
-from storage_backends import StoreUnavailable
+from arco_catalog.operations.store_refusals import refused_by_store
+from storage_backends import InvalidKey, StoreDenied, StoreError
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.Unprocessable: (422, "UnprocessableEntityException"),
     e.KeyReused: (422, "UnprocessableEntityException"),
     e.KeyInProgress: (503, "SlowDownException"),
-    e.Unavailable: (503, "SlowDownException"),
+    e.Unavailable: (503, "ServiceUnavailableException"),
     e.CommitStateUnknown: (500, "CommitStateUnknownException"),
     e.Broken: (500, "InternalServerError"),
 }
@@ -60,14 +61,17 @@ def error_response(
     An exception that nobody foresaw is logged with its traceback, and says nothing of our insides to the client.
     """
     match error:
-        case StoreUnavailable() if not commits:  # a read: whatever writes says itself what became of it
-            return error_response(
-                e.Unavailable("The object store did not answer in time"), commits=commits, dialect=dialect
-            )
+        case StoreDenied() | InvalidKey() if not commits:  # a read: whatever writes says itself what became of it
+            return error_response(refused_by_store(error), commits=commits, dialect=dialect)
+        case StoreError() if not commits:
+            unavailable = e.Unavailable(f"The object store failed: {error}")
+            return error_response(unavailable, commits=commits, dialect=dialect)
         case e.Broken():
             _LOG.error("the catalog's own state is at fault: %s", error.message, exc_info=error)
             return _failure(error.message, commits)
         case e.CatalogError():
+            if isinstance(error, e.Unavailable | e.CommitStateUnknown):
+                _LOG.warning("a request was not carried out, or not for certain: %s", error.message)
             status, kind = _status_and_type(error, commits, dialect)
             return described(status, kind, error.message, {**headers, **_told_to_wait(error)})
         case _:

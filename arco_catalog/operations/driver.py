@@ -22,10 +22,12 @@ from arco_catalog.operations.beside import Overtaken, beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, TryOver, View, Write
+from arco_catalog.operations.store_refusals import refused_by_store
 from arco_catalog.state.access import SegmentGone
+from arco_catalog.state.age import has_passed
 from arco_catalog.state.marker import Binding, Slot, bound_to
 from arco_catalog.state.marker_log import MarkerLog
-from storage_backends import Applied, StoreError, StoreUnavailable
+from storage_backends import Applied, InvalidKey, StoreDenied, StoreError, StoreUnavailable
 
 V = TypeVar("V", bound=View)
 
@@ -45,10 +47,13 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
     driver = Driver(session, mutation)
     try:
         return await driver.run()
-    except StoreUnavailable as error:
+    except (StoreDenied, InvalidKey) as error:
+        await driver.refuse_as_the_store_did(error)
+        raise refused_by_store(error) from error
+    except StoreError as error:
         if driver.may_have_changed_something:
-            raise CommitStateUnknown(f"The store did not answer in time: {error}") from error
-        raise Unavailable(f"The store did not answer in time: {error}") from error
+            raise CommitStateUnknown(f"The object store failed: {error}") from error
+        raise Unavailable(f"The object store failed: {error}") from error
 
 
 class Driver(Generic[V]):
@@ -288,6 +293,27 @@ class Driver(Generic[V]):
         if not await self.marker.put(Slot(self.attempt.id, binding, identity, answer)):
             raise Overtaken
 
+    async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:
+        """The store refused, for certain, a call that this attempt needs: it allows it to nobody like us, or can't hold
+        such a key. Returns if that may be told as a definite no: it is in the final slot, or nothing of this request is
+        in the store. Raises `CommitStateUnknown` where it may have been carried out."""
+        unknown = CommitStateUnknown(f"The object store refused a step of what may have been done: {error}")
+        if self.tried:
+            raise unknown from error
+        if self.marker is None:
+            return
+        try:
+            await self.marker.read_on()
+            if any(slot.attempt != self.attempt.id or slot.final for slot in self.marker.slots):
+                raise unknown from error
+            identity: JsonObject = {} if self.marker.slots else self.marker.identity.to_json()
+            answer = keep(refused_by_store(error))
+            if not await self.marker.put(Slot(self.attempt.id, self.claimed or Binding(), identity, answer)):
+                raise unknown from error
+        except StoreError as again:
+            if self.marker.slots:
+                raise unknown from again
+
     # Success.
 
     async def follow_up(self, plan: Move[V], binding: Binding) -> None:
@@ -344,7 +370,7 @@ class Driver(Generic[V]):
                 if await evidence.landed(self.session.state, slot.attempt, slot.binding):
                     return await self.answer_on_evidence(slot.attempt)
             try:
-                if self.marker.age_ms() >= self.session.settings.in_progress_ms:
+                if has_passed(self.marker.age_ms(), self.session.settings.in_progress_ms):
                     return await self.take_over()
             except Overtaken:
                 continue

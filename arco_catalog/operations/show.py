@@ -78,7 +78,7 @@ async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
     return {
         "transaction": pointer.intent,
         "status": "gone" if decision is None else decision.status,
-        "age_ms": None if decision is None else decision.age_ms,
+        "age_ms": None if decision is None else max(0, decision.age_ms),
         "metadata_location": planned.get("metadata_location"),
     }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.state.age import has_passed
 from arco_catalog.state.fields import parse_record, text
 from storage_backends import Found, Version
 
@@ -47,7 +48,7 @@ class Decision:
     def parse(cls, found: Found, where: str) -> Self:
         """Reads a stored transaction. Raises `Broken`."""
         document = parse_record(found.body, where)
-        return cls(document, found.version, max(0, found.now_ms - found.written_ms))
+        return cls(document, found.version, found.now_ms - found.written_ms)
 
     @property
     def status(self) -> str:
@@ -62,7 +63,7 @@ class Decision:
     @property
     def expired(self) -> bool:
         """Whether anyone may abort it."""
-        return self.status == "pending" and self.age_ms >= LEASE_MS
+        return self.status == "pending" and has_passed(self.age_ms, LEASE_MS)
 
     def decided(self, status: Status, move: str) -> JsonObject:
         """The document of the decision, under a fresh id: no two bodies are equal."""

@@ -13,7 +13,7 @@ from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
 from arco_catalog.operations.call import Dialect
-from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
+from storage_backends import Found, InvalidKey, Missing, StoreDenied, StoreError, StoreUnavailable, Unchanged, Version
 from storage_backends.memory import MemoryStore
 from tests.http.client import Client
 from tests.http.conftest import Site
@@ -84,9 +84,13 @@ def test_a_kind_of_error_without_a_line_of_its_own_is_told_as_its_parent() -> No
         (e.KeyInProgress("k"), True, Dialect.ICEBERG, (503, "SlowDownException", "1")),
         (e.KeyInProgress("k", 3), False, Dialect.ICEBERG, (503, "SlowDownException", "3")),
         (e.KeyInProgress("k"), True, Dialect.POLARIS, (409, "request_in_progress", "1")),
-        (e.Unavailable("s"), True, Dialect.ICEBERG, (503, "SlowDownException", "1")),
-        (e.Unavailable("s"), False, Dialect.POLARIS, (503, "SlowDownException", "1")),
-        (StoreUnavailable("s"), False, Dialect.ICEBERG, (503, "SlowDownException", "1")),
+        (e.Unavailable("s"), True, Dialect.ICEBERG, (503, "ServiceUnavailableException", "1")),
+        (e.Unavailable("s"), False, Dialect.POLARIS, (503, "ServiceUnavailableException", "1")),
+        (StoreUnavailable("s"), False, Dialect.ICEBERG, (503, "ServiceUnavailableException", "1")),
+        (StoreError("s"), False, Dialect.ICEBERG, (503, "ServiceUnavailableException", "1")),
+        (StoreDenied("s"), False, Dialect.ICEBERG, (403, "NotAuthorizedException", None)),
+        (StoreDenied("s"), True, Dialect.ICEBERG, (500, "CommitStateUnknownException", None)),
+        (InvalidKey("s"), False, Dialect.ICEBERG, (400, "BadRequestException", None)),
         (StoreUnavailable("s"), True, Dialect.ICEBERG, (500, "CommitStateUnknownException", None)),
         (e.CommitStateUnknown("c"), True, Dialect.ICEBERG, (500, "CommitStateUnknownException", None)),
         (e.CommitStateUnknown("c"), False, Dialect.POLARIS, (500, "CommitStateUnknownException", None)),
@@ -205,7 +209,7 @@ async def test_a_store_that_is_down_means_try_again(site: Site, method: str, pat
 
     answer = await site.serve().send(method, f"/v1/wh/{path}", b'{"requirements": [], "updates": []}')
 
-    assert (answer.status, answer.error_type) == (503, "SlowDownException")
+    assert (answer.status, answer.error_type) == (503, "ServiceUnavailableException")
     assert answer.headers["Retry-After"] == "1"
 
 

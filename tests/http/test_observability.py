@@ -127,7 +127,7 @@ class TestALoad:
         assert (await site.client.get(T)).status == 503
 
         told = site.last
-        assert (told["error_type"], told["error"]) == ("SlowDownException", "StoreUnavailable")
+        assert (told["error_type"], told["error"]) == ("ServiceUnavailableException", "StoreUnavailable")
         assert (told["level"], told["ServerErrors"]) == ("error", 1)
         calls = told["StoreCalls"]
         assert isinstance(calls, int)

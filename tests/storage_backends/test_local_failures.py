@@ -11,7 +11,18 @@ from typing import TypeAlias
 
 import pytest
 
-from storage_backends import ABSENT, ANY, Applied, Found, Matches, Missing, StoreDenied, StoreUnavailable, Unknown
+from storage_backends import (
+    ABSENT,
+    ANY,
+    Applied,
+    Found,
+    Matches,
+    Missing,
+    Refused,
+    StoreDenied,
+    StoreUnavailable,
+    Unknown,
+)
 from storage_backends.local import PRIVATE_FOLDER, LocalStore
 from tests.storage_backends.contract import applied, found
 from tests.storage_backends.processes import workers
@@ -108,14 +119,42 @@ async def test_a_change_on_a_failing_disk_is_unknown(store: LocalStore, fail: Fa
     assert isinstance(await CALLS[call](store), Unknown)
 
 
-async def test_a_change_that_is_visible_but_may_not_last_is_unknown(store: LocalStore, fail: Fail) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda store: store.put("created", b"", ABSENT),
+        lambda store: store.put("here", b"new", ANY),
+        lambda store: store.delete("here"),
+    ],
+)
+async def test_a_change_that_is_visible_but_may_not_last_is_unknown(
+    store: LocalStore, fail: Fail, change: Callable[[LocalStore], Awaitable[object]]
+) -> None:
     fail("fsync_folder", errno.EIO)
 
-    assert isinstance(await store.put("created", b"", ABSENT), Unknown)
+    assert isinstance(await change(store), Unknown)
+
+
+async def test_a_change_that_may_not_last_is_evidence_for_nobody_until_it_does(
+    store: LocalStore, fail: Fail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.put("elsewhere/key", b"", ABSENT)
+    fail("fsync_folder", errno.EIO)
     assert isinstance(await store.put("here", b"new", ANY), Unknown)
+
+    with pytest.raises(StoreUnavailable):
+        await store.get("here")
+    with pytest.raises(StoreUnavailable):
+        await store.get_range("here", 0, 1)
+    with pytest.raises(StoreUnavailable):
+        await store.put("here", b"another", ABSENT)
+    with pytest.raises(StoreUnavailable):
+        await store.delete("here")
+    assert isinstance(await store.get("elsewhere/key"), Found)
+
+    monkeypatch.undo()
     assert (await found(store, "here")).body == b"new"
-    assert isinstance(await store.delete("here"), Unknown)
-    assert isinstance(await store.get("here"), Missing)
+    assert isinstance(await store.put("here", b"another", ABSENT), Refused)
 
 
 async def test_a_temporary_file_that_stays_does_not_deny_the_write(store: LocalStore, fail: Fail) -> None:

@@ -1,0 +1,11 @@
+"""What a client is told where the object store refused a call for certain."""
+
+from arco_catalog.iceberg.errors import BadRequest, Forbidden, Refusal
+from storage_backends import InvalidKey, StoreDenied
+
+
+def refused_by_store(error: StoreDenied | InvalidKey) -> Refusal:
+    """A definite no: the call did not land, and the same call would be refused again."""
+    if isinstance(error, InvalidKey):
+        return BadRequest(f"The object store cannot hold an object of this name: {error}")
+    return Forbidden(f"The object store does not let the catalog do this: {error}")

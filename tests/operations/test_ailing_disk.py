@@ -1,0 +1,39 @@
+"""A commit on a disk whose fsync fails is not acknowledged, however visible it is."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from arco_catalog.iceberg.errors import CommitStateUnknown
+from storage_backends.local import LocalStore
+from tests.operations.desk import Desk, set_property
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+async def test_a_commit_that_was_never_made_to_last_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keyed: bool
+) -> None:
+    store = LocalStore(tmp_path)
+    desk = Desk(store, url=f"file://{tmp_path}")
+    await desk.namespace("db")
+    await desk.table("t")
+    fsync = os.fsync
+
+    def fails_at_pointers(descriptor: int) -> None:
+        folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        if folder and os.readlink(f"/proc/self/fd/{descriptor}").endswith("/iceberg_pointers"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fails_at_pointers)
+    key = desk.key() if keyed else None
+
+    with pytest.raises(CommitStateUnknown):
+        await desk.commit(set_property("a", "1"), key=key)
+    if key is not None:
+        monkeypatch.setattr(os, "fsync", fsync)
+        assert (await desk.commit(set_property("a", "1"), key=key)).metadata_location
+    await store.close()

@@ -1,0 +1,132 @@
+"""What a store refuses for certain is a definite answer, and an answer that replays; what it lost is not."""
+
+import pytest
+
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, Forbidden, Unavailable
+from storage_backends import InvalidKey, Listed, Outcome, StoreDenied, StoreError, StoreUnavailable, When
+from storage_backends.memory import MemoryStore
+from tests.operations.desk import Desk, schema, set_property
+
+
+class RefusingStore(MemoryStore):
+    """Refuses to write the keys that hold one of `parts`."""
+
+    def __init__(self, error: StoreError) -> None:
+        super().__init__()
+        self.error = error
+        self.parts: tuple[str, ...] = ()
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if any(part in key for part in self.parts):
+            raise self.error
+        return await super().put(key, body, when)
+
+
+async def desk_over(store: RefusingStore) -> Desk:
+    desk = Desk(store)
+    await desk.namespace("db")
+    await desk.table("t")
+    return desk
+
+
+async def versions(store: RefusingStore) -> list[Listed]:
+    return list((await store.list("wh/_catalog/iceberg_pointers/")).entries)
+
+
+EVERYTHING = ("",)
+FILES = ("/metadata/",)
+POINTERS = ("/iceberg_pointers/",)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("parts", [EVERYTHING, FILES])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (StoreDenied("read-only file system"), Forbidden),
+        (InvalidKey("file name too long"), BadRequest),
+    ],
+)
+async def test_a_commit_that_the_store_refuses_is_refused_with_its_reason(
+    error: StoreError, told: type[Exception], parts: tuple[str, ...], keyed: bool
+) -> None:
+    store = RefusingStore(error)
+    desk = await desk_over(store)
+    before = await versions(store)
+    store.parts = parts
+
+    with pytest.raises(told, match=str(error)):
+        await desk.commit(set_property("a", "1"), key=desk.key() if keyed else None)
+
+    assert await versions(store) == before
+
+
+async def test_a_refusal_by_the_store_is_final_under_its_key_where_the_key_could_be_claimed() -> None:
+    store = RefusingStore(StoreDenied("no access"))
+    desk = await desk_over(store)
+    key = desk.key()
+    store.parts = FILES
+    with pytest.raises(Forbidden):
+        await desk.commit(set_property("a", "1"), key=key)
+    store.parts = ()
+
+    with pytest.raises(Forbidden, match="no access"):
+        await desk.another().commit(set_property("a", "1"), key=key)
+
+
+async def test_a_key_of_which_nothing_could_be_stored_may_be_sent_again() -> None:
+    store = RefusingStore(StoreDenied("no access"))
+    desk = await desk_over(store)
+    key = desk.key()
+    store.parts = EVERYTHING
+    with pytest.raises(Forbidden):
+        await desk.commit(set_property("a", "1"), key=key)
+    store.parts = ()
+
+    await desk.another().commit(set_property("a", "1"), key=key)
+
+
+async def test_a_refusal_of_the_swap_itself_leaves_the_outcome_open() -> None:
+    store = RefusingStore(StoreDenied("no access"))
+    desk = await desk_over(store)
+    store.parts = POINTERS
+
+    with pytest.raises(CommitStateUnknown, match="no access"):
+        await desk.commit(set_property("a", "1"), key=desk.key())
+
+
+async def test_a_refusal_under_a_key_that_somebody_else_began_with_leaves_the_outcome_open() -> None:
+    store = RefusingStore(StoreDenied("no access"))
+    desk = await desk_over(store)
+    key = desk.key()
+    store.error, store.parts = StoreUnavailable("gone"), POINTERS
+    with pytest.raises(CommitStateUnknown):
+        await desk.commit(set_property("a", "1"), key=key)
+    store.error, store.parts = StoreDenied("no access"), EVERYTHING
+
+    with pytest.raises(CommitStateUnknown):
+        await desk.another().commit(set_property("a", "1"), key=key)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("No space left on device"), StoreError("there is no bucket 'b'")])
+async def test_a_store_that_fails_otherwise_is_unavailable_with_its_reason(error: StoreError) -> None:
+    store = RefusingStore(error)
+    desk = await desk_over(store)
+    store.parts = EVERYTHING
+
+    with pytest.raises(Unavailable, match=str(error)):
+        await desk.commit(set_property("a", "1"))
+    with pytest.raises(Unavailable, match=str(error)):
+        await desk.table("another", schema=schema("a"))
+
+
+async def test_a_namespace_that_the_store_refuses_is_refused() -> None:
+    store = RefusingStore(StoreDenied("no access"))
+    desk = await desk_over(store)
+    store.parts = EVERYTHING
+
+    with pytest.raises(Forbidden, match="no access"):
+        await desk.namespace("other")
+
+    store.parts = ()
+    await desk.another().namespace("other")
