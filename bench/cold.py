@@ -133,7 +133,13 @@ async def measure(processes: int, *, compiled: bool) -> Measured:
     with TemporaryDirectory(prefix="arco-cold-") as folder, moto_server() as s3:
         s3.make_bucket(BUCKET)
         os.environ |= s3.environment
-        variables = {**s3.environment, "ARCO_STORE": STORE, "ARCO_WAREHOUSE": "wh", "ARCO_ENDPOINT": Endpoint.HTTP_API}
+        variables = {
+            **s3.environment,
+            "ARCO_STORE": STORE,
+            "ARCO_WAREHOUSE": "wh",
+            "ARCO_SKIP_PROBE": "true",
+            "ARCO_ENDPOINT": Endpoint.HTTP_API,
+        }
         scratch, calls = Path(folder), await prepare()
         client, folders = runtime_client(scratch / "client"), functions(scratch, compiled=compiled)
         measured = {(operation, name): Starts() for operation in OPERATIONS for name in HANDLERS}

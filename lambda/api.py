@@ -15,17 +15,18 @@ from arco_catalog.http.routes import import_handlers
 from arco_catalog.http.telemetry.setup import function_log, function_telemetry
 from arco_catalog.operations.answer_limit import LAMBDA_PAYLOAD_BYTES
 from arco_catalog.operations.call import Dialect
-from arco_catalog.operations.environment import catalog_in
+from arco_catalog.operations.environment import catalog_to_serve
 from arco_catalog.state.runtime import SystemRuntime
 
 function_log(os.environ)
 
 # Mangum runs every request on the current loop: one that stays, so that connections outlive the request that made them.
-asyncio.set_event_loop(asyncio.new_event_loop())
+_loop = asyncio.new_event_loop()
+asyncio.set_event_loop(_loop)
 
 _endpoint = Endpoint(os.environ["ARCO_ENDPOINT"])
 _runtime = SystemRuntime()
-_catalog = catalog_in(os.environ, _runtime)
+_catalog = _loop.run_until_complete(catalog_to_serve(os.environ, _runtime))
 _options = HttpOptions(
     dialect=Dialect(os.environ.get("ARCO_IDEMPOTENCY_DIALECT") or Dialect.ICEBERG),
     gzip=True,

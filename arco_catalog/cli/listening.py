@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from arco_catalog.cli.failure import Failure
@@ -51,11 +52,21 @@ def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]
         raise Failure(f"can't listen on {host} port {port}: {why}") from error
 
 
-def announce(said: Announced, listener: socket.socket, read_only_because: str | None) -> None:
+@dataclass(frozen=True, slots=True)
+class StoreReport:
+    """What a catalog's store turned out not to honour, and not to have."""
+
+    read_only_because: str | None
+    lacks: Sequence[str]
+
+
+def announce(said: Announced, listener: socket.socket, store: StoreReport) -> None:
     """Prints where the server is, and how engines get there."""
     uri = uri_of(listener)
-    if read_only_because is not None:
-        print(f"arco: this catalog is READ-ONLY: {read_only_because}", file=sys.stderr)
+    if store.read_only_because is not None:
+        print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
+    for capability in store.lacks:
+        print(f"arco: the store has no {capability}", file=sys.stderr)
     print(f"Arco serves the warehouse {said.warehouse!r} of {said.store} at {uri} (Ctrl-C ends it)")
     if not said.quiet:
         print(f"\n{settings_to_paste(uri, said.warehouse, said.store, os.environ)}\n")

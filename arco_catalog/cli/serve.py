@@ -10,14 +10,14 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import uvicorn
 import uvloop
 
 from arco_catalog.cli.connections import BoundedProtocol
 from arco_catalog.cli.failure import Failure
-from arco_catalog.cli.listening import announce, listen
+from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
@@ -155,11 +155,11 @@ def _listener(options: ServeOptions) -> socket.socket:
 
 
 def _announce(options: ServeOptions, catalog: Catalog, listener: socket.socket) -> None:
-    reason = catalog.settings.read_only_because
+    report = StoreReport(catalog.settings.read_only_because, catalog.settings.lacks)
     if options.listener is None:
-        announce(options, listener, reason)
+        announce(options, listener, report)
     else:
-        print(json.dumps({"read_only_because": reason}), flush=True)
+        print(json.dumps(asdict(report)), flush=True)
 
 
 def _telemetry(options: ServeOptions) -> Telemetry | None:

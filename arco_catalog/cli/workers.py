@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from arco_catalog.cli.failure import Failure
-from arco_catalog.cli.listening import announce, listen_together
+from arco_catalog.cli.listening import StoreReport, announce, listen_together
 
 MOST_DEATHS = 5
 """Workers that may die within `DEATHS_WITHIN_SECONDS` and are replaced; one more, and the server ends."""
@@ -59,7 +59,7 @@ class Supervisor:
                 return 0 if self._ending else self._workers[listeners[0].fileno()].returncode or 1
             others = await asyncio.gather(*(self._start(listener) for listener in listeners[1:]))
             if not self._ending and None not in others:
-                announce(self._parsed, listeners[0], first["read_only_because"])
+                announce(self._parsed, listeners[0], first)
             async with asyncio.TaskGroup() as group:
                 for listener in listeners:
                     group.create_task(self._keep_alive(listener))
@@ -71,8 +71,8 @@ class Supervisor:
                 listener.close()
         return self._code
 
-    async def _start(self, listener: socket.socket) -> dict[str, str | None] | None:
-        """Starts a worker, and returns what it says when it serves; None if it ends before."""
+    async def _start(self, listener: socket.socket) -> StoreReport | None:
+        """Starts a worker, and returns what it says of the store when it serves; None if it ends before."""
         number = listener.fileno()
         command = (sys.executable, "-m", "arco_catalog.cli", *self._arguments)
         process = await asyncio.create_subprocess_exec(
@@ -93,8 +93,7 @@ class Supervisor:
             await process.wait()
             return None
         self._not_serving.discard(process)
-        said: dict[str, str | None] = json.loads(line)
-        return said
+        return StoreReport(**json.loads(line))
 
     async def _keep_alive(self, listener: socket.socket) -> None:
         """Replaces a worker that dies, until the server ends or too many have died."""

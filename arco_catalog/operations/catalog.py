@@ -29,6 +29,7 @@ _LOG = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What an operator may set. `spill` says how large the registry's index gets before parts of it are spilled.
+    `read_only_because` and `lacks` are what its store turned out not to honour, and not to have.
 
     Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
     be taken over, the deadline and a margin; `patience_ms` is how long a duplicate waits for the answer.
@@ -37,6 +38,7 @@ class Settings:
     warehouse: str
     allow_location_overlap: bool = False
     read_only_because: str | None = None
+    lacks: Sequence[str] = ()
     request_ms: int = 20_000
     in_progress_ms: int = 25_000
     patience_ms: int = 3_000

@@ -9,23 +9,31 @@ from arco_catalog.operations.variables import ALLOW_LOCATION_OVERLAP, ALLOWED_LO
 from arco_catalog.state.runtime import Runtime
 from storage_backends.open import open_store
 
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+
 
 def settings_in(environment: Mapping[str, str]) -> Settings:
     """What may be set. Raises `KeyError` without a warehouse, `ValueError` for what can't be one, or for a switch that
     is neither on nor off."""
-    try:
-        overlap = switch(environment.get(ALLOW_LOCATION_OVERLAP) or "false")
-    except ValueError as error:
-        raise ValueError(f"{ALLOW_LOCATION_OVERLAP}: {error}") from error
+    overlap = _switch_in(environment, ALLOW_LOCATION_OVERLAP)
     return Settings(warehouse(environment["ARCO_WAREHOUSE"]), allow_location_overlap=overlap)
 
 
 def catalog_in(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """The catalog, unasked whether its store honours conditions: that costs round trips, which no cold start should
-    pay. Whoever works beside requests asks (`opened`). Raises what `settings_in` does, and `ValueError` for a bad URL.
-    """
+    """The catalog, unasked whether its store honours conditions. Raises what `settings_in` does, and `ValueError` for a
+    bad URL."""
     url = environment["ARCO_STORE"]
     return build_catalog(settings_in(environment), open_store(url), url, _allowed(environment), runtime)
+
+
+async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
+    """The catalog as a function serves it. Amazon's S3 is known to honour conditions, and no cold start pays the round
+    trips to ask it; any other store is asked, unless ARCO_SKIP_PROBE says that it was, and served read-only if it does
+    not. Raises what `catalog_in` does, and `StoreError` if the store does not answer."""
+    amazon = environment["ARCO_STORE"].startswith("s3:") and not any(environment.get(name) for name in _ENDPOINTS)
+    if amazon or _switch_in(environment, "ARCO_SKIP_PROBE"):
+        return catalog_in(environment, runtime)
+    return await open_catalog(settings_in(environment), environment["ARCO_STORE"], _allowed(environment), runtime)
 
 
 @asynccontextmanager
@@ -43,3 +51,10 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
 
 def _allowed(environment: Mapping[str, str]) -> list[str]:
     return listed(environment.get(ALLOWED_LOCATIONS, ""))
+
+
+def _switch_in(environment: Mapping[str, str], name: str) -> bool:
+    try:
+        return switch(environment.get(name) or "false")
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error

@@ -12,6 +12,8 @@ from storage_backends import ObjectStore
 from storage_backends.open import open_store
 from storage_backends.probe import honours_conditions
 
+WITHOUT_CONDITIONAL_DELETE = "conditional DELETE: what is deleted there is deleted without a condition"
+
 
 async def open_catalog(settings: Settings, url: str, allowed: Sequence[str], runtime: Runtime) -> Catalog:
     """Opens the store at `url` and whatever stores the allowed prefixes lie in. Raises `ValueError` for a bad URL or
@@ -23,6 +25,8 @@ async def open_catalog(settings: Settings, url: str, allowed: Sequence[str], run
     verdict = await honours_conditions(store, runtime.ulid())
     if not verdict.honoured:
         settings = replace(settings, read_only_because=verdict.reason)
+    if not verdict.conditional_delete:
+        settings = replace(settings, lacks=(WITHOUT_CONDITIONAL_DELETE,))
     return build_catalog(settings, store, url, allowed, runtime)
 
 

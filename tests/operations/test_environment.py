@@ -1,9 +1,13 @@
 """A function reads its environment as `arco serve` reads the same variables."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from arco_catalog.cli.program import build_parser
-from arco_catalog.operations.environment import settings_in
+from arco_catalog.operations.environment import catalog_to_serve, settings_in
+from arco_catalog.state.runtime import SystemRuntime
+from tests.servers import S3Server, moto_server
 
 STORE = {"ARCO_STORE": "memory:", "ARCO_WAREHOUSE": "wh"}
 
@@ -26,3 +30,31 @@ def test_a_switch_that_is_neither_on_nor_off_is_named() -> None:
 def test_a_function_takes_no_name_that_the_command_line_refuses(name: str) -> None:
     with pytest.raises(ValueError, match="warehouse's name"):
         settings_in({**STORE, "ARCO_WAREHOUSE": name})
+
+
+@pytest.fixture(scope="module")
+def careless_s3() -> Iterator[S3Server]:
+    """A server that ignores conditions."""
+    with moto_server(ignore_conditions=True) as server:
+        server.make_bucket("careless")
+        yield server
+
+
+@pytest.mark.parametrize(("skip", "read_only"), [("", "it creates what exists"), ("true", None)])
+async def test_a_function_asks_a_store_that_is_not_amazons_whether_it_honours_conditions(
+    careless_s3: S3Server, monkeypatch: pytest.MonkeyPatch, skip: str, read_only: str | None
+) -> None:
+    environment = {"ARCO_STORE": "s3://careless", "ARCO_WAREHOUSE": "wh", "ARCO_SKIP_PROBE": skip}
+    for name, value in careless_s3.environment.items():
+        monkeypatch.setenv(name, value)
+
+    catalog = await catalog_to_serve({**environment, **careless_s3.environment}, SystemRuntime())
+
+    assert catalog.settings.read_only_because == read_only
+    await catalog.close()
+
+
+async def test_a_function_asks_nothing_of_amazons_s3() -> None:
+    catalog = await catalog_to_serve({"ARCO_STORE": "s3://bucket", "ARCO_WAREHOUSE": "wh"}, SystemRuntime())
+
+    assert catalog.settings.read_only_because is None

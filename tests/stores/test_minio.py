@@ -9,6 +9,7 @@ import pytest
 from storage_backends import ObjectStore, StoreError
 from storage_backends.probe import honours_conditions
 from storage_backends.s3 import S3Store
+from tests.cli.process import serving
 from tests.serve.test_sigkill import survive
 from tests.servers import S3Server
 from tests.storage_backends.contract import WriteContract
@@ -36,6 +37,17 @@ async def test_the_probe_finds_that_it_may_be_written_and_what_it_lacks(store: S
 
     assert verdict
     assert not verdict.conditional_delete
+
+
+async def test_it_is_served_and_what_it_lacks_is_said_once(minio_server: S3Server) -> None:
+    minio_server.make_bucket("served")
+    async with serving("s3://served/catalog", "--workers", "2", **minio_server.environment) as server:
+        status, _ = await server.call("POST", "/v1/arco/namespaces", {"namespace": ["db"]})
+        ended = await server.stop()
+
+    assert status == 200
+    assert "READ-ONLY" not in ended.err
+    assert ended.err.count("the store has no conditional DELETE") == 1
 
 
 async def test_no_answer_is_a_lie_when_servers_over_it_are_killed(minio_server: S3Server, tmp_path: Path) -> None:
