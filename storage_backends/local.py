@@ -72,7 +72,7 @@ class _Temporary:
 
 
 class LocalStore:
-    """The folder `root`, made if need be, shared by any number of tasks, threads and processes of one machine.
+    """The folder `root`, made by the first write, shared by any number of tasks, threads and processes of one machine.
 
     An object is written whole to a temporary file, made to last (fsync), and then appears under its key at once, by a
     hard link (create-only) or a rename, so a crash leaves the old object or the new one, and at worst a temporary
@@ -97,6 +97,7 @@ class LocalStore:
         self._locks = os.path.join(self._root, PRIVATE_FOLDER, "locks")
         self._now_ms = now_ms
         self._prepared = False
+        self._root_seen = False
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="local-store")
         self._walks = PausedWalks()
         self._unsynced: set[str] = set()
@@ -105,7 +106,7 @@ class LocalStore:
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
         _check_path(key)
-        if self._prepared and not self._unsynced:
+        if self._root_seen and not self._unsynced:
             with suppress(NotInMemory), store_errors(key):
                 return self._get(key, if_changed_from, at_once=True)
         return await self._in_thread(key, lambda: self._get(key, if_changed_from, at_once=False))
@@ -119,13 +120,13 @@ class LocalStore:
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """See `ObjectStore.put`."""
         _check_path(key)
-        return await self._in_thread(key, lambda: self._put(key, body, when))
+        return await self._in_thread(key, lambda: self._put(key, body, when), writes=True)
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`. Folders that it leaves empty stay."""
         _check_path(key)
         condition = check_deletable(when)
-        return await self._in_thread(key, lambda: self._delete(key, condition))
+        return await self._in_thread(key, lambda: self._delete(key, condition), writes=True)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. In key order; the cursor is the last key of the page. A listing shows what was there
@@ -137,16 +138,18 @@ class LocalStore:
         await asyncio.to_thread(self._threads.shutdown)
         self._walks.close()
 
-    async def _in_thread(self, key: str, work: Callable[[], _Answer]) -> _Answer:
+    async def _in_thread(self, key: str, work: Callable[[], _Answer], *, writes: bool = False) -> _Answer:
         def guarded() -> _Answer:
             with store_errors(key):
-                self._prepare()
+                if writes:
+                    self._prepare()
+                self._root_seen = self._root_seen or os.path.isdir(self._root)
                 return work()
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, guarded)
 
     def _prepare(self) -> None:
-        """Makes the store's folders and removes what crashed writers left; the first call of all does it."""
+        """Makes the store's folders and removes what crashed writers left; the first write of all does it."""
         if self._prepared:
             return
         make_folder(self._temporaries)
@@ -159,6 +162,8 @@ class LocalStore:
         self._prepared = True
 
     def _get(self, key: str, if_changed_from: Version | None, *, at_once: bool) -> Found | Unchanged | Missing:
+        if not self._root_seen:
+            return Missing(self._now_ms())
         *folders, name = key.split("/")
         self._check_lasting(folders)
         with file_beneath(self._root, folders, name) as opened:
@@ -174,6 +179,8 @@ class LocalStore:
             return Found(body, version, written_ms_of(status), self._now_ms())
 
     def _get_range(self, key: str, start: int, length: int) -> Found | Missing:
+        if not self._root_seen:
+            return Missing(self._now_ms())
         *folders, name = key.split("/")
         self._check_lasting(folders)
         with file_beneath(self._root, folders, name) as opened:
@@ -254,6 +261,8 @@ class LocalStore:
             return self._make_lasting(folder, folders) or Applied(version_of(current), self._now_ms())
 
     def _list(self, prefix: str, after: str) -> Page:
+        if not self._root_seen:
+            return Page((), None, self._now_ms())
         walk = self._walks.take(prefix, after) or self._walk(prefix, after)
         entries = tuple(itertools.islice(walk, PAGE_SIZE))
         if len(entries) < PAGE_SIZE:

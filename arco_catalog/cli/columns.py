@@ -1,9 +1,13 @@
 """How records are shown to people: columns under headings, times, and who did it."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+
+DURATIONS = frozenset({"age_ms"})
+"""Fields in milliseconds that are no instants."""
 
 
 def columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -11,6 +15,31 @@ def columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     table = [headings, *lines]
     widths = [max(len(line[column]) for line in table) for column in range(len(headings))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
+
+
+def as_json(value: JsonValue) -> str:
+    """A document for other programs. Beside each instant in milliseconds since 1970 stands the same as text: beside
+    `updated_ms` is `updated_time`."""
+    return json.dumps(_with_times(value), indent=2, ensure_ascii=False)
+
+
+def _with_times(value: JsonValue) -> JsonValue:
+    match value:
+        case dict():
+            shown: JsonObject = {}
+            for name, member in value.items():
+                shown[name] = _with_times(member)
+                if name.endswith("_ms") and name not in DURATIONS and isinstance(member, int):
+                    shown["time" if name == "at_ms" else f"{name.removesuffix('_ms')}_time"] = iso(member)
+            return shown
+        case list():
+            return [_with_times(member) for member in value]
+    return value
+
+
+def iso(ms: int) -> str:
+    """An instant as ISO 8601 writes it, in UTC, to the millisecond."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def moment(ms: JsonValue) -> str:

@@ -1,8 +1,8 @@
 """`arco history`: who made, renamed and dropped what, and when, as the registry's commits tell it."""
 
-import json
 from collections.abc import Sequence
 
+from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import by, columns, moment, plain
 from arco_catalog.cli.identifiers import spelled
 from arco_catalog.cli.session import carry_out, reading
@@ -26,7 +26,7 @@ def run(url: str, warehouse: str, limit: int, *, own: bool, as_json: bool) -> in
         return found
 
     found = carry_out(read)
-    print(json.dumps(found, indent=2, ensure_ascii=False) if as_json else as_table(found))
+    print(json_text([*found]) if as_json else as_table(found))
     return 0
 
 

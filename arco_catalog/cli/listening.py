@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Protocol
 
 from arco_catalog.cli.failure import Failure
@@ -68,14 +69,24 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport) -> No
     for capability in store.lacks:
         print(f"arco: the store has no {capability}", file=sys.stderr)
     print(f"Arco serves the warehouse {said.warehouse!r} of {said.store} at {uri} (Ctrl-C ends it)")
+    if not _is_loopback(listener):
+        print(
+            "arco: other machines reach this address, and the catalog does not authenticate yet: whoever gets here may "
+            "change everything. Put something that authenticates before it (docs/operating.md)",
+            file=sys.stderr,
+        )
     if not said.quiet:
         print(f"\n{settings_to_paste(uri, said.warehouse, said.store, os.environ)}\n")
     sys.stdout.flush()
 
 
+def _is_loopback(listener: socket.socket) -> bool:
+    return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
+
+
 def uri_of(listener: socket.socket) -> str:
-    """Where a client on this machine finds the server."""
+    """Where a client finds the server: one on this machine where it listens on loopback alone, else any."""
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
-        host = "127.0.0.1"
+        host = socket.gethostname()
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

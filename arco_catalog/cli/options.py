@@ -15,6 +15,10 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
 
 
+class _FromVariable(str):
+    """A text that an environment variable holds."""
+
+
 @dataclass(frozen=True)
 class Option:
     """One option with one value. `type` reads the text of either source; its errors are told as wrong usage. Without a
@@ -29,8 +33,18 @@ class Option:
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
         """Declares it. An empty variable is none."""
-        value = environment.get(self.variable) or self.default
-        parser.add_argument(self.flag, type=self.type, default=value, metavar=self.metavar, help=self.described())
+        set_there = environment.get(self.variable)
+        value = _FromVariable(set_there) if set_there else self.default
+        parser.add_argument(self.flag, type=self.read, default=value, metavar=self.metavar, help=self.described())
+
+    def read(self, text: str) -> object:
+        """The value of a text. Raises `argparse.ArgumentTypeError`, which names the variable if it is from there."""
+        try:
+            return self.type(text)
+        except argparse.ArgumentTypeError as error:
+            if isinstance(text, _FromVariable):
+                raise argparse.ArgumentTypeError(f"{self.variable}: {error}") from error
+            raise
 
     def described(self) -> str:
         """Its help, with the variable and the default."""
@@ -41,10 +55,19 @@ class Option:
 class Switch(Option):
     """An option that is off unless it is named."""
 
+    def __init__(self, flag: str, variable: str, help: str) -> None:  # noqa: A002  as argparse calls it
+        super().__init__(flag, variable, help, type=switch)
+
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-        value = environment.get(self.variable) or "false"
+        value = _FromVariable(environment.get(self.variable) or "false")
         parser.add_argument(
-            self.flag, type=switch, nargs="?", const="true", default=value, metavar="true|false", help=self.described()
+            self.flag,
+            type=self.read,
+            nargs="?",
+            const="true",
+            default=value,
+            metavar="true|false",
+            help=self.described(),
         )
 
 

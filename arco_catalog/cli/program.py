@@ -25,6 +25,8 @@ from arco_catalog.cli.options import (
 from arco_catalog.operations.variables import ALLOW_LOCATION_OVERLAP, ALLOWED_LOCATIONS
 
 INTERRUPTED = 130
+EXTRAS = {"uvicorn": "serve", "uvloop": "serve", "httptools": "serve"}
+"""What installs a module that is not there."""
 STORES = "file:/absolute/path, s3://bucket/prefix or memory:"
 
 STORE = Option("--store", "ARCO_STORE", f"where everything is kept: {STORES}", metavar="URL")
@@ -150,10 +152,21 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
     if parsed.store is None:
         parsed.parser.error(f"--store or {STORE.variable} is required: {STORES}")
     try:
-        return _run(parsed, sys.argv[1:] if arguments is None else arguments)
+        code = _run(parsed, sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+        return code
     except Failure as failure:
         print(f"arco: {failure}", file=sys.stderr)
+        return failure.code
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get(error.name or "")
+        if extra is None:
+            raise
+        print(f"arco: {error.name} is not installed: pip install 'arco-catalog[{extra}]'", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # whoever read our output has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter fails to flush at its end
+        return 0
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -184,7 +197,7 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         case "undrop":
             from arco_catalog.cli import undrop
 
-            return undrop.run(*where, parsed.table)
+            return undrop.run(*where, parsed.table, as_json=parsed.json)
         case "reconcile":
             from arco_catalog.cli import reconcile
 
@@ -235,6 +248,7 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         (receipts, "whole receipts, as a JSON array"),
         (history, "whole operations, as a JSON array"),
         (show, "everything, as a JSON object"),
+        (undrop, "what was restored, as a JSON object"),
         (reconcile, "counts, all missing receipts and what could not be read, as JSON"),
     ):
         each.add_argument("--json", action="store_true", help=f"print {whole}")

@@ -1,9 +1,9 @@
 """`arco receipts`: a table's commits, read from the store alone. No server is asked, and nothing is written."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 
+from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import by, columns, moment, plain
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
@@ -22,7 +22,7 @@ def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
             return await receipts(session, namespace, name)
 
     found = carry_out(read)
-    print(json.dumps(found, indent=2, ensure_ascii=False) if as_json else as_table(found))
+    print(json_text([*found]) if as_json else as_table(found))
     return 0
 
 

@@ -1,9 +1,9 @@
 """`arco reconcile`: sees to it that every commit has its receipt, whatever died."""
 
-import json
 import sys
 from collections.abc import Callable
 
+from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, moment, plain
 from arco_catalog.cli.session import carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject
@@ -33,7 +33,7 @@ def run(url: str, warehouse: str, seconds: int | None, *, dry: bool, as_json: bo
             return await reconcile(session, dry=dry, progress=Progress(now_ms).told, enough=lambda: now_ms() >= end_ms)
 
     tally = carry_out(work)
-    print(json.dumps(tally.to_json(), indent=2, ensure_ascii=False) if as_json else as_text(tally, dry=dry))
+    print(json_text(tally.to_json()) if as_json else as_text(tally, dry=dry))
     return 1 if tally.unreadable else 0
 
 

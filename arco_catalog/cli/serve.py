@@ -18,6 +18,7 @@ import uvloop
 from arco_catalog.cli.connections import BoundedProtocol
 from arco_catalog.cli.failure import Failure
 from arco_catalog.cli.listening import StoreReport, announce, listen
+from arco_catalog.cli.session import saying_that_it_waits
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
@@ -186,6 +187,7 @@ def _to_stderr(line: str) -> None:
 async def _open(options: ServeOptions) -> Catalog:
     settings = Settings(options.warehouse, allow_location_overlap=options.allow_location_overlap)
     try:
-        return await open_catalog(settings, options.store, options.allowed_locations, SystemRuntime())
+        async with saying_that_it_waits(options.store):
+            return await open_catalog(settings, options.store, options.allowed_locations, SystemRuntime())
     except (CatalogError, StoreError, ValueError, OSError) as error:
         raise Failure(f"can't open the store {options.store}: {error}") from error

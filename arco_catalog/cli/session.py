@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.failure import Failure, NotThere
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.call import Call
@@ -14,13 +15,15 @@ from arco_catalog.operations.catalog import Catalog, Session, Settings
 from arco_catalog.operations.open import build_catalog, open_catalog
 from arco_catalog.operations.variables import ALLOWED_LOCATIONS, listed
 from arco_catalog.state.runtime import SystemRuntime
-from storage_backends import StoreError
+from storage_backends import StoreDenied, StoreError
 from storage_backends.open import open_store
 
 T = TypeVar("T")
 
 PATIENCE_MS = 10 * 60 * 1000
 OPERATOR = "operator"
+SILENT_SECONDS = 2.0
+"""After which a store that does not answer is no longer waited for in silence."""
 
 
 def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
@@ -33,20 +36,53 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
 
 @asynccontextmanager
 async def reading(url: str, warehouse: str, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
-    """A session that must write nothing: not even the store's conditions are probed."""
+    """A session that must write nothing: not even the store's conditions are probed. Raises `NotThere` where there is
+    no such store or warehouse."""
     catalog = build_catalog(Settings(warehouse), open_store(url), url, _allowed(), SystemRuntime())
     async with _session(catalog, command, patience_ms) as session:
+        async with saying_that_it_waits(url):
+            await _require_warehouse(session, url)
         yield session
 
 
 @asynccontextmanager
 async def writing(url: str, warehouse: str, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
-    """A session that may write. Raises `Failure` over a store that ignores conditions."""
+    """A session that may write. Raises `Failure` over a store that ignores conditions, and `NotThere` where there is no
+    such store or warehouse: only `arco serve` makes one."""
+    async with reading(url, warehouse, command):
+        pass
     catalog = await open_catalog(Settings(warehouse), url, _allowed(), SystemRuntime())
     async with _session(catalog, command, patience_ms) as session:
         if catalog.settings.read_only_because is not None:
             raise Failure(f"this catalog is read-only: {catalog.settings.read_only_because}")
         yield session
+
+
+@asynccontextmanager
+async def saying_that_it_waits(url: str) -> AsyncIterator[None]:
+    """Says on stderr that a store keeps us waiting, once, if it does."""
+    told = asyncio.get_running_loop().call_later(
+        SILENT_SECONDS,
+        lambda: print(f"arco: waiting for an answer of the store {url} ...", file=sys.stderr, flush=True),
+    )
+    try:
+        yield
+    finally:
+        told.cancel()
+
+
+async def _require_warehouse(session: Session, url: str) -> None:
+    try:
+        head = await session.state.head()
+    except StoreDenied:
+        raise
+    except StoreError as error:
+        raise NotThere(f"can't read the store {url}: {error}") from error
+    if head.version is None:
+        raise NotThere(
+            f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it "
+            "(check --store and --warehouse)"
+        )
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """`arco show`: one table as its records have it: pointer, recent moves, open intent and markers."""
 
-import json
-
+from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, duration, moment, plain, via
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
@@ -21,7 +20,7 @@ def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
             return await show(session, namespace, name)
 
     shown = carry_out(read)
-    print(json.dumps(shown, indent=2, ensure_ascii=False) if as_json else as_text(shown))
+    print(json_text(shown) if as_json else as_text(shown))
     return 0
 
 

@@ -1,18 +1,22 @@
 """`arco undrop`: brings back the table or view that was dropped last under a name."""
 
+from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, writing
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.show import show
 from arco_catalog.operations.undrop import undrop
 
 
-def run(url: str, warehouse: str, table: str) -> int:
+def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
     """Undoes a drop, and says so. Raises `Failure`."""
     namespace, name = parse_identifier(table)
 
-    async def work() -> None:
+    async def work() -> JsonObject:
         async with writing(url, warehouse, "undrop") as session:
             await undrop(session, namespace, name)
+            return await show(session, namespace, name) if as_json else {}
 
-    carry_out(work)
-    print(f"{table} is back, as it was.")
+    restored = carry_out(work)
+    print(json_text(restored) if as_json else f"Restored {table}")
     return 0

@@ -1,11 +1,18 @@
 """`arco reconcile`, `history`, `show` and `undrop`, over a folder that holds a real catalog."""
 
+import asyncio
 import json
+import re
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from arco_catalog.cli.columns import iso
+from arco_catalog.cli.history import as_table as as_history
 from arco_catalog.cli.program import main
 from arco_catalog.cli.reconcile import Progress, as_text
 from arco_catalog.iceberg.json import JsonObject
@@ -19,7 +26,7 @@ from arco_catalog.state.marker import Binding, Slot
 from storage_backends import ABSENT, StoreUnavailable, When
 from storage_backends.base import Outcome
 from storage_backends.local import LocalStore
-from tests.cli.process import arco
+from tests.cli.process import arco, finished, serving
 from tests.operations.desk import NS, Desk, set_property
 
 HALF_WAY = "/transactions/"
@@ -144,7 +151,7 @@ async def test_show_tells_pointer_moves_intent_and_markers(desk: Desk, folder: P
     await desk.commit(set_property("a", "2"), key=desk.key())  # a finished marker
     desk.store.dying = True
     changes = [(NS, name, set_property("p", "1")) for name in ("t", "u")]
-    with pytest.raises(Exception, match="did not answer"):
+    with pytest.raises(Exception, match="dead"):
         await commit_transaction(desk.session(key=desk.key(), path="/tx"), changes)
     desk.store.dying = False
     head = await desk.session().state.head()
@@ -183,7 +190,7 @@ async def test_show_tells_what_was_dropped_and_undrop_brings_it_back(desk: Desk,
     assert dropped.startswith("table        db.t (dropped)\n")
     assert "No request under way names it." in dropped
 
-    assert await said(folder, "undrop", "db.t") == "db.t is back, as it was.\n"
+    assert await said(folder, "undrop", "db.t") == "Restored db.t\n"
     again = json.loads(await said(folder, "show", "db.t", "--json"))
     for kept in ("entity", "metadata_location", "locations", "state", "uuid"):
         assert again[kept] == before[kept]
@@ -216,16 +223,99 @@ def test_progress_is_told_at_once_and_then_once_a_second(capsys: pytest.CaptureF
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> str:
-    return f"file:{tmp_path}/empty"
+async def made(tmp_path: Path) -> str:
+    """A store in whose warehouse `arco` there is a namespace, and nothing in it."""
+    store = f"file:{tmp_path}/made"
+    async with serving(store) as server:
+        assert (await server.call("POST", "/v1/arco/namespaces", {"namespace": ["db"]}))[0] == 200
+    return store
 
 
-def test_an_empty_store_has_nothing_to_tell(empty: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["history", "--store", empty], {}) == 0
-    assert main(["reconcile", "--dry-run", "--store", empty], {}) == 0
+COMMANDS = [
+    ["history"],
+    ["reconcile"],
+    ["reconcile", "--dry-run"],
+    ["receipts", "db.t"],
+    ["show", "db.t"],
+    ["undrop", "db.t"],
+]
 
-    out = capsys.readouterr().out
-    assert "Nothing has happened in this catalog.\n0 tables and views: 0 unchanged, 0 walked" in out
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_store_that_is_not_there_is_wrong_usage_and_is_not_made(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = f"file:{tmp_path}/nowhere"
+
+    assert main([*command, "--store", store], {}) == 2
+
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert told.err.startswith(f"arco: there is no warehouse 'arco' in {store}: nothing was ever made in it")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_warehouse_that_is_not_there_is_wrong_usage_and_is_not_made(
+    command: list[str], made: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(made.removeprefix("file:"))
+    before = files(folder)
+
+    assert main([*command, "--store", made, "--warehouse", "typo"], {}) == 2
+
+    assert capsys.readouterr().err.startswith(f"arco: there is no warehouse 'typo' in {made}")
+    assert files(folder) == before
+
+
+def test_a_bucket_that_is_not_there_is_wrong_usage(s3_endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--store", "s3://no-such-bucket/x"], {}) == 2
+
+    assert "can't read the store s3://no-such-bucket/x: there is no bucket 'no-such-bucket'" in capsys.readouterr().err
+
+
+async def test_who_reads_enough_of_the_output_may_close_it(desk: Desk, folder: Path) -> None:
+    command = [sys.executable, "-m", "arco_catalog.cli", "history", "--json", "--store", f"file:{folder}"]
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    transport = process._transport  # type: ignore[attr-defined]
+    transport.get_pipe_transport(1).close()
+
+    assert (await process.stderr.read()).decode() == ""
+    assert await process.wait() == 0
+
+
+async def test_a_module_that_is_missing_is_told_with_what_installs_it() -> None:
+    without = "import sys; sys.modules['uvicorn'] = None; from arco_catalog.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", without, "serve", "--store", "memory:"]
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+
+    ended = await finished(process)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "arco: uvicorn is not installed: pip install 'arco-catalog[serve]'\n"
+
+
+async def test_times_in_json_are_text_too(desk: Desk, folder: Path) -> None:
+    [operation] = json.loads(await said(folder, "history", "--json", "--limit", "1"))
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", operation["time"])
+    assert datetime.fromisoformat(operation["time"]).timestamp() * 1000 == operation["at_ms"]
+
+    shown = json.loads(await said(folder, "show", "db.t", "--json"))
+    assert shown["updated_time"] == iso(shown["updated_ms"])
+
+
+async def test_undrop_tells_programs_what_it_restored(desk: Desk, folder: Path) -> None:
+    await drop_table(desk.session(), NS, "t", purge=False)
+
+    restored = json.loads(await said(folder, "undrop", "db.t", "--json"))
+
+    assert (restored["name"], restored["state"]) == ("db.t", "live")
+
+
+def test_a_registry_in_which_nothing_happened_has_nothing_to_tell() -> None:
+    assert as_history([]) == "Nothing has happened in this catalog."
 
 
 @pytest.mark.parametrize(
@@ -233,14 +323,14 @@ def test_an_empty_store_has_nothing_to_tell(empty: str, capsys: pytest.CaptureFi
     [
         (["show", "db.nothing"], "Table does not exist: db.nothing"),
         (["show", "nothing"], "'nothing' is no NAMESPACE.TABLE"),
-        (["undrop", "db.nothing"], "Namespace does not exist: db"),
+        (["undrop", "other.nothing"], "Namespace does not exist: other"),
         (["undrop", "nothing"], "'nothing' is no NAMESPACE.TABLE"),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(
-    command: list[str], why: str, empty: str, capsys: pytest.CaptureFixture[str]
+    command: list[str], why: str, made: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*command, "--store", empty], {}) == 1
+    assert main([*command, "--store", made], {}) == 1
 
     told = capsys.readouterr()
     assert (told.out, told.err.count("\n")) == ("", 1)
@@ -248,9 +338,9 @@ def test_what_cannot_be_done_is_one_clear_line(
 
 
 @pytest.mark.parametrize("arguments", [["history", "--limit", "0"], ["reconcile", "--seconds", "soon"]])
-def test_numbers_are_numbers(arguments: list[str], empty: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_are_numbers(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main([*arguments, "--store", empty], {})
+        main([*arguments, "--store", "memory:"], {})
 
     assert ended.value.code == 2
     assert "give a number from 1 on" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import socket
 import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from tests.cli.process import Server, arco, finished, serving
+from tests.cli.process import PATIENCE, Server, arco, finished, serving, start
 from tests.operations.desk import schema, set_property
-from tests.servers import moto_server
+from tests.servers import S3Server, moto_server
 
 NS = "/v1/arco/namespaces"
 HEALTHY = {"status": "ok", "warehouses": [{"name": "arco", "read_only_because": None}]}
@@ -225,8 +226,34 @@ async def test_pyiceberg_works_with_the_settings_as_printed(store: str) -> None:
 
 
 async def test_receipts_of_no_table_are_one_clear_line(store: str) -> None:
+    async with serving(store) as server:
+        await server.call("POST", NS, {"namespace": ["db"]})
     for name, why in (("db.t", "Table does not exist: db.t"), ("t", "'t' is no NAMESPACE.TABLE")):
         ended = await arco("receipts", name, "--store", store)
         assert (ended.code, ended.out) == (1, "")
         assert ended.err.startswith(f"arco: {why}")
         assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])
+async def test_an_address_that_other_machines_reach_is_warned_of(store: str, host: str, warned: bool) -> None:
+    async with serving(store, "--host", host) as server:
+        ended = await server.stop()
+
+    assert ("does not authenticate yet" in ended.err) is warned
+    assert ("http://127.0.0.1:" in server.printed) is not warned
+
+
+async def test_a_store_that_keeps_one_waiting_is_said_to() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = await start("history", "--store", "s3://bucket/x", **S3Server(endpoint).environment)
+        assert process.stderr is not None
+        try:
+            async with asyncio.timeout(PATIENCE):
+                first = (await process.stderr.readline()).decode()
+        finally:
+            process.kill()
+            await process.communicate()
+
+    assert first == "arco: waiting for an answer of the store s3://bucket/x ...\n"

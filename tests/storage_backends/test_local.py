@@ -54,6 +54,10 @@ class TestLocalStore(StoreContract, EveryVersionIsNew):
         return store
 
 
+def paths_below(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
 def visible(root: Path) -> set[str]:
     """What a program other than ours sees, our own folder aside."""
     files = {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
@@ -110,7 +114,7 @@ class TestFiles:
 
         assert temporaries(root) == []
 
-    async def test_stale_temporary_files_are_removed_at_the_first_call(self, root: Path) -> None:
+    async def test_stale_temporary_files_are_removed_at_the_first_write(self, root: Path) -> None:
         folder = root / PRIVATE_FOLDER / "tmp"
         folder.mkdir(parents=True)
         now_ms = 2 * STALE_AFTER_MS
@@ -119,10 +123,17 @@ class TestFiles:
             os.utime(folder / name, ns=(0, (now_ms - age_ms) * 1_000_000))
         store = LocalStore(root, lambda: now_ms)
 
-        await store.get("key")
+        await store.put("key", b"", ABSENT)
         await store.close()
 
         assert [path.name for path in temporaries(root)] == ["fresh"]
+
+    async def test_reads_make_nothing(self, store: LocalStore, root: Path) -> None:
+        for _ in range(2):
+            assert isinstance(await store.get("key"), Missing)
+            assert isinstance(await store.get_range("key", 0, 1), Missing)
+            assert (await store.list("")).entries == ()
+            assert paths_below(root.parent.parent) == set()
 
     def test_a_root_is_absolute(self) -> None:
         with pytest.raises(ValueError, match="absolute"):
