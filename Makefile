@@ -6,6 +6,9 @@ BIN := .venv/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11
 
+MVN := mvn --batch-mode --quiet -Dstyle.color=never
+MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
+
 ICEBERG := 1.11.0
 JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
 RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
@@ -119,8 +122,19 @@ bench-creates: .venv/.dev ## Clients that create tables at once, with shared reg
 bench-cost: .venv/.dev ## Dollars a million loads and commits, and an idle month, from counted calls and measured CPU
 	$(BIN)/python -m bench.cost
 
+.PHONY: audit sbom
+audit: .venv-audit/.complete ## Known vulnerabilities of what the lock files pin (asks the package index)
+	for lock in serve lambda dev; do \
+	  .venv-audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements/$$lock.txt; done
+
+sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
+	@mkdir -p dist
+	for lock in serve lambda; do \
+	  .venv-audit/bin/cyclonedx-py requirements --output-reproducible --output-format JSON \
+	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
+
 .PHONY: package
-package: .venv/.dev ## Build dist/arco-catalog-lambda.zip, which every function is deployed from
+package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from
 	$(BIN)/python -m tools.package
 
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
@@ -129,48 +143,56 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve --extra lambda --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
-	for engine in engines engines-flink trino; do \
+	for engine in audit engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 
 clean: ## Remove everything that make made, but not the store in .arco
-	rm -rf .venv .venv-engines .venv-engines-flink .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv .venv-audit .venv-engines .venv-engines-flink build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A folder's jars all go on a class path: none may be there that its list of checksums does not name.
+only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$2 }' $(1)) || true); \
+	  if [ -n "$$extra" ]; then echo "$(@D) holds jars that $(1) does not list: $$extra" >&2; exit 1; fi
 
 # Stamps: an environment is brought up to date when a lock file or the project's metadata changed, and only then.
 
 .venv/.bootstrap: requirements/bootstrap.txt
+	@echo "Making .venv with $(PYTHON)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 .venv/.serve: requirements/serve.txt pyproject.toml .venv/.bootstrap
+	@echo "Installing what arco serve needs (requirements/serve.txt)"
 	$(INSTALL) --require-hashes -r $<
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .venv/.dev: requirements/dev.txt .venv/.serve
+	@echo "Installing what development needs, some 1.1 GB (requirements/dev.txt): minutes, the first time"
 	$(INSTALL) --require-hashes -r $<
 	@touch $@
 
 .jars/%.jar: version = $(lastword $(subst -, ,$*))
 .jars/%.jar: requirements/jars.sha256
-	mvn --batch-mode --quiet -Dstyle.color=never dependency:copy \
+	$(MVN) $(MAVEN_DEPENDENCY):copy \
 	  -Dartifact=org.apache.iceberg:$(patsubst %-$(version),%,$*):$(version) -DoutputDirectory=.jars
 	@cd .jars && grep -F ' $(@F)' ../$< | sha256sum --check --strict --quiet -
 	@touch $@
 
 .jars/rck-%/complete: tools/rck/pom.xml tools/rck/%.sha256
-	mvn --batch-mode --quiet -Dstyle.color=never --file $< dependency:copy-dependencies \
+	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies \
 	  -Diceberg.version=$* -DoutputDirectory=$(CURDIR)/$(@D)
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/rck/$*.sha256
+	@$(call only_listed,tools/rck/$*.sha256)
 	@touch $@
 
 # Trino's smallest server with the one plugin, and a Java that it runs on.
 .jars/trino-%/complete: requirements/trino.sha256 requirements/trino.txt .venv/.serve
 	rm -rf $(@D)
-	mvn --batch-mode --quiet -Dstyle.color=never dependency:copy \
+	$(MVN) $(MAVEN_DEPENDENCY):copy \
 	  -Dartifact=io.trino:trino-server-core:$*:tar.gz -DoutputDirectory=$(@D)/archives
-	mvn --batch-mode --quiet -Dstyle.color=never dependency:copy \
+	$(MVN) $(MAVEN_DEPENDENCY):copy \
 	  -Dartifact=io.trino:trino-iceberg:$*:zip -DoutputDirectory=$(@D)/archives
 	@cd $(@D)/archives && sha256sum --check --strict --quiet $(CURDIR)/$<
 	tar --extract --file $(@D)/archives/trino-server-core-$*.tar.gz --strip-components 1 --directory $(@D)
@@ -192,14 +214,16 @@ clean: ## Remove everything that make made, but not the store in .arco
 
 .jars/flink/complete: requirements/flink.sha256
 	for artifact in org.apache.iceberg:iceberg-flink-runtime-2.1:$(ICEBERG) org.apache.hadoop:hadoop-client-{api,runtime}:3.4.2; do \
-	  mvn --batch-mode --quiet -Dstyle.color=never dependency:copy -Dartifact=$$artifact -DoutputDirectory=$(@D); done
+	  $(MVN) $(MAVEN_DEPENDENCY):copy -Dartifact=$$artifact -DoutputDirectory=$(@D); done
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/$<
+	@$(call only_listed,$<)
 	@touch $@
 
 .jars/reference-server/complete: tools/referenceserver/pom.xml tools/referenceserver/jars.sha256 tools/referenceserver/ReferenceServer.java
 	rm -rf $(@D)
-	mvn --batch-mode --quiet -Dstyle.color=never --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/referenceserver/jars.sha256
+	@$(call only_listed,tools/referenceserver/jars.sha256)
 	"$$($(BIN)/python -c 'from demo.java import java_home; print(java_home())')"/bin/javac --release 17 \
 	  -cp '$(@D)/*' -d $(@D)/classes tools/referenceserver/ReferenceServer.java
 	@touch $@

@@ -1,0 +1,55 @@
+"""What is fetched is pinned, and what is shipped says under which licence."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.infra.terraform import PROVIDER, plugins
+
+PROJECT = Path(__file__).parent.parent
+ROOT_MODULES = [PROJECT / "infra", *sorted((PROJECT / "infra" / "examples").iterdir())]
+
+
+def test_every_goal_of_maven_names_its_plugins_version() -> None:
+    makefile = (PROJECT / "Makefile").read_text()
+
+    assert re.findall(r"(?m)^\t.*\bmvn\b.*", makefile) == []
+    goals = re.findall(r"(?m)^\t\$\(MVN\).*?(\S+:copy\S*)", makefile)
+    assert len(goals) >= 5
+    assert set(goals) <= {"$(MAVEN_DEPENDENCY):copy", "$(MAVEN_DEPENDENCY):copy-dependencies"}
+    assert re.search(r"(?m)^MAVEN_DEPENDENCY := [\w.]+:[\w-]+:\d+\.\d+\.\d+$", makefile)
+
+
+def test_every_folder_of_jars_holds_what_is_listed_and_nothing_else() -> None:
+    makefile = (PROJECT / "Makefile").read_text()
+
+    folders = re.findall(r"(?m)^\.jars/\S+/complete:.*\n((?:\t.*\n)+)", makefile)
+    copied = [recipe for recipe in folders if "sha256sum" in recipe and "trino" not in recipe]
+    assert len(copied) == 3
+    assert all("only_listed" in recipe for recipe in copied)
+
+
+def test_servers_in_go_are_pinned() -> None:
+    for line in (PROJECT / "requirements" / "go.txt").read_text().splitlines():
+        assert re.fullmatch(r"\w+ [\w./-]+@v\d+\.\d+\.\d+(-[\w.-]+)?", line), line
+
+
+@pytest.mark.parametrize("module", ROOT_MODULES, ids=lambda module: module.name)
+def test_every_root_module_locks_its_provider(module: Path) -> None:
+    lock = (module / ".terraform.lock.hcl").read_text()
+
+    assert f'provider "{PROVIDER}"' in lock
+    [version] = re.findall(r'(?m)^  version\s+= "([\d.]+)"$', lock)
+    assert len(re.findall(r'"zh:[0-9a-f]{64}"', lock)) == 15
+    folder = plugins()
+    if folder is not None:
+        assert any((folder / PROVIDER / version).iterdir()), "tests run the provider that is locked"
+
+
+def test_the_licence_is_told_and_shipped() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+
+    assert project["license"] == "Apache-2.0"
+    assert "Apache License" in (PROJECT / "LICENSE").read_text()
