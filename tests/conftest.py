@@ -1,6 +1,9 @@
 """Fixtures that several rooms' tests use."""
 
 import itertools
+import os
+import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +18,28 @@ settings.register_profile("arco", deadline=None, derandomize=True)
 settings.load_profile("arco")
 
 pytest.register_assert_rewrite("tests.storage_backends.contract")
+
+NEEDS = {"engines": ("java", "mvn"), "infra": ("terraform",), "reconciler": ("java",), "stores": ("go",)}
+"""What the tests of a folder need besides Python. Others say so by the marker `needs`."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what needs a tool that is not there, and says so; with CI=true it runs, and fails."""
+    if os.environ.get("CI") == "true":
+        return
+    lacking = {item: missing for item in items if (missing := _missing_for(item))}
+    if lacking:
+        for missing, count in Counter(lacking.values()).items():
+            config.get_terminal_writer().line(f"left out for want of {missing}: {count} tests")
+        config.hook.pytest_deselected(items=[*lacking])
+        items[:] = [item for item in items if item not in lacking]
+
+
+def _missing_for(item: pytest.Item) -> str:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    marked = [tool for marker in item.iter_markers("needs") for tool in marker.args]
+    return " and ".join(tool for tool in (*NEEDS.get(folder, ()), *marked) if shutil.which(tool) is None)
+
 
 _bucket_numbers = itertools.count(1)
 

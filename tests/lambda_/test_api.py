@@ -132,6 +132,7 @@ def test_pyiceberg_s_whole_session(behind: Behind) -> None:
     assert ("shop",) not in catalog.list_namespaces()
 
 
+@pytest.mark.needs("java", "mvn")
 @pytest.mark.usefixtures("s3_endpoint")
 async def test_a_spark_session(behind: Behind, tmp_path: Path) -> None:
     uri = await asyncio.to_thread(lambda: behind(Endpoint.HTTP_API).uri)

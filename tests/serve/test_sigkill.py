@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from tests.s3_servers import versitygw
 from tests.serve.audit import (
@@ -109,6 +110,7 @@ async def test_no_answer_is_a_lie_when_servers_over_s3_are_killed(s3_bucket: str
     await survive(f"s3://{s3_bucket}/catalog", tmp_path, writers=6, kills=3, seed=2, takeovers=0)
 
 
+@pytest.mark.needs("go")
 async def test_no_answer_is_a_lie_when_servers_over_an_s3_that_checks_signatures_are_killed(tmp_path: Path) -> None:
     with versitygw() as server, exported(server.environment):
         server.make_bucket("lake")

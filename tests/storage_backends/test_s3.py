@@ -27,6 +27,7 @@ def gateway() -> Iterator[S3Server]:
         yield server
 
 
+@pytest.mark.needs("go")
 class TestS3StoreOnVersityGateway(WriteContract):
     """It checks the condition of a DELETE, but not in one step with the deletion."""
 
