@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.state.characters import escaped
 
 DURATIONS = frozenset({"age_ms"})
 """Fields in milliseconds that are no instants."""
@@ -19,8 +20,8 @@ def columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def as_json(value: JsonValue) -> str:
     """A document for other programs. Beside each instant in milliseconds since 1970 stands the same as text: beside
-    `updated_ms` is `updated_time`."""
-    return json.dumps(_with_times(value), indent=2, ensure_ascii=False)
+    `updated_ms` is `updated_time`. What a terminal would act on is escaped, as JSON has it."""
+    return escaped(json.dumps(_with_times(value), indent=2, ensure_ascii=False))
 
 
 def _with_times(value: JsonValue) -> JsonValue:
@@ -84,5 +85,5 @@ def via(source: JsonObject) -> str | None:
 
 
 def plain(value: JsonValue) -> str:
-    """Text, with a dash for nothing."""
-    return "-" if value is None else str(value)
+    """Text, with a dash for nothing; what a terminal would act on is escaped."""
+    return "-" if value is None else escaped(str(value)).replace("\n", "\\n")

@@ -8,6 +8,7 @@ from arco_catalog.cli.identifiers import spelled
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.history import history
+from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, optional_text, texts
 
 HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
@@ -26,7 +27,7 @@ def run(url: str, warehouse: str, limit: int, *, own: bool, as_json: bool) -> in
         return found
 
     found = carry_out(read)
-    print(json_text([*found]) if as_json else as_table(found))
+    print(json_text([*found]) if as_json else escaped(as_table(found)))
     return 0
 
 

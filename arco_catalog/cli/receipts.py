@@ -9,6 +9,7 @@ from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.receipts import receipts
+from arco_catalog.state.characters import escaped
 
 HEADINGS = ("TIME (UTC)", "SNAPSHOT", "CHANGES", "BY", "STATE", "METADATA FILE")
 
@@ -22,7 +23,7 @@ def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
             return await receipts(session, namespace, name)
 
     found = carry_out(read)
-    print(json_text([*found]) if as_json else as_table(found))
+    print(json_text([*found]) if as_json else escaped(as_table(found)))
     return 0
 
 

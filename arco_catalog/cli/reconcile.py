@@ -9,6 +9,7 @@ from arco_catalog.cli.session import carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.walk import Tally
+from arco_catalog.state.characters import escaped
 
 DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000
@@ -33,7 +34,7 @@ def run(url: str, warehouse: str, seconds: int | None, *, dry: bool, as_json: bo
             return await reconcile(session, dry=dry, progress=Progress(now_ms).told, enough=lambda: now_ms() >= end_ms)
 
     tally = carry_out(work)
-    print(json_text(tally.to_json()) if as_json else as_text(tally, dry=dry))
+    print(json_text(tally.to_json()) if as_json else escaped(as_text(tally, dry=dry)))
     return 1 if tally.unreadable else 0
 
 

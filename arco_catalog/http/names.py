@@ -12,6 +12,7 @@ from arco_catalog.http.options import UNIT_SEPARATOR
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of
+from arco_catalog.state.characters import acting_character
 from arco_catalog.state.index import Namespace
 
 MAX_LEVELS = 16
@@ -34,8 +35,11 @@ def check_name(name: str, what: str) -> str:
 
 
 def check_routable(name: str, what: str, unroutable: str) -> str:
-    """The name, if something new may have it behind an endpoint that can't carry the `unroutable` characters. Raises
-    `BadRequest`."""
+    """The name, if something new may have it: nothing in it changes the direction of writing, and the endpoint can
+    carry it, which may not hold for the `unroutable` characters. Raises `BadRequest`."""
+    acting = acting_character(name)
+    if acting is not None:
+        raise BadRequest(f"{what} must not contain the character {acting}: {name!r}")
     if lost := "".join(character for character in unroutable if character in name):
         raise BadRequest(
             f"{what} must not contain {lost!r}: the endpoint in front of this catalog decodes paths, and no request "

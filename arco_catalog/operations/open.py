@@ -38,6 +38,9 @@ def build_catalog(
         raise ValueError(f"A store's URL must not hold percent signs, which engines read in two ways: {url}")
     base = Location.parse(url if "//" in url else url.replace(":", "://", 1))
     paths = Paths(settings.warehouse)
+    for place in (base, *map(Location.parse, allowed)):
+        if place.reserved:
+            raise ValueError(f"{place.uri} lies in a catalog's own state: no table may be there")
     warehouse = base.below(paths.warehouse)
     spaces = [Space(base, store)]
     prefixes = [warehouse]

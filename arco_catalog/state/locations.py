@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.state.characters import acting_character
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//([^/]*))?(/.*)?", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -20,6 +21,10 @@ MAX_BYTES = 900
 """Of any location: keys end at 1,024 bytes in every store."""
 MAX_CHOSEN_BYTES = 640
 """Of one that a client chooses: tables of a namespace, and files of a table, have to find room below it."""
+
+RESERVED_FOLDERS = frozenset({"_catalog", "_probe", "_realm", ".arco-store"})
+"""Folders of a catalog's own state, of this catalog's or of any other: nothing of a table lies in one, wherever it is.
+Compared without regard to case, as some file systems do."""
 
 _SAME_STORE = {"s3a": "s3", "s3n": "s3"}
 _UNSAFE_IN_SLUG = re.compile(r"[^A-Za-z0-9_-]+")
@@ -87,6 +92,11 @@ class Location:
         written = (self.scheme, self.authority, self.segments[: len(folder.segments)])
         return written == (folder.scheme, folder.authority, folder.segments)
 
+    @property
+    def reserved(self) -> bool:
+        """Whether it is, or lies in, a catalog's own state, this one's or another's."""
+        return any(map(is_reserved, self.segments))
+
     def below(self, *names: str) -> "Location":
         """A location further down. `names` may hold slashes."""
         further = tuple(segment for name in names for segment in name.split("/") if segment)
@@ -116,6 +126,24 @@ def _fully_decoded(segment: str) -> str:
     return segment
 
 
+def refuse_reserved(location: Location) -> None:
+    """Raises `BadRequest` for what lies in a catalog's own state, this one's or another's."""
+    refuse_reserved_path(location.uri)
+
+
+def refuse_reserved_path(path: str) -> None:
+    """The same for a path of any form, such as other catalogs write into metadata logs."""
+    for segment in path.split("/"):
+        if is_reserved(segment):
+            raise BadRequest(f"Not allowed: {path[:MAX_BYTES]}: folders named {segment} hold a catalog's own state")
+
+
+def is_reserved(segment: str) -> bool:
+    """Whether a folder of this name, however often it is decoded, is a catalog's own state. One that is too long for
+    any store is no folder."""
+    return len(segment) <= MAX_BYTES and _fully_decoded(segment).casefold() in RESERVED_FOLDERS
+
+
 def slug(name: str) -> str:
     """A folder name that every engine and file system takes as it is. Not unique: what follows it must be."""
     return _UNSAFE_IN_SLUG.sub("_", name)[:64].strip("_") or "_"
@@ -132,6 +160,10 @@ class AllowedLocations:
         """The parsed location. Raises `BadRequest` if a table may not be there."""
         _check_length(text, MAX_CHOSEN_BYTES)
         location = Location.parse(text)
+        acting = acting_character(text) or acting_character(location.normal)
+        if acting is not None:
+            raise BadRequest(f"Not a valid location: {text!r}: the character {acting} is not allowed")
+        refuse_reserved(location)
         if not any(location.written_below(prefix) for prefix in self.prefixes):
             allowed = ", ".join(prefix.uri for prefix in self.prefixes)
             raise BadRequest(f"Location {text} is outside the allowed locations: {allowed}")

@@ -1,0 +1,25 @@
+"""Characters that a terminal, a log or a listing may act on instead of showing them."""
+
+import re
+
+_ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""The control characters of ASCII and of Latin-1 (C0, DEL, C1), line and paragraph separators, and what changes the
+direction of writing (Unicode Standard Annex 9: embeddings, overrides, isolates)."""
+
+
+def acting_character(text: str) -> str | None:
+    """The code of the first character that acts instead of being shown, such as `U+202E`; None where there is none."""
+    found = _ACTING.search(text)
+    return None if found is None else f"U+{ord(found[0]):04X}"
+
+
+def escaped(text: str) -> str:
+    """The text for a terminal: whatever is not shown as itself is written as in JSON (`\\u202e`), line breaks apart."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == "\n" else _escape(each) for each in text)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
