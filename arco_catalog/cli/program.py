@@ -23,6 +23,7 @@ from arco_catalog.cli.options import (
     workers,
 )
 from arco_catalog.operations.variables import ALLOW_LOCATION_OVERLAP, ALLOWED_LOCATIONS
+from arco_catalog.state.characters import escaped
 
 INTERRUPTED = 130
 EXTRAS = {"uvicorn": "serve", "uvloop": "serve", "httptools": "serve"}
@@ -124,8 +125,9 @@ examples:
 """
 UNDROP_EXAMPLES = """\
 What was dropped last under the name comes back with its entity, its location
-and its history. Refused if the name or the location was taken meanwhile, and
-once a purge was asked for.
+and its history, whether a purge was asked for or not. Refused if the name or
+the location was taken meanwhile, or if files are gone: its metadata file and
+the manifest lists of its snapshots are looked for first.
 
 examples:
   arco undrop sales.orders --store s3://bucket/catalog
@@ -156,7 +158,7 @@ def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] 
         sys.stdout.flush()
         return code
     except Failure as failure:
-        print(f"arco: {failure}", file=sys.stderr)
+        print(f"arco: {escaped(str(failure))}", file=sys.stderr)
         return failure.code
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
@@ -197,7 +199,7 @@ def _run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
         case "undrop":
             from arco_catalog.cli import undrop
 
-            return undrop.run(*where, parsed.table, as_json=parsed.json)
+            return undrop.run(*where, parsed.table, force=parsed.force, as_json=parsed.json)
         case "reconcile":
             from arco_catalog.cli import reconcile
 
@@ -230,6 +232,11 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     history = command("history", "list who made, renamed and dropped what", HISTORY_EXAMPLES)
     show = command("show", "show what the records say of a table", SHOW_EXAMPLES)
     undrop = command("undrop", "bring back a table or view that was dropped", UNDROP_EXAMPLES)
+    undrop.add_argument(
+        "--force",
+        action="store_true",
+        help="bring it back although manifest lists are gone or can't be looked at; never without its metadata file",
+    )
     reconcile = command("reconcile", "see to it that every commit has its receipt", RECONCILE_EXAMPLES)
     for each in (receipts, show, undrop):
         each.add_argument("table", metavar="NAMESPACE.TABLE", help="the table")

@@ -6,6 +6,7 @@ from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.show import show
+from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, sequence, texts
 
 MARKERS = ("AGE", "SLOT", "REQUEST", "BY", "ATTEMPT", "MARKER")
@@ -20,7 +21,7 @@ def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
             return await show(session, namespace, name)
 
     shown = carry_out(read)
-    print(json_text(shown) if as_json else as_text(shown))
+    print(json_text(shown) if as_json else escaped(as_text(shown)))
     return 0
 
 
@@ -28,7 +29,7 @@ def as_text(shown: JsonObject) -> str:
     """A fact a line, then the open markers in columns."""
     base = mapping(shown, "base")
     facts = [
-        (plain(shown.get("type")), f"{plain(shown.get('name'))} ({plain(shown.get('state'))})"),
+        (plain(shown.get("type")), f"{plain(shown.get('name'))} ({_state(shown)})"),
         ("entity", plain(shown.get("entity"))),
         ("uuid", plain(shown.get("uuid"))),
         *(("location", location) for location in texts(shown, "locations")),
@@ -43,6 +44,11 @@ def as_text(shown: JsonObject) -> str:
     ]
     width = max(len(label) for label, _ in facts)
     return "\n".join(f"{label.ljust(width)}  {value}" for label, value in facts) + f"\n\n{_markers(shown)}"
+
+
+def _state(shown: JsonObject) -> str:
+    asked = ", a purge was asked for" if shown.get("purge_requested") is True else ""
+    return f"{plain(shown.get('state'))}{asked}"
 
 
 def _updated(shown: JsonObject) -> str:

@@ -6,17 +6,18 @@ from arco_catalog.cli.session import carry_out, writing
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.show import show
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.state.characters import escaped
 
 
-def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
+def run(url: str, warehouse: str, table: str, *, force: bool, as_json: bool) -> int:
     """Undoes a drop, and says so. Raises `Failure`."""
     namespace, name = parse_identifier(table)
 
     async def work() -> JsonObject:
         async with writing(url, warehouse, "undrop") as session:
-            await undrop(session, namespace, name)
+            await undrop(session, namespace, name, force=force)
             return await show(session, namespace, name) if as_json else {}
 
     restored = carry_out(work)
-    print(json_text(restored) if as_json else f"Restored {table}")
+    print(json_text(restored) if as_json else escaped(f"Restored {table}"))
     return 0

@@ -38,6 +38,16 @@ def current_snapshot_id(metadata: JsonObject) -> int | None:
     return None if found == NO_SNAPSHOT else found
 
 
+def manifest_lists(metadata: JsonObject) -> tuple[str, ...]:
+    """The manifest list of every snapshot, each once; the manifests themselves where an old v1 snapshot lists those."""
+    snapshots = cast("list[JsonObject]", metadata.get("snapshots") or [])
+    named: list[str | None] = []
+    for snapshot in snapshots:
+        named.append(cast("str | None", snapshot.get("manifest-list")))
+        named += cast("list[str]", snapshot.get("manifests") or [])
+    return distinct(named)
+
+
 def refs(metadata: JsonObject) -> JsonObject:
     """Branches and tags by name; main is there whenever the table has a current snapshot."""
     named = cast(JsonObject, metadata.get("refs") or {})

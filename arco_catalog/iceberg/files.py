@@ -7,12 +7,22 @@ from arco_catalog.iceberg import properties as props
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
 _VERSION = re.compile(r"([0-9]{1,9})-")
+_OURS = re.compile(
+    r"[0-9]{5,9}-"
+    r"(?:[0-9A-HJKMNP-TV-Z]{26}-[0-9]{1,9}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+    r"(?:\.gz)?\.metadata\.json"
+)
 
 
 def metadata_file_name(version_number: int, attempt_id: str, try_number: int, codec: str) -> str:
     """`00012-<attempt>-<try>.metadata.json`, or `.gz.metadata.json` where `codec` is `gzip`."""
     extension = ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
     return f"{version_number:05d}-{attempt_id}-{try_number}{extension}"
+
+
+def is_metadata_file_name(name: str) -> bool:
+    """Whether this catalog names metadata files like this: a number, then attempt and try, or a UUID as Iceberg has."""
+    return _OURS.fullmatch(name) is not None
 
 
 def next_metadata_version(previous_location: str | None) -> int:
@@ -39,18 +49,26 @@ def uses_gzip(metadata: JsonObject) -> bool:
     return _properties(metadata).get(props.METADATA_COMPRESSION, "").lower() == "gzip"
 
 
-def files_that_left_the_log(old: JsonObject | None, new: JsonObject) -> list[str]:
-    """Metadata files that may be deleted once `new` is committed: those that only `old` lists.
+def files_that_left_the_log(
+    old: JsonObject | None, new: JsonObject, *, old_file: str | None = None, registered_from: str | None = None
+) -> list[str]:
+    """Metadata files that may be deleted once `new` is committed: those that only `old` lists, and that the table made
+    itself. The file that it was `registered_from`, and whatever stands before that in its log, is somebody else's; so
+    is all that `old` lists where `old_file` is that file.
 
     Empty unless the table asks for it (`write.metadata.delete-after-commit.enabled`).
     """
     if old is None or not props.is_true(_properties(new), props.DELETE_AFTER_COMMIT):
         return []
-    kept = set(_logged_files(new))
-    return [file for file in _logged_files(old) if file not in kept]
+    if registered_from is not None and old_file == registered_from:
+        return []
+    logged, kept = logged_files(old), set(logged_files(new))
+    last_foreign = max((place for place, file in enumerate(logged) if file == registered_from), default=-1)
+    return [file for file in logged[last_foreign + 1 :] if file not in kept]
 
 
-def _logged_files(metadata: JsonObject) -> list[str]:
+def logged_files(metadata: JsonObject) -> list[str]:
+    """The earlier metadata files that a document lists, oldest first."""
     log = cast("list[dict[str, str]]", metadata.get("metadata-log") or [])
     return [entry["metadata-file"] for entry in log]
 

@@ -6,7 +6,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.create import create_from_commit
-from arco_catalog.operations.decisions import as_read
+from arco_catalog.operations.current_file import current_file
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
 from arco_catalog.operations.lookup import look_up
@@ -90,7 +90,7 @@ class CommitRelation(Mutation[TableView]):
         entry = await look_up(self.session.state, lambda: relation(head, wanted.namespace, wanted.name, wanted.kind))
         if entry is None:
             return TableView(head, None, None, head_fresh=True, pointer_fresh=False)
-        if view.entry is not None and entry.entity == view.entry.entity:
+        if view.entry is not None and entry.entity == view.entry.entity and not self.change.lacks(entry):
             return None
         fresher = await self.locate(Freshness.FRESH)
         if self.incomplete(fresher):
@@ -100,9 +100,7 @@ class CommitRelation(Mutation[TableView]):
     async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
         """The entity's current state: what this attempt committed, or what was built on it."""
         for entity in binding.pointers:
-            pointer = await self.session.state.pointer(entity)
-            if pointer is not None:
-                current = (await as_read(self.session.state, pointer)).metadata
-                body = await self.session.files.read(current.location)
-                return TableState(entity, current.location, body, created=False)
+            current = await current_file(self.session, entity)
+            if current is not None:
+                return TableState(entity, current[0].location, current[1], created=False)
         raise Broken(f"attempt {attempt} committed to no entity")

@@ -67,9 +67,6 @@ class TableFromCommit(Creator):
     def already_there(self) -> Refusal:
         return CommitFailed("Requirement failed: table already exists")
 
-    def taken_location(self, message: str) -> Refusal:
-        return CommitFailed(message)
-
     def document(self, index: Index, entity: str) -> JsonObject:
         commit = self.commit
         if not any(isinstance(update, SetLocation) for update in commit.updates):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import AlreadyExists, Refusal
+from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
@@ -19,8 +19,8 @@ from arco_catalog.operations.kinds import Semantics
 from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
 from arco_catalog.operations.mutation import Attempt, Settled, Write
 from arco_catalog.operations.names import dotted, existing_namespace
+from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
-from arco_catalog.operations.reserve import refuse_overlap
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, slug
@@ -63,10 +63,6 @@ class Creator:
         """What something of the same kind and name means for this request."""
         return self.semantics.name_taken(self.semantics.kind, self.namespace, self.name)
 
-    def taken_location(self, message: str) -> Refusal:
-        """What an overlapping location means for this request."""
-        return AlreadyExists(message)
-
     def check_name(self, index: Index) -> None:
         """Raises unless the namespace exists and the name is free, for tables and views alike."""
         index.need(namespace_key(self.namespace), relation_key(self.namespace, self.name))
@@ -79,10 +75,9 @@ class Creator:
         raise self.semantics.name_taken(existing.kind, self.namespace, self.name)
 
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> None:
-        """Raises if one is taken."""
-        taken = refuse_overlap(self.session, index, locations, fresh=entity)
-        if taken is not None:
-            raise self.taken_location(taken)
+        """Raises `BadRequest` if one is taken, or is a namespace's folder."""
+        refuse_overlap(self.session, index, locations, fresh=entity)
+        refuse_folders(self.session, index, locations, self.namespace, fresh=entity)
 
     def default_location(self, index: Index, entity: str) -> str:
         """Never shared, and never used again."""
@@ -147,7 +142,7 @@ class Creator:
             locations=normal,
             transaction=transaction,
         )
-        held = holds(draft.entity, normal, "live", transaction)
+        held = holds(draft.entity, normal, transaction, name=(*self.namespace, self.name))
         return {relation_key(self.namespace, self.name): entry.json, **held}
 
 

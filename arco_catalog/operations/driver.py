@@ -17,9 +17,10 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import evidence
-from arco_catalog.operations.answers import Answer, Reference, TableState, keep, recall
+from arco_catalog.operations.answers import Answer, Reference, keep, recall
 from arco_catalog.operations.beside import Overtaken, beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.current_file import rebuilt
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, TryOver, View, Write
 from arco_catalog.operations.store_refusals import refused_by_store
@@ -405,10 +406,10 @@ class Driver(Generic[V]):
         match recall(kept):
             case Refusal() as refusal:
                 raise refusal
-            case Reference(entity, location, created):
-                self.record.about(entity)
+            case Reference() as reference:
+                self.record.about(reference.entity)
                 try:
-                    return TableState(entity, location, await self.session.files.read(location), created)
+                    return await rebuilt(self.session, reference)
                 except Refusal as refusal:
                     raise CommitStateUnknown(f"The answer can't be rebuilt: {refusal.message}") from refusal
             case document:

@@ -3,13 +3,13 @@
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
 from arco_catalog.operations.answers import Answer, Document, TableState
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import as_read
+from arco_catalog.operations.current_file import current_file
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.table_view import relation
-from arco_catalog.state.entries import RelationEntry, holds, released
+from arco_catalog.state.entries import RelationEntry, released
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import Binding
@@ -19,7 +19,7 @@ from storage_backends import StoreError
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
     """Takes the name away and leaves a tombstone, which keeps entity, pointer and locations; with `purge` the tombstone
-    says that files may be deleted."""
+    remembers that a purge was asked for. No file is deleted, and the drop can be undone."""
     return await run(session, Drop(session, TABLES, namespace, name, purge))
 
 
@@ -36,11 +36,10 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
         raise Broken("an unregistration was answered without its entity")
     entity = text(answer.body, "entity")
     try:
-        pointer = await session.state.pointer(entity)
-        if pointer is None:
+        last = await current_file(session, entity)
+        if last is None:
             raise CommitStateUnknown(f"The pointer of entity {entity} is gone")
-        location = (await as_read(session.state, pointer)).metadata.location
-        return TableState(entity, location, await session.files.read(location), created=False)
+        return TableState(entity, last[0].location, last[1], created=False)
     except (StoreError, Refusal) as error:  # neither may say now that nothing was done
         raise CommitStateUnknown(f"The table was unregistered, but its last state can't be read: {error}") from error
 
@@ -53,7 +52,7 @@ def burial(
     name: str,
     operation: str,
     *,
-    purging: bool,
+    purge: bool,
 ) -> Edits:
     """Edits that leave a tombstone in place of what had the name; the name's own entry is the caller's."""
     stone = entry.buried(
@@ -62,10 +61,9 @@ def burial(
         operation=operation,
         sequence=head.sequence,
         at_ms=session.runtime.now_ms(),
-        purging=purging,
+        purge=purge,
     )
-    held = holds(entry.entity, entry.locations, "purging") if purging else released(entry.entity, entry.locations)
-    return {tombstone_key(namespace, name, entry.entity): stone, **held}
+    return {tombstone_key(namespace, name, entry.entity): stone, **released(entry.entity, entry.locations)}
 
 
 class Drop(RegistryMutation):
@@ -97,7 +95,7 @@ class Drop(RegistryMutation):
             raise self.semantics.no_such(self.namespace, self.name)
         self.session.record.about(entry.entity, entry.uuid)
         entry.standing()
-        stone = burial(self.session, view.head, entry, self.namespace, self.name, attempt.id, purging=self.purge)
+        stone = burial(self.session, view.head, entry, self.namespace, self.name, attempt.id, purge=self.purge)
         return Change(
             edits={relation_key(self.namespace, self.name): None, **stone},
             answer=self.answer(entry),

@@ -9,7 +9,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.registry import Head
 
-OWN = frozenset({"fence", "add-locations", "lay-names", "settle-names"})
+OWN = frozenset({"fence", "add-locations", "release-locations", "lay-names", "settle-names"})
 """Operations that are no request's own: the protocols need them, and they change no name by themselves."""
 AHEAD = 8
 """Commits read beside each other: each is one GET."""

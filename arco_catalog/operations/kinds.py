@@ -48,8 +48,14 @@ class Semantics(ABC):
         """Ids of the snapshots that a commit adds."""
         return ()
 
-    def files_that_left_the_log(self, base: JsonObject, document: JsonObject) -> Sequence[str]:
-        """Metadata files that may be deleted once `document` is committed."""
+    def files_that_left_the_log(
+        self, base: JsonObject, document: JsonObject, *, base_file: str, registered_from: str | None
+    ) -> Sequence[str]:
+        """Metadata files that the table made, and that may be deleted once `document` is committed."""
+        return ()
+
+    def logged_files(self, document: JsonObject) -> Sequence[str]:
+        """The earlier metadata files that a document lists."""
         return ()
 
     def no_such(self, namespace: Namespace, name: str) -> Refusal:
@@ -100,8 +106,13 @@ class TableSemantics(Semantics):
         assert isinstance(commit, table.Commit)
         return table.added_snapshot_ids(commit)
 
-    def files_that_left_the_log(self, base: JsonObject, document: JsonObject) -> Sequence[str]:
-        return table.files_that_left_the_log(base, document)
+    def files_that_left_the_log(
+        self, base: JsonObject, document: JsonObject, *, base_file: str, registered_from: str | None
+    ) -> Sequence[str]:
+        return table.files_that_left_the_log(base, document, old_file=base_file, registered_from=registered_from)
+
+    def logged_files(self, document: JsonObject) -> Sequence[str]:
+        return table.logged_files(document)
 
 
 class ViewSemantics(Semantics):

@@ -53,16 +53,23 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
             read[location] = await session.files.read(location)
 
     await beside(read_view(), *([] if guess is None else [read_guess(guess)]))
-    view = views[0]
-    if view.entry is None or view.pointer is None:
-        raise no_such(kind, namespace, name)
-    location = view.pointer.metadata.location
-    body = read.get(location)
-    if body is None:
-        body = await session.files.read(location)
-        if guess is not None:
+    missed: dict[str, NotFound] = {}
+    while True:
+        view = views[-1]
+        if view.entry is None or view.pointer is None:
+            raise no_such(kind, namespace, name)
+        location = view.pointer.metadata.location
+        if location in missed:
+            raise missed[location]
+        try:
+            body = read[location] if location in read else await session.files.read(location)
+        except NotFound as gone:
+            missed = {location: gone}  # perhaps removed behind a commit: what the name means now decides
+            await read_view()
+            continue
+        if guess is not None and guess != location:
             session.files.forget(guess)
-    return TableState(view.entry.entity, location, body, created=False)
+        return TableState(view.entry.entity, location, body, created=False)
 
 
 def _remembered_file(session: Session, namespace: Namespace, name: str, kind: str) -> str | None:

@@ -4,7 +4,7 @@ Nothing is written but the pointer and the registry's commit.
 """
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, Refusal
+from arco_catalog.iceberg.errors import BadRequest, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
@@ -13,14 +13,16 @@ from arco_catalog.operations.driver import run
 from arco_catalog.operations.drop import burial
 from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.metadata_file import pointer_facts
-from arco_catalog.operations.mutation import Attempt, Write
+from arco_catalog.operations.mutation import Attempt, TryOver, Write
 from arco_catalog.operations.names import dotted, existing_namespace
+from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
-from arco_catalog.operations.reserve import refuse_overlap
 from arco_catalog.operations.table_view import relation
 from arco_catalog.state.entries import RelationEntry, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
+from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import Binding
+from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.pointer import MetadataFile, Pointer
 
 
@@ -49,6 +51,7 @@ class _Register(RegistryMutation):
         self.file = file
         self.overwrite = overwrite
         self._body: bytes | None = None
+        self._claimed: Claim | None = None
 
     def incomplete(self, view: RegistryView) -> bool:
         return self._body is None and view.refusal is None
@@ -56,6 +59,11 @@ class _Register(RegistryMutation):
     async def complete(self, view: RegistryView) -> None:
         try:
             self.session.catalog.locations.check(self.file)
+            if self._claimed is Claim.REMOVED:
+                raise BadRequest(
+                    f"{self.file} left its table's metadata log and is removed, as that table asks for "
+                    "(write.metadata.delete-after-commit.enabled): register a newer file, or a copy under another name"
+                )
             self._body = await self.session.files.read(self.file)
         except Refusal as refusal:
             view.refusal = refusal
@@ -91,12 +99,12 @@ class _Register(RegistryMutation):
         self.session.record.about(entry.entity, entry.uuid)
         buried: Edits = {}
         if replaced is not None:
-            buried = burial(self.session, view.head, replaced, self.namespace, self.name, attempt.id, purging=False)
+            buried = burial(self.session, view.head, replaced, self.namespace, self.name, attempt.id, purge=False)
         return Change(
             edits={
                 **buried,
                 relation_key(self.namespace, self.name): entry.json,
-                **holds(attempt.entity, normal, "live"),
+                **holds(attempt.entity, normal, name=(*self.namespace, self.name)),
             },
             answer=TableState(attempt.entity, self.file, body, created=True),
             detail={
@@ -106,7 +114,7 @@ class _Register(RegistryMutation):
                 "metadata_location": self.file,
                 "replaced": None if replaced is None else replaced.entity,
             },
-            first=[self._pointer(document, attempt)],
+            first=[self._pointer(document, attempt), self._claim(attempt)],
         )
 
     def _free_locations(self, index: Index, document: JsonObject, replaced: RelationEntry | None) -> list[str]:
@@ -114,16 +122,38 @@ class _Register(RegistryMutation):
         named = [table.location(document), *table.written_locations(document)]
         locations = {(place := allowed.check(location)).normal: place for location in named}
         but = [] if replaced is None else [replaced.entity]
-        taken = refuse_overlap(self.session, index, locations.values(), but=but)
-        if taken is not None:
-            raise AlreadyExists(taken)
+        refuse_overlap(self.session, index, locations.values(), but=but)
+        refuse_folders(self.session, index, locations.values(), self.namespace)
         return list(locations)
 
     def _document(self, body: bytes) -> JsonObject:
         try:
-            return self.semantics.check_registered(loads(body))
+            document = self.semantics.check_registered(loads(body))
         except MalformedJson as error:
             raise BadRequest(f"{self.file} is not a metadata file: {error}") from error
+        for logged in self.semantics.logged_files(document):
+            refuse_reserved_path(logged)
+        return document
+
+    def _claim(self, attempt: Attempt) -> Write:
+        """Keeps the file from the cleaning of the table that made it, and then sees that it is there: whatever is read
+        after the claim is there for good (docs/decisions/0022)."""
+        location = Location.parse(self.file)
+
+        async def put() -> None:
+            self._claimed = await claim(
+                self.state, location, Claim.REGISTERED, entity=attempt.entity, claim_id=self.session.runtime.ulid()
+            )
+            try:
+                if self._claimed is Claim.REGISTERED:
+                    await self.session.files.read(self.file)
+                    return
+            except NotFound:
+                pass
+            self._body = None
+            raise TryOver
+
+        return Write(self.state.paths.metadata_claim(location.uri), put)
 
     def _pointer(self, document: JsonObject, attempt: Attempt) -> Write:
         """`origin` is where our own history of the entity begins: what lies before is another catalog's to receipt."""

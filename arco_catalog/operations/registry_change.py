@@ -12,8 +12,9 @@ from functools import partial
 
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import Answer, Document, Reference, TableState, keep, recall
+from arco_catalog.operations.answers import Answer, Document, Reference, keep, recall
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.current_file import rebuilt
 from arco_catalog.operations.evidence import FORGOTTEN, moved_registry
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import (
@@ -122,8 +123,8 @@ class RegistryMutation(Mutation[RegistryView]):
         match kept:
             case Document():
                 return kept
-            case Reference(entity, location, created):
-                return TableState(entity, location, await self.session.files.read(location), created)
+            case Reference():
+                return await rebuilt(self.session, kept)
             case _:
                 raise Broken(f"registry commit {commit_id} kept no answer for operation {attempt}")
 

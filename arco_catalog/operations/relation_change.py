@@ -4,17 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import Broken, Refusal
+from arco_catalog.iceberg.errors import Broken, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.cleaning import cleaning
 from arco_catalog.operations.kinds import AnyCommit, Semantics
 from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
 from arco_catalog.operations.mutation import Attempt, Prelude, Write
 from arco_catalog.operations.names import dotted
-from arco_catalog.operations.reserve import reserve, unheld
+from arco_catalog.operations.reserve import reserve, reserved_for, unheld
 from arco_catalog.operations.table_view import TableView
+from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.locations import Location
+from arco_catalog.state.locations import Location, refuse_reserved
 from arco_catalog.state.pointer import Pointer
 
 
@@ -63,6 +65,11 @@ class RelationChange:
         if view.base is None and view.pointer is not None:
             try:
                 view.base = await self.session.files.read(view.pointer.metadata.location)
+            except NotFound as gone:
+                view.refusal = gone
+                again = await self.session.state.pointer(view.pointer.entity)
+                if again is None or again.version != view.pointer.version:
+                    view.pointer_fresh = False  # it has moved on, and its old file may have been removed: no verdict
             except Refusal as refusal:
                 view.refusal = refusal
 
@@ -90,9 +97,16 @@ class RelationChange:
         missing = unheld(self.session, view.entry, self.semantics.explicit_locations(self.commit))
         if missing:
             return Prelude(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
-        return self._changed(pointer, base, document, attempt)
+        return self._changed(view.entry, pointer, base, document, attempt)
 
-    def _changed(self, pointer: Pointer, base: JsonObject, document: JsonObject, attempt: Attempt) -> Changed:
+    def lacks(self, entry: RelationEntry) -> bool:
+        """Whether the registry's entry, read again, no longer holds a location that the commit names."""
+        return bool(unheld(self.session, entry, self.semantics.explicit_locations(self.commit)))
+
+    def _changed(
+        self, entry: RelationEntry, pointer: Pointer, base: JsonObject, document: JsonObject, attempt: Attempt
+    ) -> Changed:
+        refuse_reserved(Location.parse(table.metadata_directory(document, table.location(document))))
         self._tries += 1
         new = NewMetadata.of(self.session, self.semantics, document, pointer.metadata, attempt.id, self._tries)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
@@ -107,18 +121,17 @@ class RelationChange:
             updates=self.commit.actions,
             snapshots=self.semantics.added_snapshots(self.commit),
         )
-        successor = pointer.successor(attempt=attempt.id, metadata=new.file, facts=new.facts(self.session))
-        return Changed(pointer, successor, new, said, self._cleaning(base, document))
+        facts = new.facts(self.session)
+        reserved = reserved_for(self.session, entry, self.semantics.explicit_locations(self.commit))
+        if reserved:
+            facts["named_locations"] = [*dict.fromkeys([*pointer.named_locations, *reserved])]
+        successor = pointer.successor(attempt=attempt.id, metadata=new.file, facts=facts)
+        return Changed(pointer, successor, new, said, self._cleaning(pointer, base, document))
 
-    def _cleaning(self, base: JsonObject, document: JsonObject) -> Sequence[Write]:
-        """Deletes what left the metadata log, where the table asks for it; only in the table's own folder."""
-        home = Location.parse(table.metadata_directory(document, table.location(document)))
-
-        def to_delete(location: str) -> Write:
-            async def delete() -> None:
-                await self.session.files.remove(location)
-
-            return Write(location, delete)
-
-        gone = self.semantics.files_that_left_the_log(base, document)
-        return [to_delete(location) for location in gone if Location.parse(location).inside(home)]
+    def _cleaning(self, pointer: Pointer, base: JsonObject, document: JsonObject) -> Sequence[Write]:
+        """Removes what left the metadata log, where the table asks for it."""
+        gone = self.semantics.files_that_left_the_log(
+            base, document, base_file=pointer.metadata.location, registered_from=pointer.registered_from
+        )
+        folder = table.metadata_directory(document, table.location(document))
+        return cleaning(self.session, pointer.entity, folder, gone)

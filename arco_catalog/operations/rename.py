@@ -8,7 +8,7 @@ from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import Identifier, dotted, existing_namespace, no_such
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.table_view import relation
-from arco_catalog.state.entries import find_relation
+from arco_catalog.state.entries import find_relation, holds
 from arco_catalog.state.index import namespace_key, relation_key
 
 
@@ -50,7 +50,11 @@ class _Rename(RegistryMutation):
                 f"{there.kind.capitalize()} already exists"
             )
         return Change(
-            edits={relation_key(*self.source): None, relation_key(*self.destination): entry.json},
+            edits={
+                relation_key(*self.source): None,
+                relation_key(*self.destination): entry.json,
+                **holds(entry.entity, entry.locations, name=(*self.destination[0], self.destination[1])),
+            },
             answer=Document(204),
             detail={
                 "namespace": [*self.source[0]],

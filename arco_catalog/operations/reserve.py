@@ -1,72 +1,175 @@
-"""Locations that a commit adds to a table: the registry owns the set, so it is told first (design.md 5)."""
+"""Locations that a commit adds to a table: the registry owns the set, so it is told first (design.md 5).
 
-from collections.abc import Iterable, Sequence
+A reservation whose commit never came is given back before the next one is made, and only when no commit can rely on it
+any more (docs/decisions/0023).
+"""
 
-from arco_catalog.iceberg.errors import BadRequest, CommitFailed
+from collections.abc import Collection, Iterable, Sequence
+
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.evidence import fence_pointer
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.name_intents import change_registry, settle_names
-from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds, overlapping
-from arco_catalog.state.index import Edits, Index, Namespace, relation_key
+from arco_catalog.operations.names import dotted
+from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
+from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
+from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.registry import Head
 
 MAX_NAMED = 16
 """Locations that a commit may name. Each is compared with all that the table holds, and then held as long as the table
 is there."""
+MAX_HELD = 32
+"""Locations that a table or view may hold: each stands in the registry's HEAD."""
 
 
 def unheld(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[Location]:
-    """Those of the named locations that the table does not hold yet. Raises `BadRequest` for a forbidden one, and for
-    more than a commit may name."""
+    """Those of the named locations that the table does not hold yet, or is about to give back. Raises `BadRequest` for
+    a forbidden one, and for more than a commit may name."""
     if len(named) > MAX_NAMED:
         raise BadRequest(f"A commit may name at most {MAX_NAMED} locations, not {len(named)}")
-    held = [Location.of_normal(location) for location in entry.locations]
+    leaving = entry.leaving
+    held = [Location.of_normal(location) for location in entry.locations if location not in leaving]
     wanted = [session.catalog.locations.check(location) for location in named]
     return [location for location in wanted if not any(location.inside(own) for own in held)]
 
 
-def refuse_overlap(
-    session: Session,
-    index: Index,
-    locations: Iterable[Location],
-    *,
-    but: Sequence[str] = (),
-    fresh: str | None = None,
-) -> str | None:
-    """What to tell a client whose locations are taken, None if they are free or may be shared. `fresh` is an entity id
-    minted for this request (see `overlapping`)."""
-    if session.settings.allow_location_overlap:
-        return None
-    for location in locations:
-        if overlapping(index, location, but=but, fresh=fresh) is not None:
-            return f"Location {location.uri} overlaps the location of another table"
-    return None
+def reserved_for(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[str]:
+    """The reserved locations that a commit which names these relies on. Raises `BadRequest` as `unheld` does."""
+    wanted = [session.catalog.locations.check(location) for location in named]
+    reserved = ((normal, Location.of_normal(normal)) for normal in entry.reserved)
+    return [normal for normal, place in reserved if any(location.inside(place) for location in wanted)]
 
 
 async def reserve(
     session: Session, namespace: Namespace, name: str, entity: str, locations: Sequence[Location]
 ) -> None:
     """Makes a registry commit by which the entity holds these locations too, under a fresh operation id that no slot
-    names and that is evidence of nothing. Raises `CommitFailed` if one is taken.
+    names and that is evidence of nothing. Raises `BadRequest` if one is taken, or if they become too many.
 
     Does nothing if the name no longer means the entity: whoever planned on that plans again.
     """
-    normal = [location.normal for location in locations]
-
-    def edit(head: Head) -> Edits | None:
-        entry = find_relation(head.index, namespace, name)
-        if entry is None or entry.standing().entity != entity:
-            return None
-        taken = refuse_overlap(session, head.index, locations, but=[entity])
-        if taken is not None:
-            raise CommitFailed(taken)
-        return {relation_key(namespace, name): entry.with_locations(normal).json, **holds(entity, normal, "live")}
-
-    detail: JsonObject = {"namespace": [*namespace], "name": name, "entity": entity, "locations": [*normal]}
+    reservation = Reservation(session, namespace, name, entity, locations)
     while True:
         try:
-            await change_registry(session, "add-locations", detail, edit)
+            named = await reservation.give_back()
+            await reservation.add(named)
             return
         except Undecided as met:
             await settle_names(session, met.transaction)
+
+
+class Reservation:
+    """Locations that a commit needs of one table or view."""
+
+    def __init__(
+        self, session: Session, namespace: Namespace, name: str, entity: str, locations: Sequence[Location]
+    ) -> None:
+        self.session = session
+        self.namespace = namespace
+        self.name = name
+        self.entity = entity
+        self.locations = locations
+
+    async def add(self, named: Collection[str]) -> None:
+        """Adds the locations; those that a commit has `named` are reserved no longer, but the table's for good."""
+        normal = [location.normal for location in self.locations]
+
+        def edit(head: Head) -> Edits | None:
+            entry = self._entry(head)
+            if entry is None:
+                return None
+            refuse_overlap(self.session, head.index, self.locations, but=[self.entity])
+            refuse_folders(self.session, head.index, self.locations, self.namespace)
+            held = [*entry.locations, *normal]
+            if len(set(held)) > MAX_HELD:
+                raise BadRequest(
+                    f"{dotted(self.namespace, self.name)} holds {len(entry.locations)} locations, in which its files "
+                    f"may lie, and may hold at most {MAX_HELD}: write to one of those, or make another table"
+                )
+            reserved = [place for place in entry.reserved if place not in named]
+            leaving = {place: release for place, release in entry.leaving.items() if place not in normal}
+            return {
+                **self._entry_edit(entry.with_locations(held, [*reserved, *normal], leaving)),
+                **holds(self.entity, normal, name=(*self.namespace, self.name)),
+            }
+
+        await change_registry(self.session, "add-locations", self._detail(normal), edit)
+
+    async def give_back(self) -> Collection[str]:
+        """Gives back what was reserved for commits that never came. Returns the locations that commits have named.
+
+        First the registry says that they are leaving: a commit whose name is validated from then on can't rely on
+        them. Then the pointer is fenced: one that was validated earlier has moved it by now, and so named them, or
+        never will.
+        """
+        state = self.session.state
+        head = await state.head()
+        entry = await look_up(state, lambda: self._entry(head))
+        if entry is None or not entry.reserved:
+            return ()
+        pointer = await state.pointer(self.entity)
+        named = set() if pointer is None else {*pointer.named_locations}
+        doubtful = [place for place in entry.reserved if place not in named]
+        if not doubtful:
+            return named
+        try:
+            release = self.session.runtime.ulid()
+            await self.doubt(doubtful, release)
+            named |= {*(await fence_pointer(self.session, self.entity)).named_locations}
+            await self.release(release, named)
+        except (
+            CommitFailed,
+            CommitStateUnknown,
+        ) as error:  # a transaction is in the way: the next one tries again
+            self.session.drop_write(f"the release of locations of {self.entity}", error)
+        return named
+
+    async def doubt(self, doubtful: Sequence[str], release: str) -> None:
+        """Says in the registry that these are leaving, by this release."""
+
+        def edit(head: Head) -> Edits | None:
+            entry = self._entry(head)
+            fresh = {place: release for place in doubtful if entry is not None and place in entry.reserved}
+            if entry is None or fresh.items() <= entry.leaving.items():
+                return None
+            return self._entry_edit(entry.with_locations(entry.locations, entry.reserved, {**entry.leaving, **fresh}))
+
+        await change_registry(self.session, "release-locations", self._detail(doubtful), edit)
+
+    async def release(self, release: str, named: Collection[str]) -> None:
+        """Only what still leaves by this very release: a commit may have reserved it again, and named it since."""
+
+        def edit(head: Head) -> Edits | None:
+            entry = self._entry(head)
+            mine = [] if entry is None else [place for place, by in entry.leaving.items() if by == release]
+            if entry is None or not mine:
+                return None
+            gone = [place for place in mine if place not in named]
+            after = entry.with_locations(
+                [place for place in entry.locations if place not in gone],
+                [place for place in entry.reserved if place not in mine],
+                {place: by for place, by in entry.leaving.items() if by != release},
+            )
+            return {**self._entry_edit(after), **{location_key(place, self.entity): None for place in gone}}
+
+        await change_registry(self.session, "release-locations", self._detail([]), edit)
+
+    def _entry(self, head: Head) -> RelationEntry | None:
+        """The entry, if the name still means the entity. Raises `Undecided` and `Unread`."""
+        entry = find_relation(head.index, self.namespace, self.name)
+        return entry if entry is not None and entry.standing().entity == self.entity else None
+
+    def _entry_edit(self, entry: RelationEntry) -> Edits:
+        return {relation_key(self.namespace, self.name): entry.json}
+
+    def _detail(self, locations: Iterable[str]) -> JsonObject:
+        return {
+            "namespace": [*self.namespace],
+            "name": self.name,
+            "entity": self.entity,
+            "locations": [*locations],
+        }

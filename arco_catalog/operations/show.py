@@ -9,7 +9,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_read, read_decision
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import dotted
-from arco_catalog.state.entries import find_relation
+from arco_catalog.state.entries import find_relation, purge_began, purge_requested
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text
 from arco_catalog.state.index import Index, Namespace, tombstones_of
 from arco_catalog.state.marker import Slot
@@ -44,6 +44,7 @@ async def show(session: Session, namespace: Namespace, name: str) -> JsonObject:
         "entity": entity,
         "uuid": entry.get("uuid"),
         "locations": entry.get("locations"),
+        "purge_requested": purge_requested(entry),
         "metadata_location": read.metadata.location,
         "metadata_ms": read.metadata.ms,
         "base": None if base is None else {"metadata_location": base.location, "metadata_ms": base.ms},
@@ -66,7 +67,7 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
     if not stones:
         raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
     newest = max(stones, key=lambda stone: integer(stone, "sequence"))
-    return newest, text(newest, "state")
+    return newest, "purging" if purge_began(newest) else "dropped"
 
 
 async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:

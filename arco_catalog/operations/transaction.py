@@ -157,8 +157,11 @@ class Transaction(Mutation[TransactionView]):
             return None
         now = await look_up(self.state, lambda: self._named(head))
         same = all(
-            part.entry is not None and entry is not None and entry.entity == part.entry.entity
-            for entry, part in zip(now, view.tables, strict=True)
+            part.entry is not None
+            and entry is not None
+            and entry.entity == part.entry.entity
+            and not change.lacks(entry)
+            for change, entry, part in zip(self.commits, now, view.tables, strict=True)
         )
         if same and not self.creations:
             return None

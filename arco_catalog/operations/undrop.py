@@ -1,34 +1,85 @@
-"""Undoing a drop: the tombstone becomes the name again, as it was, until its purge begins (design.md 6.6)."""
+"""Undoing a drop: the tombstone becomes the name again, as it was, if its files are still there (design.md 6.6)."""
 
-from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed, NoSuchTable, Refusal
-from arco_catalog.iceberg.json import JsonObject
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, NoSuchTable, NotFound, Refusal
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 from arco_catalog.operations.answers import Answer, Document
+from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.current_file import current_file
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import dotted, existing_namespace
+from arco_catalog.operations.overlap import refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
-from arco_catalog.operations.reserve import refuse_overlap
-from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, held_again
-from arco_catalog.state.fields import integer
+from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, held_again, purge_began
+from arco_catalog.state.fields import integer, text
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstone_key, tombstones_of
 from arco_catalog.state.locations import Location
+from arco_catalog.state.segments import Unread
+
+AT_ONCE = 16
 
 
-async def undrop(session: Session, namespace: Namespace, name: str) -> Answer:
-    """Brings back what was dropped last under this name. Raises `NoSuchTable` if nothing was, `AlreadyExists` if the
-    name or one of its locations is taken, `CommitFailed` once its purge has begun."""
-    return await run(session, _Undrop(session, namespace, name))
+async def undrop(session: Session, namespace: Namespace, name: str, *, force: bool = False) -> Answer:
+    """Brings back what was dropped last under this name, once its metadata file, and the manifest lists of its
+    snapshots, were seen to be there.
+
+    Raises `NoSuchTable` if nothing was dropped, `AlreadyExists` if the name is taken, `BadRequest` if one of its
+    locations is, `CommitFailed` once its purge has begun, `NotFound` for a file that is gone, and `BadRequest` for one
+    that lies in no store of this catalog. With `force` a table comes back without manifest lists that are gone or out
+    of sight, but never without its metadata file.
+    """
+    return await run(session, _Undrop(session, namespace, name, force=force))
 
 
 class _Undrop(RegistryMutation):
     kind = "undrop"
 
-    def __init__(self, session: Session, namespace: Namespace, name: str) -> None:
+    def __init__(self, session: Session, namespace: Namespace, name: str, *, force: bool) -> None:
         super().__init__(session)
         self.namespace = namespace
         self.name = name
+        self.force = force
+        self._examined: dict[str, Refusal | None] = {}
+
+    def incomplete(self, view: RegistryView) -> bool:
+        try:
+            stone = self._newest(view.head.index)
+        except Unread:
+            return True
+        return stone is not None and _drop_of(stone) not in self._examined
+
+    async def complete(self, view: RegistryView) -> None:
+        stone = await look_up(self.state, lambda: self._newest(view.head.index))
+        if stone is not None and _drop_of(stone) not in self._examined:
+            self._examined[_drop_of(stone)] = await self._examine(stone)
+
+    async def _examine(self, stone: RelationEntry) -> Refusal | None:
+        """Why its files do not let it come back."""
+        called = dotted(self.namespace, self.name)
+        try:
+            found = await current_file(self.session, stone.entity)
+        except NotFound as gone:
+            return NotFound(f"{called} can't be brought back: its metadata file is gone. {gone.message}")
+        if found is None:
+            return NotFound(f"{called} can't be brought back: the pointer of entity {stone.entity} is gone")
+        file, body = found
+        if stone.kind != "table" or self.force:
+            return None
+        try:
+            document = loads(body)
+        except MalformedJson as error:
+            return NotFound(f"{called} can't be brought back: {file.location} is no metadata file: {error}")
+        lists = table.manifest_lists(document) if isinstance(document, dict) else ()
+        missing = await _first_missing(self.session, iter(lists))
+        return None if missing is None else missing.refusal(called)
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change:
         index = view.head.index
@@ -36,33 +87,73 @@ class _Undrop(RegistryMutation):
         index.need(namespace_key(self.namespace), *names)
         existing_namespace(index, self.namespace)
         stone = self._newest(index)
+        if stone is None:
+            raise NoSuchTable(f"Nothing was dropped under the name {dotted(self.namespace, self.name)}")
+        if purge_began(stone.json):
+            raise CommitFailed(f"{dotted(self.namespace, self.name)} is being purged: it can't be brought back")
         existing = find_relation(index, self.namespace, self.name)
         if existing is not None:
             kind = TABLES if stone.kind == "table" else VIEWS
             raise kind.name_taken(existing.standing().kind, self.namespace, self.name)
         locations = [Location.of_normal(location) for location in stone.locations]
-        taken = refuse_overlap(self.session, index, locations)
-        if taken is not None:
-            raise AlreadyExists(taken)
+        refuse_overlap(self.session, index, locations)
+        refusal = self._examined[_drop_of(stone)]
+        if refusal is not None:
+            raise refusal
         entry: JsonObject = {key: value for key, value in stone.json.items() if key not in BURIAL}
         return Change(
             edits={
                 tombstone_key(self.namespace, self.name, stone.entity): None,
                 relation_key(self.namespace, self.name): entry,
-                **held_again(stone.entity, stone.locations, "live"),
+                **held_again(stone.entity, stone.locations, name=(*self.namespace, self.name)),
             },
             answer=Document(204),
             detail={"namespace": [*self.namespace], "name": self.name, "entity": stone.entity},
         )
 
-    def _newest(self, index: Index) -> RelationEntry:
+    def _newest(self, index: Index) -> RelationEntry | None:
+        """The tombstone that was left last. Raises `Unread`."""
         stones = [stone for _, stone in index.scan(tombstones_of(self.namespace, self.name))]
-        if not stones:
-            raise NoSuchTable(f"Nothing was dropped under the name {dotted(self.namespace, self.name)}")
-        newest = max(stones, key=lambda stone: integer(stone, "sequence"))
-        if newest.get("state") != "dropped":
-            raise self._too_late()
-        return RelationEntry(newest)
+        newest = max(stones, key=lambda stone: integer(stone, "sequence"), default=None)
+        return None if newest is None else RelationEntry(newest)
 
-    def _too_late(self) -> Refusal:
-        return CommitFailed(f"{dotted(self.namespace, self.name)} is being purged: it can't be brought back")
+
+def _drop_of(stone: RelationEntry) -> str:
+    """Which drop left the tombstone: an entity may be dropped again, at other files."""
+    return text(stone.json, "operation")
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A file that is not there, or that this catalog can't look at."""
+
+    location: str
+    unreadable: str | None
+
+    def refusal(self, called: str) -> Refusal:
+        """What its owner is told."""
+        if self.unreadable is not None:
+            return BadRequest(
+                f"{called} was not brought back: whether {self.location} is still there can't be seen "
+                f"({self.unreadable}). Allow its place (ARCO_ALLOWED_LOCATIONS), or bring it back unseen with --force"
+            )
+        return NotFound(
+            f"{called} can't be brought back whole: the manifest list {self.location} is gone, as after "
+            "`DROP TABLE ... PURGE` in Spark, which deletes files itself. With --force it comes back without"
+        )
+
+
+async def _first_missing(session: Session, locations: Iterator[str]) -> _Missing | None:
+    """The first of these files that is not there, or can't be looked at."""
+
+    async def look(location: str) -> _Missing | None:
+        try:
+            return None if await session.files.exists(location) else _Missing(location, None)
+        except BadRequest as refusal:
+            return _Missing(location, refusal.message)
+
+    while batch := list(islice(locations, AT_ONCE)):
+        missing = next((seen for seen in await beside(*map(look, batch)) if seen is not None), None)
+        if missing is not None:
+            return missing
+    return None

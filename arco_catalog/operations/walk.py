@@ -122,7 +122,7 @@ async def _resolved(session: Session, pointer: Pointer, *, dry: bool) -> tuple[P
 async def _walk_back(
     session: Session, entity: str, pointer: Pointer, until: str | None, tally: Tally, *, dry: bool
 ) -> None:
-    origin = optional_text(mapping(pointer.document, "origin"), "registered")
+    origin = pointer.registered_from
     file: MetadataFile | None = pointer.metadata
     for _ in range(MAX_FILES):
         if file is None or file.location in (until, origin):

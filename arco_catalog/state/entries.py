@@ -3,13 +3,13 @@
 Each class reads one entry and keeps its JSON, so that fields which a later version added survive a rewrite.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, Self
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import optional_text, text, texts
+from arco_catalog.state.fields import mapping, optional_text, text, texts
 from arco_catalog.state.index import (
     Edits,
     Index,
@@ -23,10 +23,9 @@ from arco_catalog.state.index import (
 from arco_catalog.state.locations import Location
 
 Kind = Literal["table", "view"]
-Hold = Literal["live", "purging"]
 
 
-BURIAL = ("namespace", "name", "operation", "sequence", "dropped_ms", "state")
+BURIAL = ("namespace", "name", "operation", "sequence", "dropped_ms", "state", "purge_requested")
 """The fields that a tombstone has besides those of the entry that it was."""
 
 
@@ -69,7 +68,11 @@ class NamespaceEntry:
 
 @dataclass(frozen=True, slots=True)
 class RelationEntry:
-    """A table or view under its name. `locations` are the normalised locations that its entity holds."""
+    """A table or view under its name. `locations` are the normalised locations that its entity holds.
+
+    Those in `reserved` were added for a commit that is not known to have been made; those of them in `leaving` are
+    about to be given back by the release whose id stands there, and no commit may rely on them (docs/decisions/0023).
+    """
 
     json: JsonObject
 
@@ -106,6 +109,14 @@ class RelationEntry:
         return texts(self.json, "locations")
 
     @property
+    def reserved(self) -> tuple[str, ...]:
+        return texts(self.json, "reserved")
+
+    @property
+    def leaving(self) -> dict[str, str]:
+        return {place: release for place, release in mapping(self.json, "leaving").items() if isinstance(release, str)}
+
+    @property
     def transaction(self) -> str | None:
         """The transaction on which this name's meaning anything depends; None for one that is there."""
         return optional_text(self.json, "transaction")
@@ -116,15 +127,25 @@ class RelationEntry:
             raise Undecided(self.transaction)
         return self
 
-    def with_locations(self, added: Iterable[str]) -> "RelationEntry":
-        """The entry holding further locations."""
-        return RelationEntry({**self.json, "locations": [*self.locations, *added]})
+    def with_locations(
+        self, locations: Iterable[str], reserved: Iterable[str], leaving: Mapping[str, str]
+    ) -> "RelationEntry":
+        """The entry holding these locations instead, the last two among them."""
+        entry = {name: value for name, value in self.json.items() if name not in ("reserved", "leaving")}
+        entry["locations"] = [*dict.fromkeys(locations)]
+        if kept := [*dict.fromkeys(reserved)]:
+            entry["reserved"] = [*kept]
+        if leaving:
+            entry["leaving"] = {**leaving}
+        return RelationEntry(entry)
 
     def buried(
-        self, *, namespace: Namespace, name: str, operation: str, sequence: int, at_ms: int, purging: bool
+        self, *, namespace: Namespace, name: str, operation: str, sequence: int, at_ms: int, purge: bool
     ) -> JsonObject:
         """The tombstone that keeps what a drop must not lose: entity, pointer and locations (design.md 6.6). `sequence`
-        is the registry's at the drop: clocks don't tell which of two came last."""
+        is the registry's at the drop: clocks don't tell which of two came last. That a purge was asked for is
+        remembered, and changes nothing: no purge begins without a task."""
+        asked: JsonObject = {"purge_requested": True} if purge else {}
         return {
             **self.json,
             "namespace": [*namespace],
@@ -132,7 +153,8 @@ class RelationEntry:
             "operation": operation,
             "sequence": sequence,
             "dropped_ms": at_ms,
-            "state": "purging" if purging else "dropped",
+            "state": "dropped",
+            **asked,
         }
 
 
@@ -148,9 +170,18 @@ def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntr
     return None if entry is None else RelationEntry(entry)
 
 
-def holds(entity: str, locations: Iterable[str], state: Hold = "live", transaction: str | None = None) -> Edits:
-    """Edits by which an entity holds locations, in a state; with a transaction, if that commits."""
-    hold: JsonObject = {"entity": entity, "state": state}
+def holds(
+    entity: str,
+    locations: Iterable[str],
+    transaction: str | None = None,
+    *,
+    name: Sequence[str] = (),
+) -> Edits:
+    """Edits by which an entity holds locations; with a transaction, if that commits. `name` is the entity's, its
+    namespace's levels first: it says to others who is in their way."""
+    hold: JsonObject = {"entity": entity, "state": "live"}
+    if name:
+        hold["name"] = [*name]
     if transaction is not None:
         hold["transaction"] = transaction
     return {location_key(location, entity): hold for location in locations}
@@ -166,16 +197,38 @@ def released(entity: str, locations: Iterable[str]) -> Edits:
     return edits
 
 
-def held_again(entity: str, locations: Iterable[str], state: Hold) -> Edits:
+def held_again(entity: str, locations: Iterable[str], *, name: Sequence[str] = ()) -> Edits:
     """Edits by which an entity takes back what it had given up."""
     places = [*locations]
     gone: Edits = {released_key(location, entity): None for location in places}
-    return {**gone, **holds(entity, places, state)}
+    return {**gone, **holds(entity, places, name=name)}
 
 
-def overlapping(index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None) -> str | None:
-    """An entity that holds a location which equals, contains or lies inside this one: a live table's or a purging
-    one's. Those in `but` are not looked at. Raises `Undecided` for a hold that is an intent, and `Unread`.
+def purge_began(stone_or_hold: JsonObject) -> bool:
+    """Whether a tombstone, or its hold on a location, is of a purge that has begun. An earlier version wrote `purging`
+    at every drop that asked for a purge, and purged nothing: without a task that is a plain drop."""
+    return stone_or_hold.get("state") == "purging" and "task" in stone_or_hold
+
+
+def purge_requested(stone: JsonObject) -> bool:
+    """Whether the drop that left this tombstone asked for a purge."""
+    return stone.get("purge_requested") is True or stone.get("state") == "purging"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a location. `name` is what it was called when it took hold, or was renamed; empty where an earlier
+    version did not say."""
+
+    entity: str
+    name: tuple[str, ...] = ()
+
+
+def overlapping(
+    index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None
+) -> Holder | None:
+    """Who holds a location which equals, contains or lies inside this one: a live table's, or one whose purge has
+    begun. Those in `but` are not looked at. Raises `Undecided` for a hold that is an intent, and `Unread`.
 
     Nobody can have named a place that is called by an entity id minted for this very request, `fresh`, or anything
     inside it: then only what contains it is looked at.
@@ -188,8 +241,19 @@ def overlapping(index: Index, location: Location, *, but: Iterable[str] = (), fr
         entity = text(hold, "entity")
         if entity in ignored or hold.get("state") == "dropped":  # as an earlier version kept it
             continue
+        if hold.get("state") == "purging" and not purge_began(hold):
+            continue
         transaction = optional_text(hold, "transaction")
         if transaction is not None:
             raise Undecided(transaction)
-        return entity
+        return Holder(entity, texts(hold, "name"))
     return None
+
+
+def held_by_another(index: Index, file: Location, entity: str) -> bool:
+    """Whether anybody but this entity holds a folder of this file, or held it when it was dropped. Raises `Unread`."""
+    for folder in file.ancestors():
+        given_up = index.scan(released_key(folder.normal, ""))
+        if any(text(hold, "entity") != entity for _, hold in chain(index.held_at(folder.normal), given_up)):
+            return True
+    return False

@@ -12,7 +12,7 @@ from functools import lru_cache
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.state.access import State
 from arco_catalog.state.cache import ByteCache
-from arco_catalog.state.locations import Location
+from arco_catalog.state.locations import Location, refuse_reserved
 from storage_backends import Found, ObjectStore, Unchanged, Version
 
 
@@ -74,6 +74,12 @@ class Files:
                 self._cache.drop(location)
                 raise NotFound(f"Failed to open input stream for file: {location}")
 
+    async def exists(self, location: str) -> bool:
+        """Whether a file is there now; no more of it is read than that takes. Raises `BadRequest` for a place that is
+        in no store of this catalog."""
+        store, key = self._find(location)
+        return isinstance(await store.get_range(key, 0, 1), Found)
+
     async def create(self, location: str, body: bytes, *, packed: bool) -> None:
         """Writes a new file whose name holds an id of its writer's."""
         store, key = self._find(location)
@@ -83,8 +89,10 @@ class Files:
             self._cache.put(location, CachedFile(version, body), len(body))
 
     async def remove(self, location: str) -> None:
-        """Deletes a file that nothing refers to any more."""
+        """Deletes a file that nothing refers to any more. Raises `BadRequest` for one in a catalog's own state, whoever
+        asks."""
         store, key = self._find(location)
+        refuse_reserved(_parsed(location))
         await store.delete(key)
         self._cache.drop(location)
 

@@ -54,6 +54,11 @@ class Paths:
         """The one object that decides a transaction."""
         return f"{self.state}/transactions/{transaction}.json"
 
+    def metadata_claim(self, location: str) -> str:
+        """What decides whether a metadata file may be removed or is kept for who registered it."""
+        digest = hashlib.sha256(location.encode()).hexdigest()
+        return f"{self.state}/metadata_claims/{digest[:2]}/{digest}.json"
+
     def marker(self, key_hash: str) -> str:
         """Prefix of the slots of one idempotency key's marker."""
         return f"{self.state}/iceberg_idempotency/{key_hash[:2]}/{key_hash}/"

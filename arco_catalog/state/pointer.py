@@ -82,6 +82,18 @@ class Pointer:
         return MetadataFile(text(base, "metadata_location"), integer(base, "metadata_ms")) if base else None
 
     @property
+    def registered_from(self) -> str | None:
+        """The metadata file that the entity was registered with; None for one that was created here. It, and what lies
+        before it, was made by somebody else."""
+        return optional_text(mapping(self.document, "origin"), "registered")
+
+    @property
+    def named_locations(self) -> tuple[str, ...]:
+        """The normalised locations, of those that were reserved for commits, that a commit has named since: the
+        metadata has named them, so files may lie there."""
+        return texts(self.document, "named_locations")
+
+    @property
     def recent(self) -> tuple[str, ...]:
         """Ids of the last moves, newest first."""
         return texts(self.document, "recent")

@@ -91,6 +91,13 @@ async def said(folder: Path, *arguments: str, code: int = 0) -> str:
     return ended.out
 
 
+async def failed(folder: Path, *arguments: str) -> str:
+    """What a command says of its failure."""
+    ended = await arco(*arguments, "--store", f"file:{folder}")
+    assert ended.code == 1, ended.out
+    return ended.err
+
+
 async def test_reconcile_says_what_is_missing_then_writes_it(desk: Desk, folder: Path) -> None:
     lost, body = lose_one(folder)
     before = files(folder)
@@ -198,6 +205,40 @@ async def test_show_tells_what_was_dropped_and_undrop_brings_it_back(desk: Desk,
     await commit_table(desk.session(body), NS, "t", body)
     newest = json.loads(await said(folder, "history", "--json", "--limit", "1"))[0]
     assert (newest["kind"], newest["principal"], newest["source"]) == ("undrop", "operator", {"kind": "Cli"})
+
+
+async def test_a_purge_that_was_asked_for_is_shown_and_undone(desk: Desk, folder: Path) -> None:
+    await drop_table(desk.session(), NS, "t", purge=True)
+    assert (await said(folder, "show", "db.t")).startswith("table        db.t (dropped, a purge was asked for)\n")
+    assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is True
+    assert await said(folder, "undrop", "db.t") == "Restored db.t\n"
+    assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is False
+
+
+async def test_undrop_says_which_file_is_gone(desk: Desk, folder: Path) -> None:
+    """As after `DROP TABLE ... PURGE` in Spark, which deletes files itself."""
+    shown = json.loads(await said(folder, "show", "db.t", "--json"))
+    await drop_table(desk.session(), NS, "t", purge=False)
+    await desk.store.delete(shown["metadata_location"].removeprefix(f"file://{folder}/"))
+
+    for force in ([], ["--force"]):
+        assert await failed(folder, "undrop", "db.t", *force) == (
+            "arco: db.t can't be brought back: its metadata file is gone. "
+            f"Failed to open input stream for file: {shown['metadata_location']}\n"
+        )
+
+
+async def test_what_a_terminal_would_act_on_is_escaped(desk: Desk, folder: Path) -> None:
+    name = "a\u202eb\x9bc"
+    await desk.table(name)
+    for arguments in (["show", f"db.{name}"], ["receipts", f"db.{name}"], ["history"]):
+        for form in ([], ["--json"]):
+            told = await said(folder, *arguments, *form)
+            assert not {"\u202e", "\x9b"} & set(told)
+            assert arguments[0] == "receipts" or "a\\u202eb\\u009bc" in told
+    told = json.loads(await said(folder, "show", f"db.{name}", "--json"))
+    assert told["name"] == f"db.{name}"
+    assert "a\\u202eb\\u009bc" in await failed(folder, "show", f"db.{name}.none")
 
 
 def test_a_run_that_stopped_says_so_and_long_tables_are_cut() -> None:

@@ -208,3 +208,24 @@ async def test_reports_are_taken_of_any_table_and_kept_nowhere(site: Site) -> No
         assert (answer.status, answer.body) == (204, b"")
 
     assert site.store.keys() == before
+
+
+async def test_a_location_that_is_taken_is_a_bad_request_that_names_who_has_it(site: Site) -> None:
+    """On a create engines would take a 409 for a table of that name, and on a commit they would try again."""
+    place = "memory:///wh/warehouse/place"
+    taken: JsonObject = {"name": "u", "schema": schema("x"), "location": f"{place}/inner"}
+    made = await site.client.post(TABLES, {"name": "holder", "schema": schema("x"), "location": place})
+    assert made.status == 200
+    moved: JsonObject = {"requirements": [], "updates": [{"action": "set-location", "location": f"{place}/x"}]}
+    identifier: JsonObject = {"namespace": ["db"], "name": "t"}
+    register: JsonObject = {"name": "r", "metadata-location": made.json["metadata-location"]}
+    answers = [
+        await site.client.post(TABLES, taken),
+        await site.client.post(TABLES, {**taken, "stage-create": True}),
+        await site.client.post(TABLE, moved),
+        await site.client.post("/v1/wh/transactions/commit", {"table-changes": [{"identifier": identifier, **moved}]}),
+        await site.client.post("/v1/wh/namespaces/db/register", register),
+    ]
+    for answer in answers:
+        assert (answer.status, answer.error_type) == (400, "BadRequestException")
+        assert answer.message.endswith("overlaps the location of table db.holder")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from arco_catalog.iceberg.errors import AlreadyExists, Broken, NamespaceNotEmpty, NoSuchTable
+from arco_catalog.iceberg.errors import BadRequest, Broken, NamespaceNotEmpty, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Settings
@@ -82,17 +82,18 @@ async def test_an_explicit_location_is_held_against_those_in_segments(desk: Desk
         await desk.table(f"more{number}")
     for wanted in (held, f"{held}/inside", "memory:///wh/warehouse/db"):
         body: JsonObject = {"name": "x", "schema": schema("x"), "location": wanted}
-        with pytest.raises(AlreadyExists, match="overlaps"):
+        with pytest.raises(BadRequest, match="overlaps"):
             await create_table(desk.another().session(body), NS, body)
 
 
 async def test_a_table_inside_a_held_folder_is_refused_though_its_own_place_is_fresh(desk: Desk) -> None:
-    await desk.table("holder", location="memory:///wh/warehouse/other")
+    await desk.table("holder", location="memory:///wh/warehouse/held")
+    await desk.namespace("held")
     for number in range(6):
         await desk.table(f"more{number}")
     body: JsonObject = {"name": "x", "schema": schema("x")}
-    with pytest.raises(AlreadyExists, match="overlaps"):
-        await create_table(desk.another().session(body), ("other",), body)
+    with pytest.raises(BadRequest, match=r"overlaps the location of table db\.holder$"):
+        await create_table(desk.another().session(body), ("held",), body)
 
 
 async def test_transactions_find_their_tables_and_settle_the_names_that_they_make(desk: Desk) -> None:

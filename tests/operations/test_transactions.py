@@ -168,7 +168,7 @@ async def test_a_created_table_needs_a_free_name_and_a_free_place(desk: Desk) ->
     with pytest.raises(CommitFailed, match="table already exists"):
         await transact(desk, [creation("a"), *both("1")[1:]])
     shared = "memory:///wh/warehouse/shared"
-    with pytest.raises(CommitFailed, match="overlaps"):
+    with pytest.raises(BadRequest, match="overlaps"):
         await transact(desk, [creation("c", shared), creation("d", f"{shared}/inside")])
 
 

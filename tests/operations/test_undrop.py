@@ -1,22 +1,31 @@
-"""A drop is undone: the tombstone becomes the name again, as it was, until its purge begins (design.md 6.6)."""
+"""A drop is undone: the tombstone becomes the name again, as it was, if its files are there (design.md 6.6)."""
+
+import re
 
 import pytest
 
-from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed, NoSuchNamespace, NoSuchTable
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CommitFailed, NoSuchNamespace, NoSuchTable, NotFound
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answers import Document
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
 from arco_catalog.operations.evidence import mark_dropped
 from arco_catalog.operations.load import load_table, load_view, view_exists
+from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.show import show
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.state.index import tombstones_of
+from arco_catalog.state.index import Edits, location_key, released_key, tombstones_of
+from arco_catalog.state.registry import Head
+from storage_backends import ABSENT
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, set_property
 from tests.operations.test_views import view_request
+
+PLACE = "memory:///wh/warehouse/place"
 
 
 @pytest.fixture
@@ -135,12 +144,12 @@ async def test_a_location_that_is_taken_refuses_it(desk: Desk) -> None:
     await drop(desk)
     await desk.table("u", location=f"{place}/inner")
 
-    with pytest.raises(AlreadyExists, match="overlaps the location of another table"):
+    with pytest.raises(BadRequest, match=r"overlaps the location of table db\.u$"):
         await undrop(desk.session(), NS, "t")
 
     await drop(desk, "u")
     await undrop(desk.session(), NS, "t")
-    with pytest.raises(AlreadyExists, match="overlaps"):
+    with pytest.raises(BadRequest, match="overlaps"):
         await undrop(desk.session(), NS, "u")
 
 
@@ -154,18 +163,144 @@ async def test_a_place_whose_name_is_escaped_can_be_added_to_dropped_and_brought
 
     await undrop(desk.session(), NS, "t")
 
-    with pytest.raises(AlreadyExists, match="overlaps"):
+    with pytest.raises(BadRequest, match="overlaps"):
         await desk.table("u", location=f"{place}/inner")
 
 
-async def test_what_is_being_purged_stays_dropped(desk: Desk) -> None:
-    await desk.table("t")
+async def test_a_drop_that_asked_for_a_purge_is_undone_like_any_other(desk: Desk) -> None:
+    made = await desk.table("t")
+    before = await entry(desk)
     await drop(desk, purge=True)
+    [(_, stone)] = list((await desk.session().state.head()).index.scan(tombstones_of(NS, "t")))
+    assert (stone["state"], stone["purge_requested"]) == ("dropped", True)
 
+    await undrop(desk.session(), NS, "t")
+
+    assert (await load_table(desk.session(), NS, "t")).entity == made.entity
+    assert await entry(desk) == before
+
+
+async def with_stone_of_a_purge(desk: Desk, **more: str) -> None:
+    """Drops `t`, and gives the tombstone and the hold the form that an earlier version wrote at a purge."""
+    made = await desk.table("t", location=PLACE)
+    await drop(desk, purge=True)
+    head = await desk.session().state.head()
+    [(key, stone)] = list(head.index.scan(tombstones_of(NS, "t")))
+    old = {name: value for name, value in stone.items() if name != "purge_requested"}
+    hold: JsonObject = {"entity": made.entity, "state": "purging", **more}
+    edits: Edits = {
+        key: {**old, "state": "purging", **more},
+        location_key(PLACE, made.entity): hold,
+        released_key(PLACE, made.entity): None,
+    }
+    await change_registry(desk.session(), "as of old", {}, Once(edits).edit)
+
+
+class Once:
+    """An edit that is made once."""
+
+    def __init__(self, edits: Edits) -> None:
+        self.edits: Edits | None = edits
+
+    def edit(self, _: Head) -> Edits | None:
+        edits, self.edits = self.edits, None
+        return edits
+
+
+async def test_a_purge_that_an_earlier_version_recorded_is_a_plain_drop(desk: Desk) -> None:
+    await with_stone_of_a_purge(desk)
+    assert (await show(desk.session(), NS, "t"))["state"] == "dropped"
+    await desk.table("u", location=PLACE)
+    with pytest.raises(BadRequest, match="overlaps"):
+        await undrop(desk.another().session(), NS, "t")
+    await drop(desk, "u")
+
+    await undrop(desk.another().session(), NS, "t")
+
+    with pytest.raises(BadRequest, match=r"overlaps the location of table db\.t$"):
+        await desk.table("u", location=PLACE)
+    await drop(desk)
+    await desk.table("u", location=PLACE)
+
+
+async def test_a_purge_that_has_begun_is_not_undone(desk: Desk) -> None:
+    await with_stone_of_a_purge(desk, task="01J00000000000000000000000")
     with pytest.raises(CommitFailed, match=r"db\.t is being purged: it can't be brought back"):
         await undrop(desk.session(), NS, "t")
+    with pytest.raises(BadRequest, match="overlaps"):
+        await desk.table("u", location=PLACE)
+
+
+async def test_undrop_takes_the_locations_back(desk: Desk) -> None:
+    await desk.table("t", location=PLACE)
+    await desk.commit(set_property("write.data.path", f"{PLACE}-data"))
+    await drop(desk)
+
+    await undrop(desk.session(), NS, "t")
+
+    for place in (PLACE, f"{PLACE}/inner", f"{PLACE}-data"):
+        with pytest.raises(BadRequest, match="overlaps"):
+            await desk.table("u", location=place)
+
+
+async def test_a_table_whose_metadata_file_is_gone_does_not_come_back(desk: Desk) -> None:
+    made = await desk.table("t")
+    await drop(desk)
+    await desk.store.delete(made.metadata_location.removeprefix("memory:///"))
+
+    for force in (False, True):
+        with pytest.raises(NotFound, match=re.escape(made.metadata_location)):
+            await undrop(desk.another().session(), NS, "t", force=force)
     with pytest.raises(NoSuchTable):
         await load_table(desk.session(), NS, "t")
+
+
+def appended(*manifest_lists: str) -> JsonObject:
+    """A commit that adds a snapshot for each manifest list, each the current one for a while."""
+    updates: list[JsonValue] = []
+    for number, place in enumerate(manifest_lists, 1):
+        snapshot: JsonObject = {
+            "snapshot-id": number,
+            "sequence-number": number,
+            "timestamp-ms": 1_767_225_600_000 + number,
+            "manifest-list": place,
+            "summary": {"operation": "append"},
+            "schema-id": 0,
+        }
+        if number > 1:
+            snapshot["parent-snapshot-id"] = number - 1
+        ref: JsonObject = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": number}
+        updates += [{"action": "add-snapshot", "snapshot": snapshot}, ref]
+    return {"requirements": [], "updates": updates}
+
+
+async def test_a_table_that_its_engine_purged_does_not_come_back_whole(desk: Desk) -> None:
+    """Spark deletes the files of `DROP TABLE ... PURGE` itself, and sends a plain drop."""
+    folder = "memory:///wh/warehouse/lists"
+    lists = [f"{folder}/snap-{number}.avro" for number in range(1, 40)]
+    for place in lists:
+        await desk.store.put(place.removeprefix("memory:///"), b"list", ABSENT)
+    await desk.table("t")
+    await desk.commit(appended(*lists))
+    await drop(desk)
+    await undrop(desk.session(), NS, "t")
+    await drop(desk)
+    await desk.store.delete(lists[30].removeprefix("memory:///"))
+
+    with pytest.raises(NotFound, match=rf"the manifest list {re.escape(lists[30])} is gone"):
+        await undrop(desk.session(), NS, "t")
+
+    await undrop(desk.session(), NS, "t", force=True)
+    await load_table(desk.session(), NS, "t")
+
+
+async def test_files_that_the_catalog_cannot_see_are_not_promised(desk: Desk) -> None:
+    await desk.table("t")
+    await desk.commit(appended("s3://elsewhere/lists/snap-1.avro"))
+    await drop(desk)
+    with pytest.raises(BadRequest, match=r"whether s3://elsewhere/lists/snap-1\.avro is still there can't be seen"):
+        await undrop(desk.session(), NS, "t")
+    await undrop(desk.session(), NS, "t", force=True)
 
 
 async def test_what_was_never_dropped_cannot_come_back(desk: Desk) -> None:

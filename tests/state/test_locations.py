@@ -1,13 +1,26 @@
 """Locations stay where the operator allowed, however they are written."""
 
+import re
+from collections.abc import Iterable
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.state.entries import held_again, holds, overlapping, released
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.entries import held_again, holds, released
+from arco_catalog.state.entries import overlapping as holder_of
 from arco_catalog.state.index import Index, location_key
 from arco_catalog.state.locations import AllowedLocations, Location, slug
+
+
+def overlapping(index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None) -> str | None:
+    """The entity that is in a location's way."""
+    holder = holder_of(index, location, but=but, fresh=fresh)
+    return None if holder is None else holder.entity
+
 
 ALLOWED = AllowedLocations(
     prefixes=[Location.parse("s3://bucket/wh/warehouse"), Location.parse("file:///data")],
@@ -62,6 +75,31 @@ def test_what_lies_outside_or_could_be_read_so_is_refused(text: str) -> None:
         ALLOWED.check(text)
 
 
+@pytest.mark.parametrize(
+    "folder", ["_catalog", "_CATALOG", "%5fcatalog", "%255Fcatalog", "_probe", "_realm", ".arco-store"]
+)
+@pytest.mark.parametrize("place", ["s3://bucket/wh/warehouse/{}", "file:///data/other/{}/t", "file:///data/{}"])
+def test_no_location_lies_in_a_catalogs_state_wherever_that_is(place: str, folder: str) -> None:
+    with pytest.raises(BadRequest, match=f"folders named {folder} hold a catalog's own state"):
+        ALLOWED.check(place.format(folder))
+
+
+@pytest.mark.parametrize("name", ["_catalog2", "my_catalog", "catalog", "_catalog.x", "probe", "arco-store"])
+def test_a_name_that_is_like_that_of_a_catalogs_state_is_free(name: str) -> None:
+    assert ALLOWED.check(f"file:///data/{name}/t").segments[1] == name
+
+
+@pytest.mark.parametrize(
+    ("character", "code"),
+    [("\x85", "U+0085"), ("\x9b", "U+009B"), ("\u202e", "U+202E"), ("\u2066", "U+2066"), ("\u2028", "U+2028")],
+)
+def test_no_location_holds_a_character_that_a_terminal_acts_on(character: str, code: str) -> None:
+    for spelled in (character, quote(character), quote(quote(character))):
+        with pytest.raises(BadRequest, match=f"the character {re.escape(code)} is not allowed"):
+            ALLOWED.check(f"file:///data/a{spelled}b")
+    assert Location.parse(f"file:///data/a{character}b").segments[1] == f"a{character}b"  # as it was allowed before
+
+
 segments = st.text("abc.%2Ff /\\-_ü", min_size=1, max_size=8)
 
 
@@ -84,7 +122,7 @@ def test_a_slug_is_one_safe_segment(name: str) -> None:
 
 @pytest.mark.parametrize("other", ["s3://b/t", "s3://b/t/inside", "s3://b"])
 def test_a_location_overlaps_what_equals_contains_or_lies_inside_it(other: str) -> None:
-    index = Index({}).edited(holds("E", [Location.parse("s3://b/t").normal], "live"))
+    index = Index({}).edited(holds("E", [Location.parse("s3://b/t").normal]))
     assert overlapping(index, Location.parse(other)) == "E"
 
 
@@ -94,11 +132,19 @@ def test_a_neighbour_is_no_overlap(other: str) -> None:
     assert overlapping(index, Location.parse(other)) is None
 
 
-def test_a_dropped_tables_location_is_free_and_a_purging_ones_is_not() -> None:
+def test_a_dropped_tables_location_is_free_until_it_is_held_again() -> None:
     place = Location.parse("s3://b/t")
     index = Index({}).edited(holds("E", [place.normal])).edited(released("E", [place.normal]))
     assert overlapping(index, place) is None
-    assert overlapping(index.edited(held_again("E", [place.normal], "purging")), place) == "E"
+    assert overlapping(index.edited(held_again("E", [place.normal])), place) == "E"
+
+
+@pytest.mark.parametrize(("task", "holder"), [({}, None), ({"task": "T"}, "E")])
+def test_a_hold_of_a_purge_is_in_the_way_only_where_the_purge_has_a_task(task: JsonObject, holder: str | None) -> None:
+    """An earlier version wrote `purging` at every drop that asked for a purge, and purged nothing."""
+    place = Location.parse("s3://b/t")
+    index = Index({location_key(place.normal, "E"): {"entity": "E", "state": "purging", **task}})
+    assert overlapping(index, place) == holder
 
 
 def test_a_location_that_an_earlier_version_released_in_place_is_free() -> None:
@@ -109,5 +155,5 @@ def test_a_location_that_an_earlier_version_released_in_place_is_free() -> None:
 
 def test_a_tables_own_holds_are_not_in_its_way() -> None:
     place = Location.parse("s3://b/t")
-    index = Index({}).edited(holds("E", [place.normal], "live"))
+    index = Index({}).edited(holds("E", [place.normal]))
     assert overlapping(index, place, but=["E"]) is None

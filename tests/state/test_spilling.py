@@ -1,6 +1,6 @@
 """A spilled index is the sorted dictionary of its edits, however small its limits, and never guesses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -9,12 +9,19 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.state.entries import holds, overlapping, released
+from arco_catalog.state.entries import holds, released
+from arco_catalog.state.entries import overlapping as holder_of
 from arco_catalog.state.index import Edits, Index, location_key, namespace_key, relation_key, relations_in
 from arco_catalog.state.locations import Location
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.segments import RANGES, Directory, Ref, Segment, Unread, encode_line, range_of, separator
 from arco_catalog.state.spilling import Limits, Spilling, spill
+
+
+def overlapping(index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None) -> str | None:
+    """The entity that is in a location's way."""
+    holder = holder_of(index, location, but=but, fresh=fresh)
+    return None if holder is None else holder.entity
 
 
 @dataclass

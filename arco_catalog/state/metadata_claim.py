@@ -1,0 +1,52 @@
+"""Who decided over one metadata file: a register, for which it is kept, or the cleaning that removes it.
+
+One object for each file, created once and never changed: whoever creates it decides, and everybody else reads what was
+decided. So a register beside a cleaning can't lose its file, in whatever order they run or die (docs/decisions/0022).
+"""
+
+from enum import StrEnum
+
+from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.json import dumps
+from arco_catalog.state.access import State
+from arco_catalog.state.fields import parse_record, text
+from arco_catalog.state.locations import Location
+from storage_backends import ABSENT, Applied, Found, Refused, StoreUnavailable
+
+
+class Claim(StrEnum):
+    """What a claim says of its file."""
+
+    REGISTERED = "registered"
+    """A table or view may have been registered from it: it is never removed."""
+    REMOVED = "removed"
+    """It left the metadata log of the table that made it, and is removed: it can't be registered any more."""
+
+
+async def claim(state: State, file: Location, wanted: Claim, *, entity: str, claim_id: str) -> Claim:
+    """Claims a metadata file, unless it is claimed already. Returns the claim that stands, which never changes.
+
+    Raises `StoreError` where that can't be learned, and `Broken` for a claim that can't be read.
+    """
+    key = state.paths.metadata_claim(file.uri)
+    body = dumps(
+        {"version": 1, "id": claim_id, "claim": wanted.value, "entity": entity, "file": file.uri}, sort_keys=True
+    )
+    while True:
+        match await state.store.put(key, body, ABSENT):
+            case Applied():
+                return wanted
+            case Refused():  # by another's claim, or by the echo of our own
+                found = await state.store.get(key)
+                if not isinstance(found, Found):
+                    raise StoreUnavailable(f"{key} was there, and is not")
+                return _parsed(found, key)
+        await state.pause()
+
+
+def _parsed(found: Found, key: str) -> Claim:
+    said = text(parse_record(found.body, key), "claim")
+    try:
+        return Claim(said)
+    except ValueError:
+        raise Broken(f"{key} holds an unknown claim {said!r}") from None

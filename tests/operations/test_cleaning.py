@@ -1,0 +1,291 @@
+"""Old metadata files are removed where a table asks for it, and never one that anybody else may need
+(docs/decisions/0022)."""
+
+import asyncio
+
+import pytest
+
+from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.operations.answers import TableState
+from arco_catalog.operations.cleaning import own_files
+from arco_catalog.operations.commit import commit_table
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.register import register_table
+from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.operations.undrop import undrop
+from arco_catalog.state.locations import Location
+from storage_backends import ABSENT, ANY, Found, Outcome, StoreUnavailable, Version, When
+from storage_backends.base import Missing, Unchanged
+from storage_backends.memory import MemoryStore
+from tests.operations.desk import NS, Desk, set_property, state
+
+WAREHOUSE = "memory:///wh/warehouse"
+CLEANED: JsonObject = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "1",
+}
+
+
+async def there(desk: Desk, location: str) -> bool:
+    return isinstance(await desk.store.get(location.removeprefix("memory:///")), Found)
+
+
+async def commits(desk: Desk, name: str, times: int) -> list[str]:
+    """Commits so often, and returns the files made."""
+    return [(await desk.commit(set_property("n", str(number)), name)).metadata_location for number in range(times)]
+
+
+async def registered(desk: Desk, name: str, file: str) -> TableState:
+    return state(await register_table(desk.session(path=f"/register/{name}"), NS, name, file, overwrite=False))
+
+
+async def test_what_left_the_log_is_removed(desk: Desk) -> None:
+    first = (await desk.table("t", properties=CLEANED)).metadata_location
+    files = [first, *await commits(desk, "t", 3)]
+    assert [await there(desk, file) for file in files] == [False, False, True, True]
+
+
+async def test_what_left_the_log_in_a_transaction_is_removed(desk: Desk) -> None:
+    files = [(await desk.table(name, properties=CLEANED)).metadata_location for name in "ab"]
+    for value in "12":
+        await commit_transaction(desk.session(), [(NS, name, set_property("n", value)) for name in "ab"])
+    assert [await there(desk, file) for file in files] == [False, False]
+
+
+async def test_a_dropped_table_comes_back_after_another_was_registered_from_its_file_and_cleaned(desk: Desk) -> None:
+    await desk.table("t", properties=CLEANED)
+    old = await desk.commit(set_property("important", "yes"))
+    await drop_table(desk.session(), NS, "t", purge=False)
+    await registered(desk, "t2", old.metadata_location)
+    await commits(desk, "t2", 4)
+    await drop_table(desk.session(), NS, "t2", purge=False)
+
+    await undrop(desk.session(), NS, "t")
+
+    assert (await load_table(desk.another().session(), NS, "t")).metadata == old.metadata
+
+
+async def test_the_file_that_another_was_registered_from_is_kept_by_the_table_that_made_it(desk: Desk) -> None:
+    await desk.table("t", properties=CLEANED)
+    shared = await desk.commit(set_property("n", "shared"))
+    await drop_table(desk.session(), NS, "t", purge=False)
+    await registered(desk, "t2", shared.metadata_location)
+    await drop_table(desk.session(), NS, "t2", purge=False)
+    await undrop(desk.session(), NS, "t")
+    await commits(desk, "t", 4)
+    await drop_table(desk.session(), NS, "t", purge=False)
+
+    await undrop(desk.session(), NS, "t2")
+
+    assert (await load_table(desk.another().session(), NS, "t2")).metadata == shared.metadata
+
+
+async def test_what_was_registered_before_there_were_claims_is_kept_as_well(desk: Desk) -> None:
+    await desk.table("t", properties=CLEANED)
+    shared = await desk.commit(set_property("n", "shared"))
+    await drop_table(desk.session(), NS, "t", purge=False)
+    await registered(desk, "t2", shared.metadata_location)
+    await desk.store.delete(desk.session().state.paths.metadata_claim(shared.metadata_location))
+    await drop_table(desk.session(), NS, "t2", purge=False)
+    await undrop(desk.session(), NS, "t")
+    await commits(desk, "t", 4)
+    assert await there(desk, shared.metadata_location)
+
+
+async def test_a_tables_files_are_removed_again_when_nobody_else_has_files_around_them(desk: Desk) -> None:
+    moved = loads((await desk.table("t")).metadata)
+    assert isinstance(moved, dict)
+    foreign = f"{WAREHOUSE}/z/metadata/00003-00000000-0000-4000-8000-000000000003.metadata.json"
+    older = f"{WAREHOUSE}/z/metadata/00002-00000000-0000-4000-8000-000000000002.metadata.json"
+    moved |= {"location": f"{WAREHOUSE}/z", "properties": CLEANED}
+    await desk.store.put(older.removeprefix("memory:///"), dumps(moved), ABSENT)
+    moved["metadata-log"] = [{"timestamp-ms": moved["last-updated-ms"], "metadata-file": older}]
+    await desk.store.put(foreign.removeprefix("memory:///"), dumps(moved), ABSENT)
+    await registered(desk, "r", foreign)
+
+    own = await commits(desk, "r", 4)
+
+    assert [await there(desk, file) for file in (older, foreign)] == [True, True]
+    assert [await there(desk, file) for file in own] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "logged",
+    [
+        "/data/wh/db/t/metadata/v1.metadata.json",
+        "",
+        "no location",
+        "s3://",
+        f"{WAREHOUSE}/db/t/%2e%2e/x",
+        "hdfs://n/x" * 200,
+        "memory:///",
+    ],
+)
+async def test_an_entry_of_the_log_that_is_no_location_decides_over_no_commit(desk: Desk, logged: str) -> None:
+    made = await desk.table("t", properties=CLEANED)
+    document = loads(made.metadata)
+    assert isinstance(document, dict)
+    await drop_table(desk.session(), NS, "t", purge=False)
+    document["metadata-log"] = [{"timestamp-ms": document["last-updated-ms"], "metadata-file": logged}]
+    file = made.metadata_location.replace("00000-", "00001-")
+    await desk.store.put(file.removeprefix("memory:///"), dumps(document), ABSENT)
+    await registered(desk, "r", file)
+    assert len(await commits(desk, "r", 3)) == 3
+
+
+@pytest.mark.parametrize("folder", ["_catalog", "_probe", "_realm", ".arco-store", "%5Fcatalog", "_CATALOG"])
+async def test_a_log_that_names_another_catalogs_state_is_not_registered(desk: Desk, folder: str) -> None:
+    document = loads((await desk.table("t")).metadata)
+    assert isinstance(document, dict)
+    file = f"{WAREHOUSE}/r/metadata/00001-x.metadata.json"
+    document["location"] = f"{WAREHOUSE}/r"
+    for logged in (f"memory:///other/{folder}/core/manifest.json", f"/other/{folder}/core/manifest.json"):
+        document["metadata-log"] = [{"timestamp-ms": document["last-updated-ms"], "metadata-file": logged}]
+        await desk.store.put(file.removeprefix("memory:///"), dumps(document), ANY)
+        with pytest.raises(BadRequest, match=f"folders named {folder} hold a catalog's own state"):
+            await registered(desk, "r", file)
+
+
+async def test_no_file_in_a_catalogs_state_is_ever_removed(desk: Desk) -> None:
+    key = "other/_catalog/core/manifest.json"
+    await desk.store.put(key, b"{}", ABSENT)
+    with pytest.raises(BadRequest, match="folders named _catalog hold a catalog's own state"):
+        await desk.session().files.remove(f"memory:///{key}")
+    assert await there(desk, key)
+
+
+OWN = "00001-01J00000000000000000000000-1.metadata.json"
+
+
+@pytest.mark.parametrize(
+    ("file", "own"),
+    [
+        (f"s3://b/t/metadata/{OWN}", True),
+        ("s3://b/t/metadata/00001-00000000-0000-4000-8000-000000000001.gz.metadata.json", True),
+        (f"s3a://b/t/metadata/{OWN}", True),
+        (f"s3://b/t/metadata/deeper/{OWN}", False),
+        (f"s3://b/t/{OWN}", False),
+        (f"s3://other/t/metadata/{OWN}", False),
+        ("s3://b/t/metadata/snap-1-1-x.avro", False),
+        ("s3://b/t/metadata/manifest.json", False),
+        ("s3://b/t/metadata/v1.metadata.json", False),
+        ("s3://b/t/metadata", False),
+        ("s3://b", False),
+        (f"/t/metadata/{OWN}", False),
+        (f"s3://b/_catalog/t/metadata/{OWN}", False),
+    ],
+)
+def test_a_tables_own_files_are_told_by_name_and_place(file: str, own: bool) -> None:
+    assert [*own_files("s3://b/t/metadata", [file])] == ([Location.parse(file)] if own else [])
+    assert [*own_files("no folder", [file])] == []
+    assert [*own_files("s3://b/_catalog/t/metadata", [file])] == []
+
+
+class Gate(MemoryStore):
+    """Lets somebody act just before one call on a key."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: dict[tuple[str, str], list[object]] = {}
+        self.broken: set[str] = set()
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        await self._pass("get", key)
+        return await super().get(key, if_changed_from)
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        await self._pass("put", key)
+        return await super().put(key, body, when)
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        await self._pass("delete", key)
+        return await super().delete(key, when)
+
+    async def _pass(self, call: str, key: str) -> None:
+        for (wanted, part), steps in list(self.waiting.items()):
+            if call == wanted and part in key and steps:
+                step = steps.pop()
+                assert asyncio.iscoroutine(step)
+                await step
+        if any(part in key for part in self.broken):
+            raise StoreUnavailable("as the test wants it")
+
+
+@pytest.fixture
+async def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+async def gated(gate: Gate) -> Desk:
+    desk = Desk(gate)
+    await desk.namespace("db")
+    return desk
+
+
+async def test_a_file_that_is_registered_while_it_is_being_removed_is_kept_or_refused(gate: Gate, gated: Desk) -> None:
+    """Whatever call of the cleaning the register comes before."""
+    kept = []
+    for number, moment in enumerate([("put", "metadata_claims"), ("delete", "/metadata/"), ("get", "manifest.json")]):
+        name = f"t{number}"
+        await gated.table(name, properties=CLEANED)
+        early = (await gated.commit(set_property("n", "1"), name)).metadata_location
+        await gated.commit(set_property("n", "2"), name)
+        outcomes: list[bool] = []
+
+        async def take_over(name: str = name, early: str = early, outcomes: list[bool] = outcomes) -> None:
+            await drop_table(gated.another().session(), NS, name, purge=False)
+            try:
+                await registered(gated.another(), f"{name}-again", early)
+                outcomes.append(True)
+            except (BadRequest, NotFound):
+                outcomes.append(False)
+
+        # The drop comes behind the commit: its cleaning is what is left of it.
+        pending = take_over()
+        if moment == ("get", "manifest.json"):
+            await pending
+            with pytest.raises(Exception, match="does not exist"):
+                await gated.commit(set_property("n", "3"), name)
+        else:
+            gate.waiting[moment] = [pending]
+            await gated.commit(set_property("n", "3"), name)
+        assert len(outcomes) == 1
+        assert await there(gated, early) or not outcomes[0]
+        if outcomes[0]:
+            await load_table(gated.another().session(), NS, f"{name}-again")
+        kept.append(outcomes[0])
+    assert kept == [True, False, True]
+
+
+async def test_a_register_that_read_its_file_before_it_was_removed_is_refused(gate: Gate, gated: Desk) -> None:
+    await gated.table("t", properties=CLEANED)
+    early = (await gated.commit(set_property("n", "1"))).metadata_location
+    await gated.commit(set_property("n", "2"))
+    await drop_table(gated.session(), NS, "t", purge=False)
+
+    async def come_back_and_clean() -> None:
+        other = gated.another()
+        await undrop(other.session(), NS, "t")
+        await other.commit(set_property("n", "3"))
+        await drop_table(other.session(), NS, "t", purge=False)
+
+    gate.waiting["put", "metadata_claims"] = [come_back_and_clean()]
+    key = gated.key()
+    for _ in range(2):
+        with pytest.raises(BadRequest, match="left its table's metadata log and is removed"):
+            await register_table(gated.another().session(key=key), NS, "r", early, overwrite=False)
+    assert not await there(gated, early)
+
+
+@pytest.mark.parametrize("part", ["metadata_claims", "core/index"])
+async def test_a_store_that_fails_the_cleaning_fails_no_commit(gate: Gate, gated: Desk, part: str) -> None:
+    await gated.table("t", properties=CLEANED)
+    gate.broken.add(part)
+    body = set_property("n", "x")
+    await commits(gated, "t", 2)
+    session = gated.session(body)
+    await commit_table(session, NS, "t", body)
+    assert session.record.dropped_writes == (1 if part == "metadata_claims" else 0)

@@ -1,0 +1,134 @@
+"""A metadata file is believed to be gone only if the pointer, read again, still leads to it."""
+
+import asyncio
+
+import pytest
+
+from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.answers import TableState
+from arco_catalog.operations.drop import unregister_table
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.register import register_table
+from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.operations.undrop import undrop
+from storage_backends import Found, Version
+from storage_backends.base import Missing, Unchanged
+from storage_backends.memory import MemoryStore
+from tests.operations.desk import NS, Desk, set_property, state
+from tests.operations.test_cleaning import CLEANED
+
+
+class Overtaken(MemoryStore):
+    """Before each of the first reads of a metadata file somebody else acts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: list[object] = []
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        if self.before and key.endswith(".metadata.json"):
+            step = self.before.pop()
+            assert asyncio.iscoroutine(step)
+            await step
+        return await super().get(key, if_changed_from)
+
+
+@pytest.fixture
+async def writer() -> Desk:
+    """A table `t` that is cleaned at each commit."""
+    desk = Desk(Overtaken())
+    await desk.namespace("db")
+    await desk.table("t", properties=CLEANED)
+    await desk.commit(set_property("n", "0"))
+    return desk
+
+
+def overtake(desk: Desk, times: int) -> None:
+    """The next reads of a metadata file each come just behind two commits."""
+
+    store = desk.store
+    assert isinstance(store, Overtaken)
+
+    async def two_commits(number: int) -> None:
+        other = desk.another()
+        rest, store.before = store.before, []
+        for half in "ab":
+            await other.commit(set_property("n", f"{number}{half}"))
+        store.before = rest
+
+    store.before = [two_commits(number) for number in range(times)]
+
+
+def properties(told: TableState) -> JsonObject:
+    document = loads(told.metadata)
+    assert isinstance(document, dict)
+    found = document["properties"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_load_beside_cleaning_tells_what_the_table_is_then(writer: Desk, times: int) -> None:
+    overtake(writer, times)
+    assert properties(await load_table(writer.another().session(), NS, "t"))["n"] == "0b"
+
+
+@pytest.mark.parametrize("key", [False, True])
+async def test_a_commit_beside_cleaning_is_planned_on_what_the_table_is_then(writer: Desk, key: bool) -> None:
+    overtake(writer, 2)
+    cold = writer.another()
+    done = await cold.commit(set_property("mine", "1"), key=cold.key() if key else None)
+    assert (properties(done)["mine"], properties(done)["n"]) == ("1", "0b")
+
+
+async def test_a_transaction_beside_cleaning_is_planned_on_what_its_tables_are_then(writer: Desk) -> None:
+    await writer.table("u")
+    overtake(writer, 2)
+    cold = writer.another()
+    await commit_transaction(cold.session(), [(NS, name, set_property("mine", "1")) for name in "tu"])
+    assert properties(await load_table(writer.another().session(), NS, "t"))["mine"] == "1"
+
+
+async def test_an_answer_whose_file_was_removed_is_replayed_from_what_the_table_is_now(writer: Desk) -> None:
+    key = writer.key()
+    mine = await writer.commit(set_property("mine", "1"), key=key)
+    for number in "12":
+        await writer.commit(set_property("n", number))
+
+    again = await writer.another().commit(set_property("mine", "1"), key=key)
+
+    assert again.entity == mine.entity
+    assert (properties(again)["mine"], properties(again)["n"]) == ("1", "2")
+
+
+async def test_a_registration_whose_table_moved_on_is_replayed(writer: Desk) -> None:
+    last = await unregister_table(writer.session(), NS, "t")
+    key = writer.key()
+    made = state(await register_table(writer.session(key=key), NS, "r", last.metadata_location, overwrite=False))
+    for number in "123":
+        await writer.commit(set_property("n", number), "r")
+    again = state(await register_table(writer.another().session(key=key), NS, "r", last.metadata_location, False))
+    assert again == made
+
+
+async def test_an_unregistered_table_is_told_as_it_was_left(writer: Desk) -> None:
+    last = await writer.commit(set_property("mine", "1"))
+    assert (await unregister_table(writer.another().session(), NS, "t")).metadata == last.metadata
+
+
+async def test_undrop_reads_what_the_pointer_leads_to(writer: Desk) -> None:
+    last = await unregister_table(writer.session(), NS, "t")
+    await undrop(writer.another().session(), NS, "t")
+    assert (await load_table(writer.another().session(), NS, "t")).metadata == last.metadata
+
+
+@pytest.mark.parametrize("key", [False, True])
+async def test_a_file_that_is_gone_for_good_is_said_so(writer: Desk, key: bool) -> None:
+    current = await load_table(writer.session(), NS, "t")
+    await writer.store.delete(current.metadata_location.removeprefix("memory:///"))
+    cold = writer.another()
+    with pytest.raises(NotFound, match="Failed to open input stream for file: memory:///"):
+        await load_table(cold.session(), NS, "t")
+    with pytest.raises(NotFound, match="Failed to open input stream for file: memory:///"):
+        await writer.another().commit(set_property("n", "1"), key=cold.key() if key else None)

@@ -1,0 +1,358 @@
+"""A table holds every location that its metadata ever named, and none for a commit that never came
+(docs/decisions/0023)."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from arco_catalog.iceberg.errors import BadRequest, CatalogError
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
+from arco_catalog.operations.catalog import Settings
+from arco_catalog.operations.create import create_table
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.evidence import fence_pointer
+from arco_catalog.operations.history import history
+from arco_catalog.operations.name_intents import change_registry
+from arco_catalog.operations.namespaces import create_namespace
+from arco_catalog.operations.register import register_table
+from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.reserve import MAX_HELD, MAX_NAMED, Reservation, reserve
+from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.operations.undrop import undrop
+from arco_catalog.state.entries import RelationEntry, find_relation
+from arco_catalog.state.index import Edits, location_key
+from arco_catalog.state.locations import Location
+from arco_catalog.state.registry import Head
+from storage_backends import ANY, Found, Outcome, Version, When
+from storage_backends.base import Missing, Unchanged
+from storage_backends.memory import MemoryStore
+from tests.operations.clockwork import Clockwork
+from tests.operations.desk import NS, Desk, schema, set_property
+from tests.simulation.clients import build_from_nothing
+
+WAREHOUSE = "memory:///wh/warehouse"
+
+
+async def entry(desk: Desk, name: str = "t") -> RelationEntry:
+    found = find_relation((await desk.another().session().state.head()).index, NS, name)
+    assert found is not None
+    return found
+
+
+async def added(desk: Desk, name: str = "t") -> list[str]:
+    """What the table holds besides the place that it was made in."""
+    return sorted(place.removeprefix(f"{WAREHOUSE}/") for place in (await entry(desk, name)).locations[1:])
+
+
+def data_in(place: str) -> JsonObject:
+    return set_property("write.data.path", f"{WAREHOUSE}/{place}")
+
+
+async def dead_writer(desk: Desk, *places: str) -> None:
+    """A writer that reserves locations for its commit, and dies before that."""
+    held = await entry(desk)
+    wanted = [Location.parse(f"{WAREHOUSE}/{place}") for place in places]
+    await reserve(desk.another().session(), NS, "t", held.entity, wanted)
+
+
+async def test_locations_of_commits_that_never_came_are_given_back(desk: Desk) -> None:
+    await desk.table("t")
+    for number in range(2 * MAX_HELD):
+        await dead_writer(desk, f"dead{number}", f"more{number}")
+    assert len(await added(desk)) == 2
+
+    await desk.commit(data_in("mine"))
+
+    assert await added(desk) == ["mine"]
+    await desk.table("u", location=f"{WAREHOUSE}/dead3")
+    kinds = [operation["kind"] async for operation in history(desk.session())]
+    assert "release-locations" not in kinds
+
+
+async def test_what_a_commit_has_named_is_held_for_good(desk: Desk) -> None:
+    await desk.table("t")
+    for number in range(5):
+        await desk.commit(data_in(f"data{number}"))
+        await dead_writer(desk, "dead")
+    await desk.commit(data_in("last"))
+    assert await added(desk) == ["data0", "data1", "data2", "data3", "data4", "last"]
+    for taken in ("data0/x", "data4", "last"):
+        with pytest.raises(BadRequest, match=r"overlaps the location of table db\.t$"):
+            await desk.table("u", location=f"{WAREHOUSE}/{taken}")
+
+
+async def test_a_transaction_confirms_what_it_names(desk: Desk) -> None:
+    for name in "tu":
+        await desk.table(name)
+    await commit_transaction(desk.session(), [(NS, name, data_in(f"of-{name}")) for name in "tu"])
+    for name in "tu":
+        await desk.commit(data_in(f"more-of-{name}"), name)
+        assert await added(desk, name) == [f"more-of-{name}", f"of-{name}"]
+
+
+async def test_what_a_table_may_hold_is_bounded(desk: Desk) -> None:
+    await desk.table("t")
+    number = 0
+    while len((await entry(desk)).locations) < MAX_HELD:
+        await desk.commit(data_in(f"data{number}"))
+        number += 1
+    key = desk.key()
+    for _ in range(2):
+        with pytest.raises(BadRequest, match=rf"db\.t holds {MAX_HELD} locations, .*at most {MAX_HELD}"):
+            await desk.another().commit(data_in("one-more"), key=key)
+    await desk.commit(data_in("data0/inside"))
+    await desk.commit(set_property("a", "1"))
+
+
+async def test_a_commit_names_only_so_many_locations(desk: Desk) -> None:
+    await desk.table("t")
+    updates: list[JsonValue] = [
+        {"action": "set-location", "location": f"{WAREHOUSE}/l{number}"} for number in range(MAX_NAMED + 1)
+    ]
+    with pytest.raises(BadRequest, match=f"at most {MAX_NAMED} locations"):
+        await desk.commit({"requirements": [], "updates": updates})
+
+
+class Interrupted(MemoryStore):
+    """Runs something just before its n-th call, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+        self.at = 0
+        self.acted = False
+
+    def run(self, at: int, act: Callable[[], Awaitable[None]]) -> None:
+        """Counts from now on, and acts before the n-th call."""
+        self.calls, self.at, self.acted, self.act = 0, at, False, act
+
+    async def _count(self) -> None:
+        self.calls += 1
+        if self.calls == self.at and not self.acted:
+            self.acted = True
+            await self.act()
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        await self._count()
+        return await super().get(key, if_changed_from)
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        await self._count()
+        return await super().put(key, body, when)
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        await self._count()
+        return await super().delete(key, when)
+
+
+async def held_by_nobody_else(desk: Desk, place: str) -> None:
+    with pytest.raises(BadRequest, match=r"overlaps the location of table db\.t$"):
+        await desk.table("thief", location=f"{WAREHOUSE}/{place}")
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+async def test_no_commit_loses_a_location_that_is_given_back_beside_it(transaction: bool) -> None:
+    """A writer gives back what a dead one reserved, while a third commits with that very location: at every call."""
+    longest = 0
+    for at in range(1, 60):
+        store = Interrupted()
+        desk = Desk(store, Clockwork())
+        await desk.namespace("db")
+        for name in "tv":
+            await desk.table(name)
+        await dead_writer(desk, "wanted")
+        committing, giver = desk.another(), desk.another()
+
+        async def act(committing: Desk = committing) -> None:
+            if transaction:
+                changes = [(NS, "t", data_in("wanted")), (NS, "v", set_property("a", "1"))]
+                await commit_transaction(committing.session(), changes)
+            else:
+                await committing.commit(data_in("wanted"))
+
+        store.run(at, act)
+        await giver.commit(data_in("other"))
+        longest = store.calls
+        await held_by_nobody_else(desk, "other")
+        if not store.acted:
+            break
+        await held_by_nobody_else(desk, "wanted")
+    assert 10 < longest < 59
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+async def test_no_commit_relies_on_a_location_that_was_given_back_under_it(transaction: bool) -> None:
+    """The other way round: a commit that reserved its location is interrupted, at every call, by a writer that gives
+    it back."""
+    longest = 0
+    for at in range(1, 80):
+        store = Interrupted()
+        desk = Desk(store, Clockwork())
+        await desk.namespace("db")
+        for name in "tv":
+            await desk.table(name)
+        committing, giver = desk.another(), desk.another()
+
+        async def act(giver: Desk = giver) -> None:
+            await dead_writer(giver, "other")
+
+        store.run(at, act)
+        if transaction:
+            changes = [(NS, "t", data_in("wanted")), (NS, "v", set_property("a", "1"))]
+            await commit_transaction(committing.session(), changes)
+        else:
+            await committing.commit(data_in("wanted"))
+        longest = store.calls
+        await held_by_nobody_else(desk, "wanted")
+        if not store.acted:
+            break
+    assert 10 < longest < 79
+
+
+async def test_of_two_that_give_back_neither_releases_what_the_other_marked(desk: Desk) -> None:
+    """The first sleeps before its release. Meanwhile a commit takes the location back and names it, and a second, who
+    had looked before that, marks it once more."""
+    entity = (await desk.table("t")).entity
+    await dead_writer(desk, "wanted")
+    place = f"{WAREHOUSE}/wanted"
+    first, second = (Reservation(desk.another().session(), NS, "t", entity, ()) for _ in range(2))
+    await first.doubt([place], "first")
+    fenced = await fence_pointer(desk.another().session(), entity)
+    await desk.another().commit(data_in("wanted"))
+    await second.doubt([place], "second")
+
+    await first.release("first", fenced.named_locations)
+
+    await held_by_nobody_else(desk, "wanted")
+    await second.release("second", (await fence_pointer(desk.another().session(), entity)).named_locations)
+    await held_by_nobody_else(desk, "wanted")
+    assert (await entry(desk)).leaving == {}
+
+
+async def test_a_release_that_died_half_way_is_made_good_by_the_next(desk: Desk) -> None:
+    await desk.table("t")
+    await dead_writer(desk, "dead")
+    store = desk.store
+    assert isinstance(store, MemoryStore)
+
+    class Died(Exception):
+        """The writer's process."""
+
+    class Dying(Interrupted):
+        """Shares what the other holds."""
+
+    dying = Dying()
+    dying.__dict__.update(vars(store))
+
+    async def die() -> None:
+        raise Died
+
+    for at in range(1, 14):
+        dying.run(at, die)
+        writer = Desk(dying)
+        with pytest.raises((Died, CatalogError)):
+            await writer.commit(data_in("never"))
+    await desk.commit(data_in("mine"))
+    assert set(await added(desk)) == {"mine"}
+
+
+# Who is in the way, and folders of namespaces.
+
+
+async def test_whoever_is_in_the_way_is_named_as_it_is_called_now(desk: Desk) -> None:
+    await desk.namespace("other")
+    await desk.table("t", location=f"{WAREHOUSE}/mine")
+    await rename_table(desk.session(), (NS, "t"), (("other",), "renamed"))
+    with pytest.raises(BadRequest, match=r"overlaps the location of table other\.renamed$"):
+        await desk.table("u", location=f"{WAREHOUSE}/mine/x")
+    await drop_table(desk.session(), ("other",), "renamed", purge=False)
+    await undrop(desk.session(), ("other",), "renamed")
+    with pytest.raises(BadRequest, match=r"overlaps the location of table other\.renamed$"):
+        await desk.table("u", location=f"{WAREHOUSE}/mine/x")
+
+
+async def test_a_table_that_a_transaction_made_is_named_as_well(desk: Desk) -> None:
+    await desk.table("t")
+    build = build_from_nothing("somebody")
+    updates = build["updates"]
+    assert isinstance(updates, list)
+    placed: JsonObject = {
+        **build,
+        "updates": [*updates, {"action": "set-location", "location": f"{WAREHOUSE}/made"}],
+    }
+    await commit_transaction(desk.session(), [(NS, "t", set_property("a", "1")), (NS, "made", placed)])
+    with pytest.raises(BadRequest, match=r"overlaps the location of table db\.made$"):
+        await desk.table("u", location=f"{WAREHOUSE}/made")
+
+
+async def test_who_took_hold_before_holds_had_names_is_told_by_its_entity(desk: Desk) -> None:
+    entity = (await desk.table("t", location=f"{WAREHOUSE}/mine")).entity
+    place = f"{WAREHOUSE}/mine"
+
+    def old(head: Head) -> Edits | None:
+        key = location_key(place, entity)
+        known = head.index.get(key)
+        return {key: {"entity": entity, "state": "live"}} if known is not None and "name" in known else None
+
+    await change_registry(desk.session(), "as of old", {}, old)
+    with pytest.raises(BadRequest, match=rf"overlaps the location of another table or view \(entity {entity}\)$"):
+        await desk.table("u", location=place)
+
+
+async def test_a_registration_names_who_is_in_its_way(desk: Desk) -> None:
+    made = await desk.table("t")
+    with pytest.raises(BadRequest, match=r"overlaps the location of table db\.t$"):
+        await register_table(desk.session(), NS, "r", made.metadata_location, overwrite=False)
+
+
+@pytest.fixture
+async def folders(desk: Desk) -> Desk:
+    """Namespaces with folders of their own: `db` and `deeper` by default, `own` elsewhere."""
+    await create_namespace(desk.session(), ("own",), {"location": f"{WAREHOUSE}/chosen/place"})
+    await create_namespace(desk.session(), ("deeper",), {})
+    return desk
+
+
+async def made(desk: Desk, namespace: str, location: str) -> None:
+    body: JsonObject = {"name": "t", "schema": schema("x"), "location": location}
+    await create_table(desk.session(body), (namespace,), body)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "place", "whose"),
+    [
+        ("db", "/db", "db"),
+        ("db", "/db/", "db"),
+        ("db", "/d%62", "db"),
+        ("db", "", "db"),
+        ("db", "/deeper", "deeper"),
+        ("own", "/chosen/place", "own"),
+        ("own", "/chosen", "own"),
+    ],
+)
+async def test_no_table_is_made_in_place_of_a_namespaces_folder(
+    folders: Desk, namespace: str, place: str, whose: str
+) -> None:
+    message = rf"is, or holds, the folder of namespace {whose}: nothing else could be created there by default"
+    with pytest.raises(BadRequest, match=message):
+        await made(folders, namespace, f"{WAREHOUSE}{place}")
+    sharing = Desk(folders.store, settings=Settings("wh", allow_location_overlap=True))
+    await made(sharing, namespace, f"{WAREHOUSE}{place}")
+
+
+async def test_no_table_is_moved_or_registered_in_place_of_a_namespaces_folder(folders: Desk) -> None:
+    document = loads((await folders.table("t")).metadata)
+    assert isinstance(document, dict)
+    location = f"{WAREHOUSE}/deeper"
+    message = "is, or holds, the folder of namespace deeper"
+    with pytest.raises(BadRequest, match=message):
+        await folders.commit({"requirements": [], "updates": [{"action": "set-location", "location": location}]})
+    file = "wh/warehouse/deeper/metadata/00001-x.metadata.json"
+    await folders.store.put(file, dumps({**document, "location": location}), ANY)
+    with pytest.raises(BadRequest, match=message):
+        await register_table(folders.session(), NS, "r", f"memory:///{file}", overwrite=False)
+
+
+async def test_a_table_lies_inside_a_namespaces_folder_or_beside_it(folders: Desk) -> None:
+    await made(folders, "db", f"{WAREHOUSE}/db/inside")
+    await made(folders, "own", f"{WAREHOUSE}/own")
