@@ -23,6 +23,7 @@ from arco_catalog.iceberg.commit import Commit, added_snapshot_ids, parse_commit
 from arco_catalog.iceberg.creation import CreateTable, new_table_metadata, parse_create_table
 from arco_catalog.iceberg.files import (
     files_that_left_the_log,
+    is_metadata_file_name,
     metadata_codec,
     metadata_directory,
     metadata_file_name,
@@ -40,6 +41,7 @@ __all__ = [
     "current_snapshot_id",
     "explicit_locations",
     "files_that_left_the_log",
+    "is_metadata_file_name",
     "last_sequence_number",
     "last_updated_ms",
     "location",

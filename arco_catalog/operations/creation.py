@@ -110,7 +110,7 @@ class Creator:
     def _made(self, index: Index, attempt: Attempt) -> Draft:
         document = self.document(index, attempt.entity)
         locations = self.locations(document)
-        new = NewMetadata.of(self.session, self.semantics, document, None, attempt.id, 1)
+        new = NewMetadata.of(self.session, self.semantics, document, None)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
         snapshot = self.semantics.facts(document).get("current_snapshot_id")
         said = receipts(
