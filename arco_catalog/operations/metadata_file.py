@@ -90,7 +90,7 @@ def receipts(
     said: JsonObject = {
         "attempt": attempt,
         "entity_type": new.semantics.kind,
-        "uuid": new.semantics.uuid(new.document),
+        receipt.uuid_field(new.semantics.kind): new.semantics.uuid(new.document),
         "namespace": [*namespace],
         "name": name,
         "snapshot_id": facts.get("current_snapshot_id"),
@@ -103,7 +103,7 @@ def receipts(
     }
     announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, said=said)
 
-    def to_write(stage: str, body: JsonObject) -> Write:
+    def to_write(stage: receipt.Stage, body: JsonObject) -> Write:
         key = session.state.paths.receipt(stage, str(announced["commit_key"]), new.file.ms)
 
         async def put() -> None:

@@ -15,7 +15,7 @@ from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.kinds import TABLES, VIEWS
 from arco_catalog.operations.names import dotted
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text, texts
+from arco_catalog.state.fields import integer, mapping, optional_text, text, texts
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.walk_log import Walked
@@ -141,19 +141,19 @@ async def _attest(
     if pending is None:
         done, _ = await _read(session, receipt.COMMITTED, key, file)
         if done is not None:  # the pending one was collected after an earlier walk
-            return _base(done)
+            return receipt.base_of(done)
         pending = await _restored(session, entity, pointer, file)
         where = file.location
     if await _write(session, key, file, pending, dry=dry):
         tally.written += not dry
         tally.missing.append(_named(pending) | {"told_by": where})
-    return _base(pending)
+    return receipt.base_of(pending)
 
 
-async def _read(session: Session, stage: str, key: str, file: MetadataFile) -> tuple[JsonObject | None, str]:
+async def _read(session: Session, stage: receipt.Stage, key: str, file: MetadataFile) -> tuple[JsonObject | None, str]:
     path = session.state.paths.receipt(stage, key, file.ms)
     found = await session.state.store.get(path)
-    return (parse_record(found.body, path), path) if isinstance(found, Found) else (None, path)
+    return (receipt.parse(found.body, path), path) if isinstance(found, Found) else (None, path)
 
 
 async def _write(session: Session, key: str, file: MetadataFile, pending: JsonObject, *, dry: bool) -> bool:
@@ -178,11 +178,6 @@ def _named(said: JsonObject) -> JsonObject:
     }
 
 
-def _base(said: JsonObject) -> MetadataFile | None:
-    base = mapping(said, "base")
-    return MetadataFile(text(base, "metadata_location"), integer(base, "metadata_ms")) if base else None
-
-
 async def _restored(session: Session, entity: str, pointer: Pointer, file: MetadataFile) -> JsonObject:
     """A receipt from what metadata alone can tell: who and why is lost, and it says so. Raises `Refusal` and `Broken`
     where even that can't be told."""
@@ -192,7 +187,7 @@ async def _restored(session: Session, entity: str, pointer: Pointer, file: Metad
     said: JsonObject = {
         "attempt": None,
         "entity_type": kind,
-        "uuid": semantics.uuid(document),
+        receipt.uuid_field(kind): semantics.uuid(document),
         "snapshot_id": semantics.facts(document).get("current_snapshot_id"),
         "principal": None,
         "source": {"kind": "Restored"},

@@ -23,6 +23,7 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.walk import Tally
 from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.receipt import base_of
 from storage_backends import ABSENT, StoreUnavailable, When
 from storage_backends.base import Outcome
 from storage_backends.local import LocalStore
@@ -71,7 +72,7 @@ def committed(folder: Path) -> list[Path]:
 
 def lose_one(folder: Path) -> tuple[Path, bytes]:
     """Loses the receipt of db.t's commit."""
-    [lost] = [path for path in committed(folder) if (r := json.loads(path.read_bytes()))["base"] and r["name"] == "t"]
+    [lost] = [path for path in committed(folder) if base_of(r := json.loads(path.read_bytes())) and r["name"] == "t"]
     body = lost.read_bytes()
     lost.unlink()
     return lost, body

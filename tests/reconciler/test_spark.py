@@ -13,6 +13,7 @@ from pyspark import SparkContext
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.walk import Tally
+from arco_catalog.state.receipt import base_of
 from reconciler.spark import reconcile
 from tests.reconciler.conftest import COMMITS, TABLES
 from tests.reconciler.lakes import FolderLake, committed, parsed
@@ -120,7 +121,7 @@ async def test_executors_reach_the_tables_files_and_report_what_they_cannot_read
 ) -> None:
     newest: dict[str, Path] = {}
     for path, body in lake.receipts("pending").items():
-        if not parsed(body)["base"]:
+        if base_of(parsed(body)) is None:
             newest[str(parsed(body)["entity"])] = path
     (restored, create), (lost, other) = sorted(newest.items())[:2]
     gone = str(parsed(other.read_bytes())["metadata_location"])
