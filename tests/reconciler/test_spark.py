@@ -12,7 +12,7 @@ import pytest
 from pyspark import SparkContext
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.tally import Tally
 from arco_catalog.state.receipt import base_of
 from reconciler.spark import reconcile
 from tests.reconciler.conftest import COMMITS, TABLES
