@@ -253,7 +253,7 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         (history, "whole operations, as a JSON array"),
         (show, "everything, as a JSON object"),
         (undrop, "what was restored, as a JSON object"),
-        (reconcile, "counts, and up to 500 missing receipts and as many failures, as JSON"),
+        (reconcile, "counts, and up to 100 missing receipts and 100 failures, as JSON"),
     ):
         each.add_argument("--json", action="store_true", help=f"print {whole}")
     return parser

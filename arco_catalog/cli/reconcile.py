@@ -8,15 +8,13 @@ from arco_catalog.cli.columns import columns, moment, plain
 from arco_catalog.cli.session import carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.tally import EXAMPLES, Tally
+from arco_catalog.operations.tally import Tally
 
 DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000
 """What a run that was told to stop may take to end."""
 REPORT_MS = 1000
 """How often progress is told, at most."""
-SHOWN = 100
-"""How many missing receipts a table shows; `--json` has more."""
 HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
 
 
@@ -69,10 +67,9 @@ def as_text(tally: Tally, *, dry: bool) -> str:
     if tally.stopped:
         told.append("Stopped before the end: the next run goes on from here.")
     if tally.missing:
-        shown = tally.missing[:SHOWN]
-        told += ["", columns(HEADINGS, [*map(_missing, shown)])]
-        if tally.missing_count > SHOWN:
-            told.append(f"... and {tally.missing_count - SHOWN:,} more (--json has {EXAMPLES} of all)")
+        told += ["", columns(HEADINGS, [*map(_missing, tally.missing)])]
+        if tally.missing_count > len(tally.missing):
+            told.append(f"... and {tally.missing_count - len(tally.missing):,} more")
     if tally.unreadable:
         told += ["", "Could not be read:", *(f"  {what}" for what in tally.unreadable)]
         if tally.unreadable_count > len(tally.unreadable):

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
-EXAMPLES = 500
+EXAMPLES = 100
 """How many missing receipts, and how many things that could not be read, a tally names; it counts all."""
-REASON_LENGTH = 2_000
-"""Characters of what is said of one that could not be read."""
+TEXT_LENGTH = 1_000
+"""Characters of any text in it: names and principals are as long as clients make them."""
 
 
 @dataclass(slots=True)
@@ -35,12 +35,12 @@ class Tally:
     def lacks(self, receipt: JsonObject) -> None:
         """Counts a missing receipt."""
         self.missing_count += 1
-        self._keep([], [receipt])
+        self._keep([], [{name: _cut(value) if isinstance(value, str) else value for name, value in receipt.items()}])
 
     def fails(self, reason: str) -> None:
         """Counts something that could not be read."""
         self.unreadable_count += 1
-        self._keep([reason if len(reason) <= REASON_LENGTH else f"{reason[:REASON_LENGTH]}..."], [])
+        self._keep([_cut(reason)], [])
 
     def add(self, other: "Tally") -> None:
         """Adds another's counts, and its examples while there is room."""
@@ -57,8 +57,8 @@ class Tally:
         self._keep(other.unreadable, other.missing)
 
     def _keep(self, unreadable: list[str], missing: list[JsonObject]) -> None:
-        self.unreadable += unreadable[: EXAMPLES - len(self.unreadable)]
-        self.missing += missing[: EXAMPLES - len(self.missing)]
+        self.unreadable += unreadable[: max(0, EXAMPLES - len(self.unreadable))]
+        self.missing += missing[: max(0, EXAMPLES - len(self.missing))]
 
     def to_json(self) -> JsonObject:
         """For people and machines."""
@@ -78,3 +78,7 @@ class Tally:
             "missing_count": self.missing_count,
             "missing": missing,
         }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_LENGTH else f"{text[:TEXT_LENGTH]}..."
