@@ -130,8 +130,8 @@ def _halves(run: Progress, part: Sequence[Errand], lost: BaseException) -> list[
         return [part[: len(part) // 2], part[len(part) // 2 :]]
     [errand] = part
     tally = Tally(walked=1, incomplete=1)
-    why = next((line for line in str(lost).splitlines() if line.strip()), type(lost).__name__)
-    tally.fails(f"{errand.pointer.entity}: whatever walked it ended: {why}")
+    why = " ".join(str(lost).split()) or type(lost).__name__
+    tally.fails(f"{errand.pointer.entity}: what walked it ended: {why}")
     run.add(errand.pointer, Walk(tally, None))
     return []
 
