@@ -8,6 +8,7 @@ many files, and if it needs more it queues up again, behind all others. So whate
 on, and none can hold up the others: neither by its length nor by what is wrong with it.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -22,7 +23,7 @@ from arco_catalog.operations.lookup import entries_in
 from arco_catalog.operations.tally import Tally
 from arco_catalog.operations.walk import Enough, Walk, never, walk
 from arco_catalog.state.fields import optional_text, text
-from arco_catalog.state.walk_log import Walked, WalkLog, shard_of
+from arco_catalog.state.walk_log import WalkLog, shard_of
 from storage_backends import Cursor
 
 TURN = 200
@@ -145,14 +146,14 @@ async def reconcile(
     """Walks every pointer that moved since its last complete walk, until all are done or `enough`, asked before each
     file, says stop; the next run goes on from there. It stops by itself shortly before the session's deadline. With
     `dry` nothing is written. Raises `StoreUnavailable` if the store does not answer for names, listings or the log."""
-    enough = in_time(session, enough)
+    time = InTime(session, enough)
     log = await WalkLog.read(session.state)
     due, total = await to_do(session, log)
     run, queue = Progress(log, total), deque(due)
     unanswered = 0
-    while queue and unanswered < UNANSWERED and not enough():
+    while queue and unanswered < UNANSWERED and not time():
         batch = [queue.popleft() for _ in range(min(concurrency, len(queue)))]
-        walks = await walk_batch(session, log, batch, dry=dry, most=TURN, enough=enough)
+        walks = await walk_batch(session, log, batch, time, dry=dry, most=TURN)
         for pointer, done in zip(batch, walks, strict=True):
             run.add(pointer, done)
             if done.more:
@@ -167,11 +168,22 @@ async def reconcile(
     return total
 
 
-def in_time(session: Session, enough: Enough = never) -> Enough:
-    """`enough`, and shortly before the session's deadline: the log is yet to be written then."""
-    now_ms, deadline_ms = session.runtime.now_ms, session.call.deadline_ms
-    end_ms = deadline_ms - min(RESERVE_MS, (deadline_ms - now_ms()) // 4)
-    return lambda: now_ms() >= end_ms or enough()
+class InTime:
+    """Says when a run has had enough: when `enough` does, and shortly before its session's deadline, since the log has
+    still to be written then."""
+
+    def __init__(self, session: Session, enough: Enough = never) -> None:
+        self._now_ms = session.runtime.now_ms
+        self._enough = enough
+        self._reserve_ms = min(RESERVE_MS, max(0, session.call.deadline_ms - self._now_ms()) // 4)
+        self._end_ms = session.call.deadline_ms - self._reserve_ms
+
+    def __call__(self) -> bool:
+        return self._now_ms() >= self._end_ms or self._enough()
+
+    def seconds_left(self) -> float:
+        """How long one turn may go on without asking: well into what is kept, but not to its end."""
+        return max(0, self._end_ms + self._reserve_ms // 2 - self._now_ms()) / 1000
 
 
 async def reconcile_one(session: Session, entity: str, *, enough: Enough = never) -> Tally:
@@ -180,7 +192,7 @@ async def reconcile_one(session: Session, entity: str, *, enough: Enough = never
     if not await is_named(session, entity):
         raise BadRequest(f"no name leads to entity {entity}: what its pointer names has not become current")
     log = await WalkLog.read(session.state, [shard_of(entity)])
-    done = await walk(session, entity, log.walked.get(entity), enough=in_time(session, enough))
+    done = await walk(session, entity, log.walked.get(entity), enough=InTime(session, enough))
     done.tally.stopped = done.more
     if done.walked is not None:
         log.note(entity, done.walked)
@@ -198,13 +210,18 @@ async def is_named(session: Session, entity: str) -> bool:
 
 
 async def walk_batch(
-    session: Session, log: WalkLog, batch: Sequence[ListedPointer], *, dry: bool, most: int, enough: Enough = never
+    session: Session, log: WalkLog, batch: Sequence[ListedPointer], time: InTime, *, dry: bool, most: int
 ) -> list[Walk]:
-    """A turn of each of some entities, beside each other."""
+    """A turn of each of some entities, beside each other. One that hangs is left, in time to write down what became of
+    the others."""
 
-    def known(pointer: ListedPointer) -> Walked | None:
-        return log.walked.get(pointer.entity)
+    async def turn(entity: str) -> Walk:
+        try:
+            async with asyncio.timeout(time.seconds_left()):
+                return await walk(session, entity, log.walked.get(entity), dry=dry, most=most, enough=time)
+        except TimeoutError:
+            tally = Tally(walked=1, incomplete=1)
+            tally.fails(f"{entity}: its walk hung")
+            return Walk(tally, None)
 
-    return await beside(
-        *(walk(session, pointer.entity, known(pointer), dry=dry, most=most, enough=enough) for pointer in batch)
-    )
+    return await beside(*(turn(pointer.entity) for pointer in batch))

@@ -1,5 +1,6 @@
 """Whatever time a run has, all receipts come to be in a bounded number of runs, and nothing holds up anything else."""
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -244,6 +245,32 @@ async def test_a_store_that_answers_for_no_table_ends_the_run_and_the_next_begin
 
     assert (first.stopped, first.walked, first.unreadable_count) == (True, 2 * driver.UNANSWERED, 6)
     assert (second.walked, second.incomplete) == (20, 0)
+
+
+class Hanging(Lake):
+    """Never answers for one key."""
+
+    hangs: str | None = None
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        if key == self.hangs:
+            await asyncio.Event().wait()
+        return await super().get(key, if_changed_from)
+
+
+async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(site: Site) -> None:
+    site.lake = Hanging(site.clock)
+    site.desk = Desk(site.lake, site.clock)
+    await made(site, {"a": 1, "b": 1, "c": 1})
+    site.lake.hangs = site.paths.pointer(site.entities["b"])
+
+    tally = await site.run(budget_ms=2_000)
+
+    assert (tally.walked, tally.incomplete, tally.stopped) == (3, 1, False)
+    assert tally.unreadable == [f"{site.entities['b']}: its walk hung"]
+    site.lake.hangs = None
+    again = await site.run()
+    assert (again.unchanged, again.walked, again.incomplete) == (2, 1, 0)
 
 
 async def test_a_table_whose_walk_fails_as_nobody_foresaw_is_told_and_the_others_go_on(
