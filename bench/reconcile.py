@@ -23,7 +23,7 @@ from pyspark.accumulators import AccumulatorParam
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import reconcile as here
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.tally import Tally
 from arco_catalog.state import receipt
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import relation_key

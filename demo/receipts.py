@@ -47,7 +47,7 @@ def describe(receipt: Receipt) -> str:
     when = datetime.fromtimestamp(receipt["metadata_ms"] / 1000, UTC).isoformat(" ", "milliseconds")
     kinds: Counter[str] = Counter(receipt["updates"])
     what = ", ".join(f"{times} {kind}" if times > 1 else kind for kind, times in kinds.items())
-    if receipt["base"] is None:
+    if receipt.get("previous_metadata_location", receipt.get("base_metadata_location")) is None:
         what = "create"
     return f"{when}  {receipt['metadata_location'].rpartition('/')[2]}  {what}"
 

@@ -12,7 +12,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.environment import opened
 from arco_catalog.operations.invocation import Context, Invocation
 from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.tally import Tally
 from arco_catalog.state.runtime import SystemRuntime
 
 function_log(os.environ)

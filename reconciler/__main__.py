@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from pyspark import SparkConf, SparkContext
 
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.tally import Tally
 from reconciler.lake import Lake
+from reconciler.packages import shipped
 from reconciler.spark import reconcile
 
 
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dry-run", action="store_true", help="say what is missing, and write nothing")
     options = parser.parse_args(arguments)
     lake = Lake(options.store, options.warehouse, tuple(options.allowed_location))
-    with SparkContext.getOrCreate(SparkConf().setAppName("arco-reconcile")) as spark:
+    with SparkContext.getOrCreate(SparkConf().setAppName("arco-reconcile")) as spark, shipped(spark):
         tally = asyncio.run(reconcile(spark, lake, dry=options.dry_run, progress=_show))
     sys.stdout.write(json.dumps(tally.to_json(), ensure_ascii=False) + "\n")
     return 1 if tally.unreadable else 0
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _show(tally: Tally) -> None:
     due = tally.pointers - tally.nameless - tally.unchanged
     sys.stderr.write(
-        f"{tally.walked:,} of {due:,} tables walked: {tally.files:,} files, {len(tally.missing):,} receipts missing, "
+        f"{tally.walked:,} of {due:,} tables walked: {tally.files:,} files, {tally.missing_count:,} receipts missing, "
         f"{tally.written:,} written\n"
     )
 

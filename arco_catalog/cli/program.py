@@ -102,9 +102,12 @@ examples:
 """
 RECEIPTS_EXAMPLES = """\
 Dots part the levels of a name; a level that holds a dot is put in quotes.
+Where the name means nothing now, the commits of all that was dropped under it
+are listed. The id of an entity, as `arco history` shows it, lists one of them.
 
 examples:
   arco receipts sales.orders --store file:/var/lib/arco
+  arco receipts 01KAN0Y7Q2M3C4D5E6F7G8H9JK --store file:/var/lib/arco
   arco receipts '"sales.2026".orders' --store s3://bucket/catalog --json
 """
 HISTORY_EXAMPLES = """\
@@ -238,7 +241,8 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         help="bring it back although manifest lists are gone or can't be looked at; never without its metadata file",
     )
     reconcile = command("reconcile", "see to it that every commit has its receipt", RECONCILE_EXAMPLES)
-    for each in (receipts, show, undrop):
+    receipts.add_argument("table", metavar="NAMESPACE.TABLE", help="the table or view, or the id of its entity")
+    for each in (show, undrop):
         each.add_argument("table", metavar="NAMESPACE.TABLE", help="the table")
     for each in (receipts, history, show, undrop, reconcile):
         for option in (STORE, WAREHOUSE):
@@ -256,7 +260,7 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         (history, "whole operations, as a JSON array"),
         (show, "everything, as a JSON object"),
         (undrop, "what was restored, as a JSON object"),
-        (reconcile, "counts, all missing receipts and what could not be read, as JSON"),
+        (reconcile, "counts, and up to 100 missing receipts and 100 failures, as JSON"),
     ):
         each.add_argument("--json", action="store_true", help=f"print {whole}")
     return parser

@@ -1,30 +1,74 @@
 """`arco receipts`: a table's commits, read from the store alone. No server is asked, and nothing is written."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import by, columns, moment, plain
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.receipts import receipts
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.receipts import Bearer, bearers, receipts_of
 from arco_catalog.state.characters import escaped
+from arco_catalog.state.receipt import base_of
+from arco_catalog.state.runtime import is_ulid
 
 HEADINGS = ("TIME (UTC)", "SNAPSHOT", "CHANGES", "BY", "STATE", "METADATA FILE")
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told of a table or view: its commits, newest first."""
+
+    bearer: Bearer
+    commits: Sequence[JsonObject]
+
+
 def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
-    """Prints a table's commits, newest first. Raises `Failure`."""
-    namespace, name = parse_identifier(table)
+    """Prints the commits of a table, newest first: of what the name means now; else of all that were dropped under it;
+    or of the entity whose id is given. What else had the name is said on stderr. Raises `Failure`."""
 
-    async def read() -> list[JsonObject]:
+    async def read() -> tuple[list[Told], str | None]:
         async with reading(url, warehouse, "receipts") as session:
-            return await receipts(session, namespace, name)
+            return await _read(session, table)
 
-    found = carry_out(read)
-    print(json_text([*found]) if as_json else escaped(as_table(found)))
+    told, note = carry_out(read)
+    print(json_text([commit for each in told for commit in each.commits]) if as_json else escaped(as_text(told)))
+    if note is not None:
+        print(escaped(f"arco: {note}"), file=sys.stderr)
     return 0
+
+
+async def _read(session: Session, table: str) -> tuple[list[Told], str | None]:
+    if is_ulid(table):
+        return [Told(Bearer(table, None), await receipts_of(session, table))], None
+    found = await bearers(session, *parse_identifier(table))
+    wanted = found[:1] if found[0].live else found
+    told = [Told(each, await receipts_of(session, each.entity)) for each in wanted]
+    return told, about(table, found)
+
+
+def about(table: str, found: Sequence[Bearer]) -> str | None:
+    """What is to be known of what was dropped under a name."""
+    dropped = "; ".join(f"entity {each.entity} at {moment(each.dropped_ms)}" for each in found if not each.live)
+    if not dropped:
+        return None
+    if found[0].live:
+        return f"{table} is also the name of what was dropped: {dropped} (`arco receipts ENTITY` lists its commits)"
+    return f"{table} was dropped: {dropped}"
+
+
+def as_text(told: Sequence[Told]) -> str:
+    """The commits in columns; where there are several tables, each below a line that says which it is."""
+    if len(told) == 1:
+        return as_table(told[0].commits)
+    return "\n\n".join(
+        f"Entity {each.bearer.entity}, dropped at {moment(each.bearer.dropped_ms)}:\n{as_table(each.commits)}"
+        for each in told
+    )
 
 
 def as_table(found: Sequence[JsonObject]) -> str:
@@ -49,4 +93,4 @@ def _changes(receipt: JsonObject) -> str:
     updates = receipt.get("updates")
     kinds = Counter(map(str, updates if isinstance(updates, list) else []))
     told = [kind if times == 1 else f"{times} {kind}" for kind, times in kinds.items()]
-    return ", ".join(["create", *told] if receipt.get("base") is None else told) or "-"
+    return ", ".join(["create", *told] if base_of(receipt) is None else told) or "-"

@@ -8,7 +8,7 @@ from arco_catalog.cli.columns import columns, moment, plain
 from arco_catalog.cli.session import carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.tally import Tally
 from arco_catalog.state.characters import escaped
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -16,8 +16,6 @@ MARGIN_MS = 60 * 1000
 """What a run that was told to stop may take to end."""
 REPORT_MS = 1000
 """How often progress is told, at most."""
-SHOWN = 100
-"""How many missing receipts a table shows; `--json` has them all."""
 HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
 
 
@@ -53,7 +51,7 @@ class Progress:
         self._next_ms = now_ms + REPORT_MS
         print(
             f"arco: {tally.walked:,} walked and {tally.unchanged:,} unchanged of {tally.pointers:,} listed so far, "
-            f"{len(tally.missing):,} receipts missing, {tally.written:,} written",
+            f"{tally.missing_count:,} receipts missing, {tally.written:,} written",
             file=sys.stderr,
             flush=True,
         )
@@ -64,18 +62,19 @@ def as_text(tally: Tally, *, dry: bool) -> str:
     told = [
         f"{tally.pointers:,} tables and views: {tally.unchanged:,} unchanged, {tally.walked:,} walked, "
         f"{tally.incomplete:,} of them not to the end; {tally.nameless:,} pointers of creates that did not commit.",
-        f"{len(tally.missing):,} of {tally.files:,} commits walked had no receipt; "
+        f"{tally.missing_count:,} of {tally.files:,} commits walked had no receipt; "
         + ("nothing was written (dry run)." if dry else f"{tally.written:,} were written."),
     ]
     if tally.stopped:
-        told.append("Stopped before the end, as told: the next run goes on from here.")
+        told.append("Stopped before the end: the next run goes on from here.")
     if tally.missing:
-        shown = tally.missing[:SHOWN]
-        told += ["", columns(HEADINGS, [*map(_missing, shown)])]
-        if len(tally.missing) > SHOWN:
-            told.append(f"... and {len(tally.missing) - SHOWN:,} more (--json has all)")
+        told += ["", columns(HEADINGS, [*map(_missing, tally.missing)])]
+        if tally.missing_count > len(tally.missing):
+            told.append(f"... and {tally.missing_count - len(tally.missing):,} more")
     if tally.unreadable:
         told += ["", "Could not be read:", *(f"  {what}" for what in tally.unreadable)]
+        if tally.unreadable_count > len(tally.unreadable):
+            told.append(f"  ... and {tally.unreadable_count - len(tally.unreadable):,} more")
     return "\n".join(told)
 
 

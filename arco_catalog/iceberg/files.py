@@ -7,21 +7,25 @@ from arco_catalog.iceberg import properties as props
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
 _VERSION = re.compile(r"([0-9]{1,9})-")
-_OURS = re.compile(
-    r"[0-9]{5,9}-"
-    r"(?:[0-9A-HJKMNP-TV-Z]{26}-[0-9]{1,9}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
-    r"(?:\.gz)?\.metadata\.json"
-)
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_ATTEMPT_AND_TRY = "[0-7][0-9A-HJKMNP-TV-Z]{25}-[0-9]{1,9}"
+"""What stood in the place of the UUID in files that earlier versions wrote."""
+_OURS = re.compile(rf"[0-9]{{5,10}}-(?:{_UUID}|{_ATTEMPT_AND_TRY})(?:\.gz)?\.metadata\.json")
 
 
-def metadata_file_name(version_number: int, attempt_id: str, try_number: int, codec: str) -> str:
-    """`00012-<attempt>-<try>.metadata.json`, or `.gz.metadata.json` where `codec` is `gzip`."""
+def metadata_file_name(version_number: int, file_id: str, codec: str) -> str:
+    """`00012-<uuid>.metadata.json`, or `.gz.metadata.json` where `codec` is `gzip`, as Iceberg's own libraries name
+    their files (`BaseMetastoreTableOperations.newTableMetadataFilePath`): tools look for a UUID there.
+
+    `file_id` is a UUID in canonical spelling, fresh for each table and try: tables may share a folder.
+    """
     extension = ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
-    return f"{version_number:05d}-{attempt_id}-{try_number}{extension}"
+    return f"{version_number:05d}-{file_id}{extension}"
 
 
 def is_metadata_file_name(name: str) -> bool:
-    """Whether this catalog names metadata files like this: a number, then attempt and try, or a UUID as Iceberg has."""
+    """Whether a file of this name, without its folder, is one that this catalog writes as metadata, or that an earlier
+    version of it wrote (`00012-<attempt>-<try>.metadata.json`)."""
     return _OURS.fullmatch(name) is not None
 
 

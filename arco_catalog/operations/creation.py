@@ -26,6 +26,7 @@ from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, rel
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
+from storage_backends import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Creator:
     def _made(self, index: Index, attempt: Attempt) -> Draft:
         document = self.document(index, attempt.entity)
         locations = self.locations(document)
-        new = NewMetadata.of(self.session, self.semantics, document, None, attempt.id, 1)
+        new = NewMetadata.of(self.session, self.semantics, document, None)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
         snapshot = self.semantics.facts(document).get("current_snapshot_id")
         said = receipts(
@@ -175,11 +176,16 @@ class Creation(RegistryMutation):
 
 
 def first_pointer(session: Session, pointer: Pointer) -> Write:
-    """Writes a new entity's pointer, and remembers it."""
+    """Writes a new entity's pointer, and remembers it. It is the one object of those created that moves later: refused,
+    we look for our move in what is there (design.md 6.3)."""
     key, body = session.state.paths.pointer(pointer.entity), pointer.body
+    [move] = pointer.recent
+
+    def moved_on(there: bytes) -> bool:
+        return move in Pointer.parse(there, Version(""), key).recent
 
     async def put() -> None:
-        version = await session.state.create(key, body)
+        version = await session.state.create(key, body, made_from_ours=moved_on)
         if version is not None:
             session.state.remember_pointer(Pointer(pointer.document, version), len(body))
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import (
+    Broken,
     CommitStateUnknown,
     KeyInProgress,
     KeyReused,
@@ -335,7 +336,7 @@ class Driver(Generic[V]):
         """A step whose loss costs nothing but a repair; what is dropped is counted."""
         try:
             await step
-        except (StoreError, CommitStateUnknown) as error:  # of the step: what it follows is known to be made
+        except (StoreError, CommitStateUnknown, Broken) as error:  # of the step: what it follows is known to be made
             self.session.drop_write(what, error)
 
     async def answer_on_evidence(self, attempt: str) -> Answer:

@@ -1,20 +1,18 @@
 """Errands: what a queued message may ask for. A message is `{"version": 1, "work": "reconcile"}`; with `"entity"`, one
-table or view is walked."""
+table or view is walked, if a name leads to it or did: nothing that a message says is taken for true."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
 from arco_catalog.iceberg.json import loads
 from arco_catalog.iceberg.shapes import ANY, STRING, Fields
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.walk import walk
+from arco_catalog.operations.reconcile import reconcile, reconcile_one
+from arco_catalog.operations.walk import Enough
+from arco_catalog.state.runtime import is_ulid
 
-_ENTITY = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-
-Enough = Callable[[], bool]
-"""Says when there is no time for more."""
+TOLD = 3
+"""Of how many things that could not be read a message's failure tells."""
 
 
 class Undone(CatalogError):
@@ -39,12 +37,12 @@ async def _reconcile(message: Fields, session: Session, enough: Enough) -> None:
     entity = message.optional("entity", STRING)
     if entity is None:
         tally = await reconcile(session, enough=enough)
-    elif _ENTITY.fullmatch(entity):
-        tally = (await walk(session, entity, None)).tally
+    elif is_ulid(entity):
+        tally = await reconcile_one(session, entity, enough=enough)
     else:
         raise BadRequest(f"no entity has the id {entity[:64]!r}")
     if tally.stopped or tally.incomplete:
-        raise Undone(f"{tally.incomplete} walks are not complete, stopped: {tally.stopped}, {tally.unreadable}")
+        raise Undone(f"{tally.incomplete} walks are not complete, stopped: {tally.stopped}, {tally.unreadable[:TOLD]}")
 
 
 _WORK: Mapping[str, Callable[[Fields, Session, Enough], Awaitable[None]]] = {"reconcile": _reconcile}

@@ -30,14 +30,12 @@ class NewMetadata:
         semantics: Semantics,
         document: JsonObject,
         base: MetadataFile | None,
-        attempt: str,
-        tries: int,
     ) -> "NewMetadata":
-        """Names the file `{NNNNN}-{attempt}-{try}`, NNNNN one more than its base's, in the folder as the table spells
-        it."""
+        """Names the file `{NNNNN}-{uuid}`, NNNNN one more than its base's and the UUID a fresh one, in the folder as
+        the table spells it: tables of one request may share that folder, and the tries of one do."""
         version = table.next_metadata_version(None if base is None else base.location)
         folder = table.metadata_directory(document, table.location(document))
-        name = table.metadata_file_name(version, attempt, tries, table.metadata_codec(document))
+        name = table.metadata_file_name(version, session.runtime.uuid(), table.metadata_codec(document))
         ms = semantics.ms(document, None if base is None else base.ms, session.runtime.now_ms())
         return cls(semantics, document, dumps(document), MetadataFile(f"{folder}/{name}", ms), base)
 
@@ -92,7 +90,7 @@ def receipts(
     said: JsonObject = {
         "attempt": attempt,
         "entity_type": new.semantics.kind,
-        "uuid": new.semantics.uuid(new.document),
+        receipt.uuid_field(new.semantics.kind): new.semantics.uuid(new.document),
         "namespace": [*namespace],
         "name": name,
         "snapshot_id": facts.get("current_snapshot_id"),
@@ -105,7 +103,7 @@ def receipts(
     }
     announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, said=said)
 
-    def to_write(stage: str, body: JsonObject) -> Write:
+    def to_write(stage: receipt.Stage, body: JsonObject) -> Write:
         key = session.state.paths.receipt(stage, str(announced["commit_key"]), new.file.ms)
 
         async def put() -> None:

@@ -1,37 +1,80 @@
 """A table's commits, as its receipts tell them."""
 
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import as_read
+from arco_catalog.operations.decisions import as_read, committed
+from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import no_such
-from arco_catalog.operations.table_view import relation
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, mapping, parse_record, text
-from arco_catalog.state.index import Namespace
+from arco_catalog.state.entries import RelationEntry, find_relation
+from arco_catalog.state.fields import integer, text
+from arco_catalog.state.index import Index, Namespace, tombstones_of
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile
 from storage_backends import Found
 
 
-async def receipts(session: Session, namespace: Namespace, name: str) -> list[JsonObject]:
-    """The receipts of a table's commits, newest first, each with a `state`: `committed`, or `pending` where the
-    committed one is yet to be written. Raises `NoSuchTable`.
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A table or view that has a name, or had it when it was dropped."""
 
-    Walks from the pointer back along the receipts, each of which names its base (design.md 6.8).
-    """
-    entry = relation(await session.state.head(), namespace, name, "table")
-    pointer = None if entry is None else await session.state.pointer(entry.entity)
-    if pointer is None:
+    entity: str
+    dropped_ms: int | None
+
+    @property
+    def live(self) -> bool:
+        """Whether the name means it now."""
+        return self.dropped_ms is None
+
+
+async def bearers(session: Session, namespace: Namespace, name: str) -> list[Bearer]:
+    """What the name means now, if anything, then what was dropped under it, the last first. Raises `NoSuchTable` if
+    there is nothing of either."""
+    index = (await session.state.head()).index
+    entry, stones = await look_up(session.state, lambda: _entries(index, namespace, name))
+    found: list[Bearer] = []
+    if entry is not None and (entry.transaction is None or await committed(session.state, entry.transaction)):
+        found.append(Bearer(entry.entity, None))
+    stones.sort(key=lambda stone: integer(stone, "sequence"), reverse=True)
+    found += [Bearer(text(stone, "entity"), integer(stone, "dropped_ms")) for stone in stones]
+    if not found:
         raise no_such("table", namespace, name)
+    return found
+
+
+def _entries(index: Index, namespace: Namespace, name: str) -> tuple[RelationEntry | None, list[JsonObject]]:
+    stones = [stone for _, stone in index.scan(tombstones_of(namespace, name))]
+    return find_relation(index, namespace, name), stones
+
+
+async def receipts(session: Session, namespace: Namespace, name: str) -> list[JsonObject]:
+    """The receipts of the table or view that the name means now, or of what was dropped last under it. Raises
+    `NoSuchTable`."""
+    [first, *_] = await bearers(session, namespace, name)
+    return await receipts_of(session, first.entity)
+
+
+async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
+    """The receipts of an entity's commits, newest first, each with a `state`: `committed`, or `pending` where the
+    committed one is yet to be written. Raises `NoSuchTable` where no table or view has that id.
+
+    Walks from the pointer back along the receipts, each of which names its base (design.md 6.8). All have the names of
+    today's receipts, whatever version they are of.
+    """
+    pointer = await session.state.pointer(entity)
+    if pointer is None:
+        raise NoSuchTable(f"No table or view has the entity id {entity}")
     found: list[JsonObject] = []
     file: MetadataFile | None = (await as_read(session.state, pointer)).metadata
     while file is not None:
-        said = await _receipt(session, pointer.entity, file)
+        said = await _receipt(session, entity, file)
         if said is None:
             break
         found.append(said)
-        base = mapping(said, "base")
-        file = MetadataFile(text(base, "metadata_location"), integer(base, "metadata_ms")) if base else None
+        file = receipt.base_of(said)
     return found
 
 
@@ -40,5 +83,5 @@ async def _receipt(session: Session, entity: str, file: MetadataFile) -> JsonObj
         key = session.state.paths.receipt(stage, commit_key(entity, file.location), file.ms)
         answer = await session.state.store.get(key)
         if isinstance(answer, Found):
-            return {**parse_record(answer.body, key), "state": stage}
+            return {**receipt.in_todays_words(receipt.parse(answer.body, key), stage), "state": stage}
     return None

@@ -2,23 +2,38 @@
 
 One implementation of the walk (walk.py), two drivers: asyncio here (`arco reconcile`, the scheduled function), and
 PySpark (`reconciler/`).
+
+Entities take turns. Each run begins after the one whose turn was last in the run before; in one turn an entity gets so
+many files, and if it needs more it queues up again, behind all others. So whatever the time of a run, every entity gets
+on, and none can hold up the others: neither by its length nor by what is wrong with it.
 """
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from arco_catalog.iceberg.errors import BadRequest, Broken
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import committed
 from arco_catalog.operations.lookup import entries_in
-from arco_catalog.operations.walk import Tally, Walk, walk
+from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.walk import Enough, Walk, never, walk
 from arco_catalog.state.fields import optional_text, text
-from arco_catalog.state.walk_log import WalkLog
-from storage_backends import Cursor, StoreError, StoreUnavailable
+from arco_catalog.state.walk_log import WalkLog, shard_of
+from storage_backends import Cursor
 
+TURN = 200
+"""Metadata files that an entity gets in one turn."""
 WRITE_AFTER = 5_000
-"""Complete walks after which the log is written: all of a changed shard is."""
+"""Entities and files walked after which the log is written: all of a changed shard is."""
+RESERVE_MS = 10_000
+"""Kept of a session's time to write the log; of a short one a quarter."""
+UNANSWERED = 3
+"""Batches in a row for which the store had no answer at all: then the run ends, and the next goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +45,8 @@ class ListedPointer:
     named: bool = True
 
 
-async def list_pointers(session: Session) -> AsyncGenerator[Sequence[ListedPointer], None]:
-    """All pointers, a LIST call at a time, with what the registry said of them before the first."""
-    entities = await named_entities(session)
+async def list_pointers(session: Session, entities: AbstractSet[str]) -> AsyncGenerator[Sequence[ListedPointer], None]:
+    """All pointers, a LIST call at a time; `entities` are those to which names led before the first."""
     prefix = session.state.paths.pointers
     after: Cursor | None = None
     while True:
@@ -47,23 +61,29 @@ async def list_pointers(session: Session) -> AsyncGenerator[Sequence[ListedPoint
             return
 
 
-async def named_entities(session: Session) -> set[str]:
-    """Everything live or dropped, as of now; what a transaction creates, once that committed."""
+async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenerator[str, None]:
+    """Everything live or dropped, as of now; what a transaction creates, once that committed. One that can't be read
+    is told in `unreadable`, and its tables wait until it can."""
     index = (await session.state.head()).index
-    entities: set[str] = set()
+    decided: dict[str, bool] = {}
     for kind in ("relation\n", "tombstone\n"):
         async with aclosing(entries_in(session.state, index, kind)) as entries:
             async for _, entry in entries:
                 transaction = optional_text(entry, "transaction")
-                if transaction is None or await committed(session.state, transaction):
-                    entities.add(text(entry, "entity"))
-    return entities
+                if transaction is not None and transaction not in decided:
+                    try:
+                        decided[transaction] = await committed(session.state, transaction)
+                    except Broken as broken:
+                        decided[transaction] = False
+                        unreadable.append(f"{text(entry, 'entity')}: {broken.message}")
+                if transaction is None or decided[transaction]:
+                    yield text(entry, "entity")
 
 
 def to_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], Tally]:
-    """Those whose pointer has moved since their last complete walk, and the counts of all: the others cost no GET. A
-    pointer to which no name leads is an unfinished create's, and not walked: what it names has not become current, and
-    may never."""
+    """Those that are not walked to the end, or whose pointer has moved since, and the counts of all: the others cost no
+    GET. A pointer to which no name leads is an unfinished create's, and not walked: what it names has not become
+    current, and may never."""
     named = [pointer for pointer in page if pointer.named]
     moved = [
         pointer
@@ -73,52 +93,135 @@ def to_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPoi
     return moved, Tally(len(page), nameless=len(page) - len(named), unchanged=len(named) - len(moved))
 
 
+def in_turn(log: WalkLog, moved: Sequence[ListedPointer]) -> list[ListedPointer]:
+    """The entities in the order of their turns: on from the one whose turn was last. A LIST has no order."""
+    after = log.after or ""
+    return sorted(moved, key=lambda pointer: (pointer.entity <= after, pointer.entity))
+
+
+async def to_do(session: Session, log: WalkLog) -> tuple[list[ListedPointer], Tally]:
+    """All there is to walk, in the order of its turns, and the counts of what there is not."""
+    total, due = Tally(), list[ListedPointer]()
+    unreadable = [*log.damaged]
+    async with aclosing(named_entities(session, unreadable)) as named:
+        entities = {entity async for entity in named}
+    for reason in unreadable:
+        total.fails(reason)
+    async with aclosing(list_pointers(session, entities)) as pages:
+        async for page in pages:
+            moved, counts = to_walk(log, page)
+            total.add(counts)
+            due += moved
+    return in_turn(log, due), total
+
+
+@dataclass
+class Progress:
+    """How far a run has come: its log, its counts, and the entities that it began and has not walked to the end."""
+
+    log: WalkLog
+    total: Tally
+    begun: dict[str, bool] = field(default_factory=dict)
+
+    def add(self, pointer: ListedPointer, done: Walk) -> None:
+        """Counts a turn, and remembers what came of it. An entity counts once, however many turns it takes."""
+        counts, first = done.tally, pointer.entity not in self.begun
+        counts.walked = int(first)
+        counts.incomplete -= int(not first and self.begun[pointer.entity])
+        self.begun[pointer.entity] = done.walked is None or not done.walked.complete
+        self.total.add(counts)
+        if done.walked is not None:
+            self.log.note(pointer.entity, done.walked, counts.files)
+        self.log.pass_turn(pointer.entity)
+
+
 async def reconcile(
     session: Session,
     *,
     dry: bool = False,
     concurrency: int = 16,
     progress: Callable[[Tally], None] = lambda tally: None,
-    enough: Callable[[], bool] = lambda: False,
+    enough: Enough = never,
 ) -> Tally:
-    """Walks every pointer that moved since its last complete walk. What was walked is remembered a page at a time, and
-    when `enough`, asked before each batch, says stop: the next run goes on from there. Raises `StoreUnavailable` when
-    the session's deadline passes."""
+    """Walks every pointer that moved since its last complete walk, until all are done or `enough`, asked before each
+    file, says stop; the next run goes on from there. It stops by itself shortly before the session's deadline. With
+    `dry` nothing is written. Raises `StoreUnavailable` if the store does not answer for names, listings or the log."""
+    time = InTime(session, enough)
     log = await WalkLog.read(session.state)
-    total = Tally()
-    async with aclosing(list_pointers(session)) as pages:
-        async for page in pages:
-            moved, counts = to_walk(log, page)
-            total.add(counts)
-            for start in range(0, len(moved), concurrency):
-                if enough():
-                    total.stopped = True
-                    break
-                batch = moved[start : start + concurrency]
-                for pointer, done in zip(batch, await walk_batch(session, log, batch, dry=dry), strict=True):
-                    total.add(done.tally)
-                    if done.walked is not None:
-                        log.note(pointer.entity, done.walked)
-                progress(total)
-            if not dry and log.unwritten >= WRITE_AFTER:
-                await log.write(session.state)
-            if total.stopped:
-                break
+    due, total = await to_do(session, log)
+    run, queue = Progress(log, total), deque(due)
+    unanswered = 0
+    while queue and unanswered < UNANSWERED and not time():
+        batch = [queue.popleft() for _ in range(min(concurrency, len(queue)))]
+        walks = await walk_batch(session, log, batch, time, dry=dry, most=TURN)
+        for pointer, done in zip(batch, walks, strict=True):
+            run.add(pointer, done)
+            if done.more:
+                queue.append(pointer)
+        progress(total)
+        unanswered = 0 if any(done.answered for done in walks) else unanswered + 1
+        if not dry and log.unwritten >= WRITE_AFTER:
+            await log.write(session.state)
+    total.stopped = bool(queue)
     if not dry:
         await log.write(session.state)
     return total
 
 
-async def walk_batch(session: Session, log: WalkLog, batch: Sequence[ListedPointer], *, dry: bool) -> list[Walk]:
-    """Walks some entities beside each other. One whose record the store refuses is counted and reported; one that it
-    does not answer for ends the run."""
+class InTime:
+    """Says when a run has had enough: when `enough` does, and shortly before its session's deadline, since the log has
+    still to be written then."""
 
-    async def one(pointer: ListedPointer) -> Walk:
+    def __init__(self, session: Session, enough: Enough = never) -> None:
+        self._now_ms = session.runtime.now_ms
+        self._enough = enough
+        self._reserve_ms = min(RESERVE_MS, max(0, session.call.deadline_ms - self._now_ms()) // 4)
+        self._end_ms = session.call.deadline_ms - self._reserve_ms
+
+    def __call__(self) -> bool:
+        return self._now_ms() >= self._end_ms or self._enough()
+
+    def seconds_left(self) -> float:
+        """How long one turn may go on without asking: well into what is kept, but not to its end."""
+        return max(0, self._end_ms + self._reserve_ms // 2 - self._now_ms()) / 1000
+
+
+async def reconcile_one(session: Session, entity: str, *, enough: Enough = never) -> Tally:
+    """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for one to which no name leads or ever led: what
+    its pointer names has not become current, and gets no receipt (design.md 6.8)."""
+    if not await is_named(session, entity):
+        raise BadRequest(f"no name leads to entity {entity}: what its pointer names has not become current")
+    log = await WalkLog.read(session.state, [shard_of(entity)])
+    done = await walk(session, entity, log.walked.get(entity), enough=InTime(session, enough))
+    done.tally.stopped = done.more
+    if done.walked is not None:
+        log.note(entity, done.walked)
+        await log.write(session.state)
+    return done.tally
+
+
+async def is_named(session: Session, entity: str) -> bool:
+    """Whether a name leads to an entity, or did when it was dropped."""
+    async with aclosing(named_entities(session, [])) as entities:
+        async for each in entities:
+            if each == entity:
+                return True
+    return False
+
+
+async def walk_batch(
+    session: Session, log: WalkLog, batch: Sequence[ListedPointer], time: InTime, *, dry: bool, most: int
+) -> list[Walk]:
+    """A turn of each of some entities, beside each other. One that hangs is left, in time to write down what became of
+    the others."""
+
+    async def turn(entity: str) -> Walk:
         try:
-            return await walk(session, pointer.entity, log.walked.get(pointer.entity), dry=dry)
-        except StoreUnavailable:
-            raise
-        except StoreError as error:
-            return Walk(Tally(walked=1, incomplete=1, unreadable=[f"{pointer.entity}: {error}"]), None)
+            async with asyncio.timeout(time.seconds_left()):
+                return await walk(session, entity, log.walked.get(entity), dry=dry, most=most, enough=time)
+        except TimeoutError:
+            tally = Tally(walked=1, incomplete=1)
+            tally.fails(f"{entity}: its walk hung")
+            return Walk(tally, None)
 
-    return await beside(*(one(pointer) for pointer in batch))
+    return await beside(*(turn(pointer.entity) for pointer in batch))

@@ -50,7 +50,6 @@ class RelationChange:
         self.namespace = namespace
         self.name = name
         self.commit = commit
-        self._tries = 0
 
     def incomplete(self, view: TableView) -> bool:
         """Whether the base is still to be read. What was read once by anybody in this process will do."""
@@ -107,8 +106,7 @@ class RelationChange:
         self, entry: RelationEntry, pointer: Pointer, base: JsonObject, document: JsonObject, attempt: Attempt
     ) -> Changed:
         refuse_reserved(Location.parse(table.metadata_directory(document, table.location(document))))
-        self._tries += 1
-        new = NewMetadata.of(self.session, self.semantics, document, pointer.metadata, attempt.id, self._tries)
+        new = NewMetadata.of(self.session, self.semantics, document, pointer.metadata)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
         said = receipts(
             self.session,

@@ -4,105 +4,84 @@ From the pointer back along the pending receipts (each names its base's location
 cut, and along metadata logs where one is missing; never over buckets. A committed receipt is a pure function of the
 pending one, so whoever writes it writes the same bytes at the same path: the walk may be killed anywhere, run twice at
 once, and beside live writers (design.md 6.8).
+
+A walk takes turns. One turn goes over so many files at most, and ends early when there is no more time; what it leaves
+is a *span*, from which a later turn, of this run or another, goes on. A span that was cut comes before what is new, so
+that an entity has one such span at most; one that failed, because a record can't be read, comes after it, so that it
+stands in the way of nothing.
 """
 
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from arco_catalog.iceberg.errors import Broken, Refusal
-from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.errors import CatalogError, Refusal
+from arco_catalog.iceberg.json import MalformedJson
+from arco_catalog.operations.backfill import backfill
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import decide, read_decision
-from arco_catalog.operations.kinds import TABLES, VIEWS
-from arco_catalog.operations.names import dotted
-from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text, texts
-from arco_catalog.state.paths import commit_key
-from arco_catalog.state.pointer import MetadataFile, Pointer
-from arco_catalog.state.walk_log import Walked
-from storage_backends import ABSENT, Applied, Found, Unknown
+from arco_catalog.operations.tally import Tally
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.walk_log import Span, Walked
+from storage_backends import StoreError, StoreUnavailable
+
+_LOG = logging.getLogger(__name__)
 
 MAX_FILES = 1_000_000
-"""How far back one walk goes at most: a bound on loops, far beyond any table."""
+"""How far back one turn goes at most, unless it is told less: a bound on loops, far beyond any table."""
+
+Enough = Callable[[], bool]
+"""Says when there is no time for more."""
 
 
-@dataclass(slots=True)
-class Tally:
-    """What a walk found and did. `missing` names the receipts that were not there, and what told of each.
-
-    Each pointer is `nameless`, `unchanged` or `walked`. `stopped` says that the run ended before it had seen them all.
-    """
-
-    pointers: int = 0
-    nameless: int = 0
-    unchanged: int = 0
-    walked: int = 0
-    files: int = 0
-    written: int = 0
-    incomplete: int = 0
-    stopped: bool = False
-    unreadable: list[str] = field(default_factory=list)
-    missing: list[JsonObject] = field(default_factory=list)
-
-    def add(self, other: "Tally") -> None:
-        """Adds another's counts."""
-        self.pointers += other.pointers
-        self.nameless += other.nameless
-        self.unchanged += other.unchanged
-        self.walked += other.walked
-        self.files += other.files
-        self.written += other.written
-        self.incomplete += other.incomplete
-        self.stopped |= other.stopped
-        self.unreadable += other.unreadable
-        self.missing += other.missing
-
-    def to_json(self) -> JsonObject:
-        """For people and machines."""
-        unreadable: list[JsonValue] = [*self.unreadable]
-        missing: list[JsonValue] = [*self.missing]
-        return {
-            "pointers": self.pointers,
-            "nameless": self.nameless,
-            "unchanged": self.unchanged,
-            "walked": self.walked,
-            "files": self.files,
-            "written": self.written,
-            "incomplete": self.incomplete,
-            "stopped": self.stopped,
-            "unreadable": unreadable,
-            "missing": missing,
-        }
+def never() -> bool:
+    """For who has all the time there is."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What came of one entity: counts, and what to remember if the walk was complete."""
+    """What came of one turn: counts, and how far the entity has been walked by now, None where nothing could be told.
+    `more` says that there is something left for another turn, `answered` whether the store let itself be asked."""
 
     tally: Tally
     walked: Walked | None
+    more: bool = False
+    answered: bool = True
 
 
-async def walk(session: Session, entity: str, known: Walked | None, *, dry: bool = False) -> Walk:
-    """Walks one entity back to where its last complete walk began, to its creation, or to the file that it was
-    registered with. With `dry` nothing is written.
+async def walk(
+    session: Session,
+    entity: str,
+    known: Walked | None,
+    *,
+    dry: bool = False,
+    most: int = MAX_FILES,
+    enough: Enough = never,
+) -> Walk:
+    """One turn of an entity: goes on where the turns before it, as `known`, left off; then from the pointer back to
+    where they began, to the entity's creation, or to the file that it was registered with. `enough` is asked before
+    each file but the first. With `dry` nothing is written, and what came of it is nothing to remember.
 
-    A walk that met an undecided intent, or a record or file that can't be read, is not complete.
+    Raises nothing: whatever goes wrong with one entity is counted. A walk that met an undecided intent, or something
+    that can't be read, is not complete.
     """
     tally = Tally(walked=1)
-    walked: Walked | None = None
     try:
         pointer = await session.state.pointer(entity)
         if pointer is None:
             return Walk(tally, None)  # collected since it was listed
         pointer, decided = await _resolved(session, pointer, dry=dry)
-        await _walk_back(session, entity, pointer, None if known is None else known.file, tally, dry=dry)
-        if decided and pointer.version is not None:
-            walked = Walked(pointer.version, pointer.metadata.location)
-    except (Refusal, Broken, MalformedJson) as error:
-        tally.unreadable.append(f"{entity}: {error}")
-    if walked is None:
-        tally.incomplete += 1
-    return Walk(tally, None if dry else walked)
+        turn = _Turn(session, pointer, tally, most, enough, dry=dry)
+        walked = await turn.go(known)
+    except Exception as error:  # whatever it is, other entities are not to blame
+        _tell(session, tally, entity, error)
+        tally.incomplete = 1
+        return Walk(tally, None, session.late(), not isinstance(error, StoreUnavailable))
+    if not decided:
+        walked = replace(walked, version="")
+    tally.incomplete = int(not walked.complete)
+    return Walk(tally, walked, turn.cut)
 
 
 async def _resolved(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
@@ -119,95 +98,63 @@ async def _resolved(session: Session, pointer: Pointer, *, dry: bool) -> tuple[P
     return pointer.resolved(decision.status == "committed"), decision.status != "pending"
 
 
-async def _walk_back(
-    session: Session, entity: str, pointer: Pointer, until: str | None, tally: Tally, *, dry: bool
-) -> None:
-    origin = pointer.registered_from
-    file: MetadataFile | None = pointer.metadata
-    for _ in range(MAX_FILES):
-        if file is None or file.location in (until, origin):
-            return
-        tally.files += 1
-        file = await _attest(session, entity, pointer, file, tally, dry=dry)
-    raise Broken(f"more than {MAX_FILES} metadata files")
+class _Turn:
+    """One turn: `budget` is how many files it may still go over, `cut` whether it left something for want of more."""
+
+    def __init__(
+        self, session: Session, pointer: Pointer, tally: Tally, budget: int, enough: Enough, *, dry: bool
+    ) -> None:
+        self._session = session
+        self._pointer = pointer
+        self._origin = pointer.registered_from
+        self._tally = tally
+        self._budget = budget
+        self._enough = enough
+        self._dry = dry
+        self.cut = False
+
+    async def go(self, known: Walked | None) -> Walked:
+        """Walks what is left, then what is new. Returns how far the entity has been walked then."""
+        before = () if known is None else known.left
+        failed = [span for span in before if span.failed]
+        left: list[Span] = []
+        for span in before:
+            left += [] if span.failed else await self._walk(span)
+        if known is not None and self.cut:  # what is new is not begun before what is old is done
+            return Walked("", known.file, (*left, *failed))
+        newest = self._pointer.metadata
+        left += await self._walk(Span(newest, None if known is None else known.file))
+        for span in failed:
+            left += await self._walk(span)
+        version = self._pointer.version
+        return Walked(version if version is not None and not left else "", newest.location, tuple(left))
+
+    async def _walk(self, span: Span) -> Sequence[Span]:
+        """Goes over a span from its newest file back. Returns what is left of it, if anything."""
+        file = span.newest
+        while file.location not in (span.until, self._origin):
+            if self._budget <= 0 or (self._tally.files and self._enough()):
+                self.cut = True
+                return [replace(span, newest=file, failed=span.failed and file == span.newest)]
+            self._budget -= 1
+            self._tally.files += 1
+            try:
+                base = await backfill(self._session, self._pointer, file, self._tally, dry=self._dry)
+            except Exception as error:  # whatever it is, other spans and entities are not to blame
+                late = _tell(self._session, self._tally, self._pointer.entity, error)
+                self.cut |= late
+                return [replace(span, newest=file, failed=not late)]
+            if base is None:
+                return []
+            file = base
+        return []
 
 
-async def _attest(
-    session: Session, entity: str, pointer: Pointer, file: MetadataFile, tally: Tally, *, dry: bool
-) -> MetadataFile | None:
-    """Sees to it that one file has its committed receipt. Returns the file before it."""
-    key = commit_key(entity, file.location)
-    pending, where = await _read(session, receipt.PENDING, key, file)
-    if pending is None:
-        done, _ = await _read(session, receipt.COMMITTED, key, file)
-        if done is not None:  # the pending one was collected after an earlier walk
-            return _base(done)
-        pending = await _restored(session, entity, pointer, file)
-        where = file.location
-    if await _write(session, key, file, pending, dry=dry):
-        tally.written += not dry
-        tally.missing.append(_named(pending) | {"told_by": where})
-    return _base(pending)
-
-
-async def _read(session: Session, stage: str, key: str, file: MetadataFile) -> tuple[JsonObject | None, str]:
-    path = session.state.paths.receipt(stage, key, file.ms)
-    found = await session.state.store.get(path)
-    return (parse_record(found.body, path), path) if isinstance(found, Found) else (None, path)
-
-
-async def _write(session: Session, key: str, file: MetadataFile, pending: JsonObject, *, dry: bool) -> bool:
-    """Writes the committed receipt where it is missing. Returns whether it was."""
-    path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
-    if dry:
-        return not isinstance(await session.state.store.get(path), Found)
-    while True:
-        outcome = await session.state.store.put(path, receipt.encode(receipt.committed(pending)), ABSENT)
-        if not isinstance(outcome, Unknown):
-            return isinstance(outcome, Applied)
-        await session.state.pause()
-
-
-def _named(said: JsonObject) -> JsonObject:
-    """What a report says of a receipt."""
-    known = ("entity", "metadata_location", "metadata_ms", "commit_key", "principal")
-    name = optional_text(said, "name")
-    return {
-        "table": None if name is None else dotted(texts(said, "namespace"), name),
-        **{each: said.get(each) for each in known},
-    }
-
-
-def _base(said: JsonObject) -> MetadataFile | None:
-    base = mapping(said, "base")
-    return MetadataFile(text(base, "metadata_location"), integer(base, "metadata_ms")) if base else None
-
-
-async def _restored(session: Session, entity: str, pointer: Pointer, file: MetadataFile) -> JsonObject:
-    """A receipt from what metadata alone can tell: who and why is lost, and it says so. Raises `Refusal` and `Broken`
-    where even that can't be told."""
-    kind = text(pointer.document, "type")
-    semantics = TABLES if kind == "table" else VIEWS
-    document = semantics.check_registered(loads(await session.files.read(file.location)))
-    said: JsonObject = {
-        "attempt": None,
-        "entity_type": kind,
-        "uuid": semantics.uuid(document),
-        "snapshot_id": semantics.facts(document).get("current_snapshot_id"),
-        "principal": None,
-        "source": {"kind": "Restored"},
-    }
-    return receipt.pending(entity=entity, metadata=file, base=_logged_base(pointer, file, document), said=said)
-
-
-def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:
-    """The file before, as the pointer or the metadata log has it. Views have no log."""
-    if file == pointer.metadata and pointer.base is not None:
-        return pointer.base
-    log = document.get("metadata-log")
-    last = log[-1] if isinstance(log, list) and log else None
-    if isinstance(last, dict):
-        return MetadataFile(text(last, "metadata-file"), integer(last, "timestamp-ms"))
-    if not file.location.rpartition("/")[2].startswith("00000-"):
-        raise Broken(f"nothing tells which file came before {file.location}")
-    return None
+def _tell(session: Session, tally: Tally, entity: str, error: Exception) -> bool:
+    """Counts what went wrong with an entity. Returns whether it was nothing but our own time that ran out."""
+    if session.late() and isinstance(error, StoreError):
+        return True
+    if not isinstance(error, Refusal | CatalogError | MalformedJson | StoreError):
+        _LOG.error("the walk of entity %s failed unexpectedly", entity, exc_info=error)
+    tally.fails(f"{entity}: {error}" if str(error) else f"{entity}: {type(error).__name__}")
+    return False

@@ -1,7 +1,7 @@
 """The doors to a catalog's durable records, for one request: read through caches that are always revalidated, create
 once, and move by compare-and-swap until the store's answer is definite (design.md 6.4)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
@@ -37,6 +37,19 @@ PARSED_SIZE = 8
 
 class SegmentGone(Broken):
     """A segment that a commit names is not there: so old a commit was collected, or our state is at fault."""
+
+
+class Occupied(Broken):
+    """What was to be created under a key of its writer's own is there already, and is something else."""
+
+
+Made = Callable[[bytes], bool]
+"""Whether an object that is there was made from the one that we wrote."""
+
+
+def nothing_is_made(there: bytes) -> bool:
+    """For objects that never change."""
+    return False
 
 
 @dataclass
@@ -211,17 +224,31 @@ class State:
 
     # Writes
 
-    async def create(self, key: str, body: bytes, store: ObjectStore | None = None) -> Version | None:
-        """Writes an object whose key holds an id of its writer's, once: a refusal can only be our own echo. Returns its
-        version where the store told it."""
+    async def create(
+        self, key: str, body: bytes, store: ObjectStore | None = None, *, made_from_ours: Made = nothing_is_made
+    ) -> Version | None:
+        """Writes an object whose key holds an id of its writer's, or whose bytes follow from its key, once. A refusal
+        may be our own echo, so what is there is read and compared, always (design.md, section 4).
+
+        Returns its version; None where it has changed since, which `made_from_ours` tells of what is there. Raises
+        `Occupied` if something else is there, and `StoreError` if the write did not land.
+        """
+        where = store or self.store
         while True:
-            match await (store or self.store).put(key, body, ABSENT):
+            match await where.put(key, body, ABSENT):
                 case Applied(version):
                     return version
-                case Refused(version):
-                    return version
+                case Refused():
+                    match await where.get(key):
+                        case Found(there, version) if there == body:
+                            return version
+                        case Found(there) if made_from_ours(there):
+                            return None
+                        case Found():
+                            raise Occupied(f"{key} holds something else than what was to be written there")
                 case Unknown():
-                    await self.pause()
+                    pass
+            await self.pause()
 
     async def swap(self, key: str, body: bytes, expected: Version | None) -> Applied | Refused:
         """Sends one compare-and-swap until its answer is definite; `expected` None is the absence of the object.

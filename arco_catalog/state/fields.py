@@ -4,13 +4,14 @@ from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 
 
-def parse_record(body: bytes, where: str) -> JsonObject:
-    """One stored record. Raises `Broken` if it is not a JSON object of a version that this code reads."""
+def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
+    """One stored record. Raises `Broken` if it is not a JSON object of a version that this code reads, of which
+    `newest` is the last."""
     try:
         document = loads(body)
     except MalformedJson as error:
         raise Broken(f"{where} is not JSON") from error
-    if not isinstance(document, dict) or document.get("version") != 1:
+    if not isinstance(document, dict) or document.get("version") not in range(1, newest + 1):
         raise Broken(f"{where} has a form that this version does not read")
     return document
 

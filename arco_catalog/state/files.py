@@ -81,7 +81,7 @@ class Files:
         return isinstance(await store.get_range(key, 0, 1), Found)
 
     async def create(self, location: str, body: bytes, *, packed: bool) -> None:
-        """Writes a new file whose name holds an id of its writer's."""
+        """Writes a new file whose name holds an id of its writer's. Raises `Occupied`."""
         store, key = self._find(location)
         raw = await asyncio.to_thread(gzip.compress, body, 6, mtime=0) if packed else body
         version = await self._state.create(key, raw, store)

@@ -3,12 +3,14 @@
 import asyncio
 import os
 import random
+import re
 import time
 import uuid
 from typing import Protocol
 
 _ENTROPY = random.SystemRandom()  # the usual generator has a state, which processes restored from one snapshot share
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
 
 
 def ulid_of(ms: int, entropy: bytes) -> str:
@@ -18,6 +20,11 @@ def ulid_of(ms: int, entropy: bytes) -> str:
         raise ValueError(f"a ULID takes ten bytes of entropy, not {len(entropy)}")
     number = int.from_bytes(ms.to_bytes(6, "big") + entropy, "big")
     return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def is_ulid(text: str) -> bool:
+    """Whether a text is spelled as the ids of entities, attempts and transactions are."""
+    return _ULID.fullmatch(text) is not None
 
 
 class Runtime(Protocol):

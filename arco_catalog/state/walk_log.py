@@ -1,64 +1,128 @@
 """What the reconciler has walked: for each entity the pointer version of its last complete walk, and the file that it
-began at. A version never comes back, so an entry is true for ever; a lost one costs a walk (design.md 6.8)."""
+began at; for one that is not walked to the end, what is left. A version never comes back, so an entry is true for ever;
+a lost one costs a walk (design.md 6.8).
+
+An entity that is not walked to the end is kept apart, under `begun`, which earlier versions don't know: they walk it
+from the start. Nor do they know `after`, which says whose turn it was last.
+"""
 
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.access import State
-from arco_catalog.state.fields import mapping, optional_text, parse_record, text
-from storage_backends import ANY, Found
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text
+from arco_catalog.state.pointer import MetadataFile
+from storage_backends import ABSENT, Applied, Found, Matches, Version
 
 SHARDS = 16
 """Objects over which the log is spread: each run reads them all, and writes those in which something changed."""
+TRIES = 5
+"""How often one shard is written in vain, because other runs write it, before its changes are given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Files of an entity that are yet to be walked: from `newest` back to `until`, which is not one of them; None: to
+    where the entity begins."""
+
+    newest: MetadataFile
+    until: str | None
+    failed: bool = False
+    """Whether a walk came to an end here because something could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """A complete walk of an entity: of which pointer version, and from which metadata file back."""
+    """How far an entity was walked: from `file` back to its beginning, but for what is `left`. `version` is that of the
+    pointer if the walk was complete, else empty, and matches none."""
 
     version: str
     file: str
+    left: tuple[Span, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is nothing to do before the pointer moves."""
+        return self.version != ""
 
 
 @dataclass
 class WalkLog:
-    """The log as one run knows it."""
+    """The log as one run knows it. `after` is the entity whose turn was last; `damaged` are shards that could not be
+    read, and count as empty."""
 
     walked: dict[str, Walked] = field(default_factory=dict)
+    after: str | None = None
     unwritten: int = 0
-    _changed: set[int] = field(default_factory=set)
+    damaged: list[str] = field(default_factory=list)
+    _changed: dict[int, set[str]] = field(default_factory=dict)
+    _versions: dict[int, Version | None] = field(default_factory=dict)
+    """Of each shard as it was read or written last, which `walked` has whole; None for one that is not there."""
 
     @classmethod
     async def read(cls, state: State, shards: Iterable[int] = range(SHARDS)) -> "WalkLog":
         """Reads the log, or some of its shards."""
         log = cls()
-        for shard in shards:
-            key = state.paths.walk_log(shard)
-            found = await state.store.get(key)
-            if isinstance(found, Found):
-                log.walked.update(_parsed(mapping(parse_record(found.body, key), "walked")))
+        for number in shards:
+            log.walked.update(await log._read(state, number))
         return log
 
-    def note(self, entity: str, walked: Walked) -> None:
-        """Remembers a complete walk."""
+    def note(self, entity: str, walked: Walked, files: int = 0) -> None:
+        """Remembers how far an entity was walked, over so many files this time."""
         self.walked[entity] = walked
-        self.unwritten += 1
-        self._changed.add(shard_of(entity))
+        self.unwritten += 1 + files
+        self._changed.setdefault(shard_of(entity), set()).add(entity)
+
+    def pass_turn(self, entity: str) -> None:
+        """Remembers whose turn it was last."""
+        self.after = entity
+        self._changed.setdefault(0, set())
 
     async def write(self, state: State) -> None:
-        """Stores what changed. Two runs at once may overwrite each other's entries: each is true, and a lost one is
-        walked again."""
-        shards: dict[int, JsonObject] = {shard: {} for shard in sorted(self._changed)}
+        """Stores what changed, beside what others stored meanwhile. Raises `StoreError`; what could not be stored by
+        then is walked again."""
+        shards: dict[int, dict[str, Walked]] = {number: {} for number in self._changed}
         for entity, walked in self.walked.items():
-            if (shard := shard_of(entity)) in shards:
-                shards[shard][entity] = {"version": walked.version, "file": walked.file}
-        for shard, entries in shards.items():
-            body = dumps({"version": 1, "walked": entries}, sort_keys=True)
-            await state.store.put(state.paths.walk_log(shard), body, ANY)
-        self._changed.clear()
+            if (number := shard_of(entity)) in shards:
+                shards[number][entity] = walked
+        for number, entries in shards.items():
+            await self._write(state, number, entries)
+            del self._changed[number]
         self.unwritten = 0
+
+    async def _write(self, state: State, number: int, entries: dict[str, Walked]) -> None:
+        for _ in range(TRIES):
+            if number not in self._versions:
+                entries = {**await self._read(state, number), **{each: entries[each] for each in self._changed[number]}}
+            version = self._versions[number]
+            body = dumps(_to_json(entries, self.after if number == 0 else None), sort_keys=True)
+            when = ABSENT if version is None else Matches(version)
+            outcome = await state.store.put(state.paths.walk_log(number), body, when)
+            if isinstance(outcome, Applied):
+                self._versions[number] = outcome.version
+                return
+            del self._versions[number]
+            await state.pause()
+
+    async def _read(self, state: State, number: int) -> dict[str, Walked]:
+        """What a shard tells now; nothing, if it can't be read."""
+        key = state.paths.walk_log(number)
+        found = await state.store.get(key)
+        self._versions[number] = found.version if isinstance(found, Found) else None
+        if not isinstance(found, Found):
+            return {}
+        try:
+            document = parse_record(found.body, key)
+            entries = {**mapping(document, "walked"), **mapping(document, "begun")}
+            told = {entity: _parsed(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
+        except Broken as broken:
+            self.damaged.append(f"{key} can't be read ({broken.message}): what it told is walked again")
+            return {}
+        self.after = self.after or optional_text(document, "after")
+        return told
 
 
 def shard_of(entity: str) -> int:
@@ -66,9 +130,38 @@ def shard_of(entity: str) -> int:
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 
-def _parsed(entries: Mapping[str, object]) -> dict[str, Walked]:
+def _to_json(entries: Mapping[str, Walked], after: str | None) -> JsonObject:
+    walked: JsonObject = {}
+    begun: JsonObject = {}
+    for entity, each in entries.items():
+        entry: JsonObject = {"version": each.version, "file": each.file}
+        if each.left:
+            entry["left"] = [_span(span) for span in each.left]
+        (begun if each.left else walked)[entity] = entry
+    document: JsonObject = {"version": 1, "walked": walked, "begun": begun}
+    if after is not None:
+        document["after"] = after
+    return document
+
+
+def _span(span: Span) -> JsonObject:
+    newest = span.newest
     return {
-        entity: Walked(text(entry, "version"), optional_text(entry, "file") or "")
-        for entity, entry in entries.items()
-        if isinstance(entry, dict)
+        "metadata_location": newest.location,
+        "metadata_ms": newest.ms,
+        "until": span.until,
+        "failed": span.failed,
     }
+
+
+def _parsed(entry: JsonObject) -> Walked:
+    left = tuple(
+        Span(
+            MetadataFile(text(span, "metadata_location"), integer(span, "metadata_ms")),
+            optional_text(span, "until"),
+            span.get("failed") is True,
+        )
+        for span in sequence(entry, "left")
+        if isinstance(span, dict)
+    )
+    return Walked(text(entry, "version"), optional_text(entry, "file") or "", left)

@@ -16,18 +16,23 @@ from arco_catalog.cli.history import as_table as as_history
 from arco_catalog.cli.program import main
 from arco_catalog.cli.reconcile import Progress, as_text
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.commit import commit_table
+from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.load import load_table
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.tally import Tally
 from arco_catalog.operations.transaction import commit_transaction
-from arco_catalog.operations.walk import Tally
 from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.receipt import base_of
 from storage_backends import ABSENT, StoreUnavailable, When
 from storage_backends.base import Outcome
 from storage_backends.local import LocalStore
 from tests.cli.process import arco, finished, serving
 from tests.operations.desk import NS, Desk, set_property
+from tests.operations.test_views import view_request
 
 HALF_WAY = "/transactions/"
 
@@ -71,7 +76,7 @@ def committed(folder: Path) -> list[Path]:
 
 def lose_one(folder: Path) -> tuple[Path, bytes]:
     """Loses the receipt of db.t's commit."""
-    [lost] = [path for path in committed(folder) if (r := json.loads(path.read_bytes()))["base"] and r["name"] == "t"]
+    [lost] = [path for path in committed(folder) if base_of(r := json.loads(path.read_bytes())) and r["name"] == "t"]
     body = lost.read_bytes()
     lost.unlink()
     return lost, body
@@ -243,14 +248,14 @@ async def test_what_a_terminal_would_act_on_is_escaped(desk: Desk, folder: Path)
 
 def test_a_run_that_stopped_says_so_and_long_tables_are_cut() -> None:
     gone: JsonObject = {"table": None, "entity": "E", "metadata_ms": 0, "metadata_location": "f", "told_by": "f"}
-    tally = Tally(pointers=1234, stopped=True, missing=[gone] * 120)
+    tally = Tally(pointers=1234, stopped=True, missing_count=1120, missing=[gone] * 100)
 
     lines = as_text(tally, dry=False).splitlines()
 
     assert lines[0].startswith("1,234 tables and views: ")
-    assert lines[2] == "Stopped before the end, as told: the next run goes on from here."
+    assert lines[2] == "Stopped before the end: the next run goes on from here."
     assert lines[5] == "1970-01-01 00:00:00.000  entity E  -   both receipts are gone: metadata tells  f"
-    assert lines[-1] == "... and 20 more (--json has all)"
+    assert lines[-1] == "... and 1,020 more"
 
 
 def test_progress_is_told_at_once_and_then_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
@@ -385,3 +390,51 @@ def test_numbers_are_numbers(arguments: list[str], capsys: pytest.CaptureFixture
 
     assert ended.value.code == 2
     assert "give a number from 1 on" in capsys.readouterr().err
+
+
+async def test_receipts_of_a_dropped_table_are_found_and_said_to_be_its(desk: Desk, folder: Path) -> None:
+    live = json.loads(await said(folder, "receipts", "db.t", "--json"))
+    await drop_table(desk.session(), NS, "t", purge=False)
+
+    ended = await arco("receipts", "db.t", "--json", "--store", f"file:{folder}")
+
+    assert json.loads(ended.out) == live
+    [entity] = {commit["entity"] for commit in live}
+    assert ended.err.startswith(f"arco: db.t was dropped: entity {entity} at 20")
+    assert json.loads(await said(folder, "receipts", entity, "--json")) == live
+
+
+async def test_of_several_that_were_dropped_under_a_name_it_is_said_which_is_which(desk: Desk, folder: Path) -> None:
+    first = (await load_table(desk.session(), NS, "t")).entity
+    await drop_table(desk.session(), NS, "t", purge=False)
+    second = (await desk.table("t")).entity
+    await drop_table(desk.session(), NS, "t", purge=True)
+
+    both = await said(folder, "receipts", "db.t")
+    headings = [line.split(",")[0] for line in both.splitlines() if line.startswith("Entity")]
+    assert headings == [f"Entity {second}", f"Entity {first}"]
+    assert both.count(" committed ") == 3
+
+    third = (await desk.table("t")).entity
+    live = await arco("receipts", "db.t", "--json", "--store", f"file:{folder}")
+    assert {commit["entity"] for commit in json.loads(live.out)} == {third}
+    assert "db.t is also the name of what was dropped" in live.err
+    assert live.err.index(second) < live.err.index(first)
+
+
+async def test_receipts_of_a_view_are_found_too(desk: Desk, folder: Path) -> None:
+    body = view_request()
+    made = await create_view(desk.session(body), NS, body)
+
+    [commit] = json.loads(await said(folder, "receipts", "db.v", "--json"))
+
+    assert isinstance(made, TableState)
+    assert (commit["entity"], commit["entity_type"]) == (made.entity, "view")
+    assert "view_uuid" in commit
+
+
+async def test_an_entity_that_there_is_not_is_one_clear_line(desk: Desk, folder: Path) -> None:
+    nobody = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
+    ended = await arco("receipts", nobody, "--store", f"file:{folder}")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == f"arco: No table or view has the entity id {nobody}\n"

@@ -222,7 +222,7 @@ async def test_pyiceberg_works_with_the_settings_as_printed(store: str) -> None:
     whole = await arco("receipts", 'db."in n.er".a/b', "--json", ARCO_STORE=store)
     receipts = json.loads(whole.out)
     assert [receipt["state"] for receipt in receipts] == ["committed"] * 3
-    assert receipts[0]["base"]["metadata_location"] == receipts[1]["metadata_location"]
+    assert receipts[0]["previous_metadata_location"] == receipts[1]["metadata_location"]
 
 
 async def test_receipts_of_no_table_are_one_clear_line(store: str) -> None:

@@ -9,6 +9,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.call import Dialect
+from arco_catalog.state.receipt import base_of
 from storage_backends import ABSENT, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
@@ -266,7 +267,7 @@ async def test_receipts_and_markers_hold_the_client_and_no_header_of_ours(site: 
     [receipt] = [
         document
         for key, body in bodies.items()
-        if "/committed/" in key and isinstance(document := loads(body), dict) and document["base"]
+        if "/committed/" in key and isinstance(document := loads(body), dict) and base_of(document)
     ]
     assert receipt["source"] == {"kind": "IcebergRest", "client_info": "Spark/4.1", "principal": "anonymous"}
     assert receipt["principal"] == "anonymous"

@@ -22,7 +22,7 @@ from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.http.telemetry.walks import walk_line
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.record import Record, open_record, recording
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.tally import Tally
 from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
 from tests.http.client import Answer, Client, scope_of
 from tests.http.conftest import Site
@@ -499,7 +499,7 @@ class TestMetrics:
         assert MetricLine(None, ()).encode(1, {"a": 2}) == '{"a":2}'
 
     def test_a_reconcilers_run_that_reached_the_end_completes(self) -> None:
-        tally = Tally(pointers=9, walked=5, written=2, unreadable=["hunter2"])
+        tally = Tally(pointers=9, walked=5, written=2, unreadable_count=1, unreadable=["hunter2"])
 
         done, stopped = (
             loads(walk_line("wh", each, began_ms=0, ended_ms=7, namespace=NAMESPACE).encode())

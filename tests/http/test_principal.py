@@ -8,6 +8,7 @@ import pytest
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.principal import ANONYMOUS, MAX_TEXT, principal_of
 from arco_catalog.iceberg.json import loads
+from arco_catalog.state.receipt import base_of
 from storage_backends import Found
 from tests.http.client import Client
 from tests.http.conftest import Site
@@ -69,7 +70,7 @@ async def test_receipts_say_who_signed(site: Site) -> None:
     keys = [key for key in site.store.keys("") if "/iceberg/committed/" in key]
     receipts = [loads(found.body) for key in keys if isinstance(found := await site.store.get(key), Found)]
     assert answer.status == 200
-    assert [each["principal"] for each in receipts if isinstance(each, dict) and each["base"]] == [USER]
+    assert [each["principal"] for each in receipts if isinstance(each, dict) and base_of(each)] == [USER]
 
 
 async def test_a_key_is_its_principals_own(site: Site) -> None:

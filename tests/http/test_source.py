@@ -5,6 +5,7 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.state.receipt import base_of
 from storage_backends import Found
 from tests.http.client import Client
 from tests.http.conftest import Site
@@ -50,7 +51,7 @@ async def test_receipts_and_pointer_say_where_a_commit_came_from(
 ) -> None:
     assert await commit(site, headers) == 200
 
-    said = [each for each in (await stored(site, "/iceberg/")).values() if each["base"]]
+    said = [each for each in (await stored(site, "/iceberg/")).values() if base_of(each)]
     assert [each["source"] for each in said] == [source, source], "pending and committed"
     [pointer] = (await stored(site, "/iceberg_pointers/")).values()
     assert pointer["updated_by"] == source

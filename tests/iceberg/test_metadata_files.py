@@ -1,10 +1,12 @@
 """The metadata log, the table's own time, and the names of metadata files (notes/iceberg-semantics.md, D1 and D3)."""
 
 import pytest
+from pyiceberg.catalog import MetastoreCatalog
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.table import (
     files_that_left_the_log,
+    is_metadata_file_name,
     metadata_codec,
     metadata_directory,
     metadata_file_name,
@@ -74,9 +76,55 @@ def test_a_file_that_left_the_log_may_be_deleted_only_where_the_table_asks_for_i
     assert files_that_left_the_log(None, asks) == []
 
 
-def test_files_are_named_after_number_attempt_and_try() -> None:
-    assert metadata_file_name(0, "01J", 1, "none") == "00000-01J-1.metadata.json"
-    assert metadata_file_name(123456, "01J", 2, "gzip") == "123456-01J-2.gz.metadata.json"
+FILE_ID = "6c97e413-d51b-4538-ac70-12fe2a85cb83"
+
+
+def test_files_are_named_after_number_and_uuid() -> None:
+    assert metadata_file_name(0, FILE_ID, "none") == f"00000-{FILE_ID}.metadata.json"
+    assert metadata_file_name(123456, FILE_ID, "gzip") == f"123456-{FILE_ID}.gz.metadata.json"
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize("number", [0, 7, 99_999, 123_456])
+def test_pyiceberg_finds_number_and_uuid_in_a_name(number: int, codec: str) -> None:
+    location = f"s3://b/t/metadata/{metadata_file_name(number, FILE_ID, codec)}"
+    assert MetastoreCatalog._parse_metadata_version(location) == number
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"00000-{FILE_ID}.metadata.json",
+        f"123456-{FILE_ID}.gz.metadata.json",
+        "00012-01KAN0Y7Q2M3C4D5E6F7G8H9JK-1.metadata.json",
+        "00012-01KAN0Y7Q2M3C4D5E6F7G8H9JK-14.gz.metadata.json",
+    ],
+)
+def test_names_of_metadata_files_are_recognised_of_whatever_version_they_are(name: str) -> None:
+    assert is_metadata_file_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "manifest.json",
+        "v3.metadata.json",
+        f"00000-{FILE_ID}.avro",
+        f"snap-1-1-{FILE_ID}.avro",
+        f"00000-{FILE_ID}.metadata.json.crc",
+        f"x/00000-{FILE_ID}.metadata.json",
+        f"0-{FILE_ID}.metadata.json",
+        f"00000-{FILE_ID.upper()}.metadata.json",
+        f"00000-{FILE_ID}-1.metadata.json",
+        f"00000-{FILE_ID.replace('-', '')}.metadata.json",
+        f"00000-{FILE_ID}.metadata.json\n",
+        "00012-01KAN0Y7Q2M3C4D5E6F7G8H9JK.metadata.json",
+        "٠٠٠٠٠-01KAN0Y7Q2M3C4D5E6F7G8H9JK-1.metadata.json",
+    ],
+)
+def test_other_names_are_no_metadata_files_of_ours(name: str) -> None:
+    assert not is_metadata_file_name(name)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +133,8 @@ def test_files_are_named_after_number_attempt_and_try() -> None:
         (None, 0),
         ("s3://b/t/metadata/00000-a.metadata.json", 1),
         ("file:///w/00041-01J-2.gz.metadata.json", 42),
+        (f"file:///w/00041-{FILE_ID}.gz.metadata.json", 42),
+        (f"s3://b/t/metadata/2147483648-{FILE_ID}.metadata.json", 0),
         ("00999-a.metadata.json.gz", 1000),
         ("s3://b/00007-x/v3.metadata.json", 0),
         ("s3://b/t/metadata/current.json", 0),

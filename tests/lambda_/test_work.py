@@ -110,8 +110,27 @@ def test_a_walk_that_is_not_complete_comes_again(handler: Handler, store: Path) 
 def test_no_message_is_begun_when_time_is_over(handler: Handler, store: Path) -> None:
     first, second = entities(store)[:2]
     messages = batch(a={**ALL, "entity": first}, b={**ALL, "entity": second})
-    assert failed(handler(messages, Clock(IN_TIME, IN_TIME, TOO_LATE))) == ["b"]
+    begun, between_two_files = (IN_TIME, IN_TIME), (IN_TIME,)
+    assert failed(handler(messages, Clock(*begun, *between_two_files, TOO_LATE))) == ["b"]
     assert len(receipts(store)) == 2
+
+
+def test_a_long_walk_of_one_entity_goes_on_where_time_cut_it(handler: Handler, store: Path) -> None:
+    message = batch(a={**ALL, "entity": entities(store)[0]})
+    assert failed(handler(message, Clock(IN_TIME, IN_TIME, TOO_LATE))) == ["a"]
+    assert len(receipts(store)) == 1
+    assert failed(handler(message, Clock(IN_TIME))) == []
+    assert len(receipts(store)) == 2
+
+
+def test_a_message_earns_no_receipt_for_what_no_name_leads_to(handler: Handler, store: Path) -> None:
+    """The pointer of a create that never committed, or has yet to."""
+    entity = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
+    pointers = store / "wh/_catalog/iceberg_pointers"
+    one = pointers / f"{entities(store)[0]}.json"
+    (pointers / f"{entity}.json").write_text(one.read_text().replace(one.stem, entity))
+    assert failed(handler(batch(a={**ALL, "entity": entity}), Clock(IN_TIME))) == ["a"]
+    assert receipts(store) == []
 
 
 def test_a_walk_that_time_cuts_short_comes_again(handler: Handler, store: Path) -> None:

@@ -11,12 +11,13 @@ from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.load import load_table
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.register import register_table
+from arco_catalog.operations.tally import Tally
 from arco_catalog.operations.transaction import TableChange, commit_transaction
-from arco_catalog.operations.walk import Tally, Walk, walk
+from arco_catalog.state import receipt
+from arco_catalog.state.walk_log import WalkLog
 from storage_backends import ANY, Found, StoreUnavailable, When
 from storage_backends import memory as memory_module
 from storage_backends.base import Outcome
@@ -178,10 +179,11 @@ async def test_a_walk_beside_writers_leaves_no_commit_without_its_receipt(site: 
     await site.walk()
 
     assert len(await site.receipts()) == 30
+    announced = {
+        key.replace("/pending/", "/committed/"): body for key, body in (await site.receipts("pending")).items()
+    }
     assert await site.receipts() == {
-        key.replace("/pending/", "/committed/"): body.replace(b"IcebergCommitPending", b"IcebergCommitCommitted")
-        for key, body in (await site.receipts("pending")).items()
-        if key.replace("/pending/", "/committed/") in await site.receipts()
+        key: receipt.encode(receipt.committed(record(announced[key]))) for key in await site.receipts()
     }
 
 
@@ -198,12 +200,11 @@ async def test_a_dry_run_says_what_is_missing_and_writes_nothing(site: Site) -> 
     assert tally.written == 0
 
 
-async def test_a_dry_walk_leaves_nothing_to_remember(site: Site) -> None:
+async def test_a_dry_run_leaves_nothing_to_remember(site: Site) -> None:
     """What it saw missing is still to be written: no later walk may stop where it began."""
-    entity = (await load_table(site.desk.session(), NS, "t")).entity
-
-    assert await walk(site.desk.session(), entity, None, dry=True) == Walk(Tally(walked=1, files=4), None)
-    assert (await walk(site.desk.session(), entity, None)).walked is not None
+    assert (await site.walk(dry=True)).walked == 3
+    assert (await site.walk(dry=True)).walked == 3
+    assert (await WalkLog.read(site.desk.session().state)).walked == {}
 
 
 async def test_tables_that_did_not_change_cost_nothing_but_their_place_in_a_list(
@@ -261,7 +262,11 @@ async def test_where_both_are_gone_the_metadata_tells_what_it_can(site: Site, pl
     [(key, body)] = [(key, body) for key, body in now.items() if body != written[key]]
     restored, lost = record(body), record(written[key])
     assert (restored["source"], restored["principal"]) == ({"kind": "Restored"}, None)
-    same = ("event_id", "commit_key", "entity", "metadata_location", "metadata_ms", "base", "uuid", "snapshot_id")
+    replaced = ("previous_metadata_location", "previous_metadata_ms")
+    same = (
+        *("event_id", "commit_key", "entity", "metadata_location", "metadata_ms", "table_uuid", "snapshot_id"),
+        *replaced,
+    )
     assert {each: restored[each] for each in same} == {each: lost[each] for each in same}
     assert {missing["told_by"] for missing in tally.missing if missing["table"] is None} == {files[place]}
 
@@ -431,13 +436,11 @@ async def test_dropped_tables_are_walked_too(site: Site) -> None:
 
 async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(site: Site) -> None:
     await site.lose("committed")
-    asked: list[bool] = []
+    heard: list[Tally] = []
 
-    def enough() -> bool:
-        asked.append(True)
-        return len(asked) > 1
-
-    first = await reconcile(site.desk.another().session(), concurrency=1, enough=enough)
+    first = await reconcile(
+        site.desk.another().session(), concurrency=1, progress=heard.append, enough=lambda: bool(heard)
+    )
     second = await site.walk()
 
     assert (first.stopped, first.walked, first.unchanged) == (True, 1, 0)

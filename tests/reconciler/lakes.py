@@ -10,7 +10,7 @@ from pathlib import Path
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile import reconcile as reconcile_here
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.tally import Tally
 from reconciler.lake import Lake
 from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
 from storage_backends.local import LocalStore

@@ -12,7 +12,9 @@ import pytest
 from pyspark import SparkContext
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.tally import Tally
+from arco_catalog.state.receipt import base_of
+from reconciler import spark as driver
 from reconciler.spark import reconcile
 from tests.reconciler.conftest import COMMITS, TABLES
 from tests.reconciler.lakes import FolderLake, committed, parsed
@@ -35,7 +37,7 @@ async def test_every_commit_ends_with_the_one_receipt_that_its_writer_wrote(
 
     assert lake.receipts() == before
     assert (tally.pointers, tally.walked, tally.files) == (TABLES, TABLES, FILES)
-    assert tally.written == len(tally.missing) == len(range(0, FILES, 3))
+    assert tally.written == tally.missing_count == len(tally.missing) == len(range(0, FILES, 3))
     assert (tally.incomplete, tally.unreadable) == (0, [])
 
 
@@ -68,22 +70,64 @@ async def test_both_drivers_share_what_they_remember(spark: SparkContext, lake: 
 
 
 @pytest.mark.parametrize("how", ["raises", "killed"])
-async def test_a_run_whose_executor_died_halfway_is_completed_by_the_next(
+async def test_a_table_that_fails_or_kills_its_executor_costs_no_other_its_receipts(
     spark: SparkContext, lake: FolderLake, how: str
 ) -> None:
     before = lake.lose(every=2)
-    finished: list[int] = []
     last = lake.entities()[-1]
 
-    with pytest.raises(Exception, match="Job aborted due to stage failure"):
-        await reconcile(spark, lake.failing(last, how), part=PART, progress=lambda tally: finished.append(tally.walked))
-    assert lake.receipts() != before
+    tally = await reconcile(spark, lake.failing(last, how), part=PART)
 
-    remembered = sum(finished[-1:])
+    assert (tally.walked, tally.incomplete, tally.unreadable_count) == (TABLES, 1, 1)
+    assert tally.unreadable[0].startswith(last)
+    owed = before.keys() - lake.receipts().keys()
+    assert {parsed(before[path])["entity"] for path in owed} == {last}
+
     again = await reconcile(spark, lake.lake, part=PART)
 
     assert lake.receipts() == before
-    assert (again.unchanged, again.walked) == (remembered, TABLES - remembered)
+    assert (again.unchanged, again.walked) == (TABLES - 1, 1)
+
+
+async def test_a_cluster_on_which_every_part_is_lost_ends_the_run(
+    spark: SparkContext, lake: FolderLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "GIVE_UP", 2)
+    with pytest.raises(Exception, match="Job aborted due to stage failure"):
+        await reconcile(spark, lake.failing("", "killed"), part=PART)
+
+
+async def test_a_table_that_needs_more_than_its_turn_comes_again_in_a_later_part(
+    spark: SparkContext, lake: FolderLake
+) -> None:
+    before = lake.lose(every=1)
+    heard: list[tuple[int, int]] = []
+
+    def progress(tally: Tally) -> None:
+        heard.append((tally.files, tally.incomplete))
+
+    tally = await reconcile(spark, lake.lake, part=TABLES, turn=2, progress=progress)
+
+    assert heard == [(2 * TABLES, TABLES), (4 * TABLES, 0)]
+    assert (tally.walked, tally.files, tally.incomplete) == (TABLES, FILES, 0)
+    assert lake.receipts() == before
+
+
+async def test_a_walk_that_one_driver_left_is_gone_on_with_by_the_other(spark: SparkContext, lake: FolderLake) -> None:
+    before = lake.lose(every=1)
+    heard: list[int] = []
+
+    def progress(tally: Tally) -> None:
+        heard.append(tally.files)
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await reconcile(spark, lake.lake, part=TABLES, turn=3, progress=progress)
+    assert heard == [3 * TABLES]
+
+    rest = await lake.reconcile_here()
+    assert (rest.walked, rest.files) == (TABLES, TABLES)
+    assert lake.receipts() == before
 
 
 async def test_the_two_drivers_and_writers_do_not_mind_each_other(spark: SparkContext, lake: FolderLake) -> None:
@@ -120,7 +164,7 @@ async def test_executors_reach_the_tables_files_and_report_what_they_cannot_read
 ) -> None:
     newest: dict[str, Path] = {}
     for path, body in lake.receipts("pending").items():
-        if not parsed(body)["base"]:
+        if base_of(parsed(body)) is None:
             newest[str(parsed(body)["entity"])] = path
     (restored, create), (lost, other) = sorted(newest.items())[:2]
     gone = str(parsed(other.read_bytes())["metadata_location"])
@@ -159,15 +203,19 @@ async def test_spark_submit_runs_the_job_with_the_packages_as_an_archive(lake: F
     assert lake.receipts() == before
 
 
-async def test_spark_submit_runs_the_job_from_the_checkout(lake: FolderLake) -> None:
+@pytest.mark.parametrize("within", [True, False])
+async def test_spark_submit_runs_the_job_of_a_checkout_from_anywhere(
+    lake: FolderLake, tmp_path: Path, *, within: bool
+) -> None:
     lake.lose(every=5)
     left = lake.receipts()
 
-    tally = submit(lake, PROJECT, options=["--dry-run"])
+    tally = submit(lake, PROJECT if within else tmp_path, options=["--dry-run"])
 
     missing = tally["missing"]
     assert isinstance(missing, list)
     assert (tally["written"], len(missing)) == (0, len(range(0, FILES, 5)))
+    assert tally["missing_count"] == len(missing)
     assert lake.receipts() == left
 
 

@@ -11,7 +11,7 @@ from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.state import receipt
-from arco_catalog.state.fields import integer, mapping, parse_record, sequence, text
+from arco_catalog.state.fields import integer, mapping, sequence, text
 from arco_catalog.state.index import relations_in
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.runtime import SystemRuntime
@@ -179,7 +179,7 @@ async def check_receipts(session: Session, history: History) -> None:
                 for stage in (receipt.PENDING, receipt.COMMITTED)
             ]
             assert isinstance(pending, Found), f"no receipt of {version.location}"
-            said = parse_record(pending.body, key)
+            said = receipt.parse(pending.body, key)
             assert mapping(said, "source")["client_info"] == version.token
             if isinstance(done, Found):
                 assert done.body == receipt.encode(receipt.committed(said))

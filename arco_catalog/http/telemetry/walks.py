@@ -2,7 +2,7 @@
 
 from arco_catalog.http.telemetry.emf import WALKS, MetricLine
 from arco_catalog.http.telemetry.lines import moment
-from arco_catalog.operations.walk import Tally
+from arco_catalog.operations.tally import Tally
 
 
 def walk_line(warehouse: str, tally: Tally, *, began_ms: int, ended_ms: int, namespace: str | None) -> str:
@@ -19,7 +19,7 @@ def walk_line(warehouse: str, tally: Tally, *, began_ms: int, ended_ms: int, nam
             "ReconcileCompleted": int(not tally.stopped),
             "ReceiptsWritten": tally.written,
             "PointersWalked": tally.walked,
-            "PointersUnreadable": len(tally.unreadable),
+            "PointersUnreadable": tally.unreadable_count,
             "pointers": tally.pointers,
             "nameless": tally.nameless,
             "unchanged": tally.unchanged,

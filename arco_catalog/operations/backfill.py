@@ -1,0 +1,106 @@
+"""The committed receipt of one metadata file that became current: whether it is there, and what belongs there if not.
+
+It is a pure function of the pending receipt; where that is gone too, of what metadata tells (design.md 6.8).
+"""
+
+from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.beside import beside
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.kinds import TABLES, VIEWS
+from arco_catalog.operations.names import dotted
+from arco_catalog.operations.tally import Tally
+from arco_catalog.state import receipt
+from arco_catalog.state.fields import integer, optional_text, text, texts
+from arco_catalog.state.paths import commit_key
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from storage_backends import ABSENT, Applied, Found, Refused, StoreUnavailable, Unknown
+
+TRIES = 10
+"""How often a receipt is sent again while its outcome is unknown: other entities wait for the time that takes."""
+
+
+async def backfill(
+    session: Session, pointer: Pointer, file: MetadataFile, tally: Tally, *, dry: bool
+) -> MetadataFile | None:
+    """Sees to it that one file of an entity has its committed receipt; with `dry` only looks. Returns the file before
+    it, None where there is none. Raises `StoreError`, and `Refusal`, `Broken` or `MalformedJson` where the file before
+    it can't be told."""
+    entity = pointer.entity
+    key = commit_key(entity, file.location)
+    path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
+    announced = session.state.paths.receipt(receipt.PENDING, key, file.ms)
+    there, told = await beside(_read(session, path), _read(session, announced))
+    if told is None and there is not None:
+        return receipt.base_of(receipt.parse(there, path))  # the pending one was collected after an earlier walk
+    pending = await _restored(session, pointer, file) if told is None else receipt.parse(told, announced)
+    belongs = receipt.encode(receipt.committed(pending))
+    if there is None and not dry:
+        there = await _write(session, path, belongs)
+        tally.written += there is None
+    if there is None:
+        tally.lacks(_named(pending) | {"told_by": file.location if told is None else announced})
+    elif there != belongs:
+        tally.fails(f"{entity}: {path} says something else than what was announced")
+    return receipt.base_of(pending)
+
+
+async def _read(session: Session, path: str) -> bytes | None:
+    found = await session.state.store.get(path)
+    return found.body if isinstance(found, Found) else None
+
+
+async def _write(session: Session, path: str, body: bytes) -> bytes | None:
+    """Writes a receipt where there is none. Returns what was there already, None if nothing was."""
+    for _ in range(TRIES):
+        match await session.state.store.put(path, body, ABSENT):
+            case Applied():
+                return None
+            case Refused():
+                there = await _read(session, path)
+                if there is not None:
+                    return there
+            case Unknown():
+                pass
+        await session.state.pause()
+    raise StoreUnavailable(f"{path} could not be written in {TRIES} tries")
+
+
+def _named(said: JsonObject) -> JsonObject:
+    """What a report says of a receipt."""
+    known = ("entity", "metadata_location", "metadata_ms", "commit_key", "principal")
+    name = optional_text(said, "name")
+    return {
+        "table": None if name is None else dotted(texts(said, "namespace"), name),
+        **{each: said.get(each) for each in known},
+    }
+
+
+async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> JsonObject:
+    """A receipt from what metadata alone can tell: who and why is lost, and it says so."""
+    kind = text(pointer.document, "type")
+    semantics = TABLES if kind == "table" else VIEWS
+    document = semantics.check_registered(loads(await session.files.read(file.location)))
+    said: JsonObject = {
+        "attempt": None,
+        "entity_type": kind,
+        receipt.uuid_field(kind): semantics.uuid(document),
+        "snapshot_id": semantics.facts(document).get("current_snapshot_id"),
+        "principal": None,
+        "source": {"kind": "Restored"},
+    }
+    base = _logged_base(pointer, file, document)
+    return receipt.pending(entity=pointer.entity, metadata=file, base=base, said=said)
+
+
+def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:
+    """The file before, as the pointer or the metadata log has it. Views have no log."""
+    if file == pointer.metadata and pointer.base is not None:
+        return pointer.base
+    log = document.get("metadata-log")
+    last = log[-1] if isinstance(log, list) and log else None
+    if isinstance(last, dict):
+        return MetadataFile(text(last, "metadata-file"), integer(last, "timestamp-ms"))
+    if not file.location.rpartition("/")[2].startswith("00000-"):
+        raise Broken(f"nothing tells which file came before {file.location}")
+    return None

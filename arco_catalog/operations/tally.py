@@ -1,0 +1,84 @@
+"""What walks found and did: counts, and examples. However much there is, a tally stays small enough to be an answer."""
+
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+
+EXAMPLES = 100
+"""How many missing receipts, and how many things that could not be read, a tally names; it counts all."""
+TEXT_LENGTH = 1_000
+"""Characters of any text in it: names and principals are as long as clients make them."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of a run. Each pointer is `nameless`, `unchanged`, `walked`, or left for a later run, and `stopped` says
+    that some were. `incomplete` are those walked of which something is left.
+
+    `missing` holds receipts that were not there, and what told of each, `unreadable` what could not be read and why:
+    examples of as many as `missing_count` and `unreadable_count` say.
+    """
+
+    pointers: int = 0
+    nameless: int = 0
+    unchanged: int = 0
+    walked: int = 0
+    files: int = 0
+    written: int = 0
+    incomplete: int = 0
+    stopped: bool = False
+    unreadable_count: int = 0
+    unreadable: list[str] = field(default_factory=list)
+    missing_count: int = 0
+    missing: list[JsonObject] = field(default_factory=list)
+
+    def lacks(self, receipt: JsonObject) -> None:
+        """Counts a missing receipt."""
+        self.missing_count += 1
+        self._keep([], [{name: _cut(value) if isinstance(value, str) else value for name, value in receipt.items()}])
+
+    def fails(self, reason: str) -> None:
+        """Counts something that could not be read."""
+        self.unreadable_count += 1
+        self._keep([_cut(reason)], [])
+
+    def add(self, other: "Tally") -> None:
+        """Adds another's counts, and its examples while there is room."""
+        self.pointers += other.pointers
+        self.nameless += other.nameless
+        self.unchanged += other.unchanged
+        self.walked += other.walked
+        self.files += other.files
+        self.written += other.written
+        self.incomplete += other.incomplete
+        self.stopped |= other.stopped
+        self.unreadable_count += other.unreadable_count
+        self.missing_count += other.missing_count
+        self._keep(other.unreadable, other.missing)
+
+    def _keep(self, unreadable: list[str], missing: list[JsonObject]) -> None:
+        self.unreadable += unreadable[: max(0, EXAMPLES - len(self.unreadable))]
+        self.missing += missing[: max(0, EXAMPLES - len(self.missing))]
+
+    def to_json(self) -> JsonObject:
+        """For people and machines."""
+        unreadable: list[JsonValue] = [*self.unreadable]
+        missing: list[JsonValue] = [*self.missing]
+        return {
+            "pointers": self.pointers,
+            "nameless": self.nameless,
+            "unchanged": self.unchanged,
+            "walked": self.walked,
+            "files": self.files,
+            "written": self.written,
+            "incomplete": self.incomplete,
+            "stopped": self.stopped,
+            "unreadable_count": self.unreadable_count,
+            "unreadable": unreadable,
+            "missing_count": self.missing_count,
+            "missing": missing,
+        }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_LENGTH else f"{text[:TEXT_LENGTH]}..."

@@ -1,0 +1,372 @@
+"""Whatever time a run has, all receipts come to be in a bounded number of runs, and nothing holds up anything else."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations import reconcile as driver
+from arco_catalog.operations.reconcile import reconcile, reconcile_one
+from arco_catalog.operations.tally import EXAMPLES, Tally
+from arco_catalog.state import receipt
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from storage_backends import ANY, Found, Missing, Page, StoreUnavailable, Unchanged, Version, When
+from storage_backends.base import Cursor, Outcome
+from storage_backends.memory import MemoryStore
+from tests.operations.clockwork import Clockwork
+from tests.operations.desk import Desk
+
+CALL_MS = 20
+"""What each call takes."""
+RUN_MS = 4_000
+"""What a run has: two hundred calls."""
+LAMBDA_ANSWER = 6 << 20
+
+
+class Lake(MemoryStore):
+    """A store whose calls take time, and in which some keys can't be had."""
+
+    def __init__(self, clock: Clockwork) -> None:
+        super().__init__(now_ms=clock.now_ms)
+        self.clock = clock
+        self.slow = False
+        self.lost: str | None = None
+        self.calls: Counter[str] = Counter()
+
+    def _take(self, key: str) -> None:
+        self.calls[key] += 1
+        if self.slow:
+            self.clock.ms += CALL_MS
+        if self.lost is not None and self.lost in key:
+            raise StoreUnavailable("no answer")
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        self._take(key)
+        return await super().get(key, if_changed_from)
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        self._take(key)
+        return await super().put(key, body, when)
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        self._take(prefix)
+        return await super().list(prefix, after)
+
+
+class Site:
+    """A catalog with tables of many commits, of which only the pending receipts were written."""
+
+    def __init__(self) -> None:
+        self.clock = Clockwork()
+        self.lake = Lake(self.clock)
+        self.desk = Desk(self.lake, self.clock)
+        self.paths = Paths("wh")
+        self.entities: dict[str, str] = {}
+
+    async def table(self, name: str, commits: int) -> str:
+        """A table; its pointer and pending receipts are put there as its writers would have."""
+        made = await self.desk.table(name)
+        self.entities[name] = made.entity
+        await self.commit(name, commits)
+        return made.entity
+
+    async def commit(self, name: str, commits: int) -> None:
+        """More commits, whose writers died after their compare-and-swap."""
+        entity = self.entities[name]
+        key = self.paths.pointer(entity)
+        found = await self.lake.get(key)
+        assert isinstance(found, Found)
+        pointer = Pointer.parse(found.body, found.version, key)
+        for _ in range(commits):
+            before = pointer.metadata
+            number = pointer.sequence
+            file = MetadataFile(f"{before.location.rpartition('/')[0]}/{number:05d}-x.metadata.json", before.ms + 1)
+            said = receipt.pending(entity=entity, metadata=file, base=before, said={"entity_type": "table"})
+            await self.lake.put(self._receipt(receipt.PENDING, said), receipt.encode(said), ANY)
+            pointer = pointer.successor(attempt=self.clock.ulid(), metadata=file, facts={})
+        await self.lake.put(key, pointer.body, ANY)
+
+    def _receipt(self, stage: receipt.Stage, said: JsonObject) -> str:
+        ms = said["metadata_ms"]
+        assert isinstance(ms, int)
+        return self.paths.receipt(stage, str(said["commit_key"]), ms)
+
+    def keys(self, stage: str) -> list[str]:
+        return [key for key in self.lake.keys("wh/_catalog/events/") if f"/iceberg/{stage}/" in key]
+
+    def owed(self) -> int:
+        return len(self.keys("pending")) - len(self.keys("committed"))
+
+    async def run(self, budget_ms: int = RUN_MS, concurrency: int = 4) -> Tally:
+        """One run of a process that remembers nothing, with so much time."""
+        self.lake.slow = True
+        began = self.clock.ms
+        try:
+            return await reconcile(self.desk.another().session(deadline_ms=budget_ms), concurrency=concurrency)
+        finally:
+            self.lake.slow = False
+            assert self.clock.ms - began <= budget_ms, "a run ends in its time"
+
+    async def until_done(self, runs: int, budget_ms: int = RUN_MS) -> list[Tally]:
+        """Runs until nothing is owed and nothing is left, at most so often."""
+        tallies: list[Tally] = []
+        for _ in range(runs):
+            tallies.append(await self.run(budget_ms))
+            if not tallies[-1].stopped and not tallies[-1].incomplete:
+                return tallies
+        raise AssertionError(f"not done after {runs} runs: {self.owed()} receipts owed")
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+async def made(site: Site, commits: Mapping[str, int]) -> Site:
+    await site.desk.namespace("db")
+    for name, count in commits.items():
+        await site.table(name, count)
+    return site
+
+
+async def test_thousands_of_commits_get_their_receipts_in_runs_of_a_few_seconds(site: Site) -> None:
+    await made(site, {"a": 1, "big": 3_000, "z": 1})
+    assert site.owed() == 3_002
+
+    tallies = await site.until_done(runs=100)
+
+    assert site.owed() == 0
+    assert sum(tally.written for tally in tallies) == 3_002
+    assert all(tally.written for tally in tallies[:-1]), "every run gets on"
+    assert (await site.run()).unchanged == 3
+
+
+async def test_no_file_is_walked_twice_because_a_run_was_cut(site: Site) -> None:
+    await made(site, {"big": 500})
+
+    tallies = await site.until_done(runs=20)
+
+    assert len(tallies) > 5
+    assert sum(tally.files for tally in tallies) == 501
+
+
+async def test_a_long_table_does_not_stop_the_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "TURN", 10)
+    await made(site, {"big": 2_000} | {f"t{number}": 2 for number in range(5)})
+    owed_of_big = len(site.keys("pending")) - 15
+
+    await site.run()
+
+    assert len(site.keys("committed")) >= 16 + 5
+    assert 0 < site.owed() < owed_of_big
+
+
+async def test_every_table_gets_its_turn_though_all_change_before_each_run(site: Site) -> None:
+    """Each run has time for a few of them only, and always the first would have had it."""
+    names = [f"t{number:02}" for number in range(24)]
+    await made(site, dict.fromkeys(names, 1))
+    served: set[str] = set()
+    for _ in range(12):
+        before = set(site.keys("committed"))
+        tally = await site.run(budget_ms=1_400, concurrency=2)
+        assert tally.stopped
+        new = {site.lake._objects[key].body for key in set(site.keys("committed")) - before}
+        served |= {name for name in names if any(site.entities[name].encode() in body for body in new)}
+        for name in names:
+            await site.commit(name, 1)
+    assert served == set(names)
+
+
+async def test_what_is_new_is_walked_once_what_is_old_is_done(site: Site) -> None:
+    await made(site, {"big": 400})
+    runs = 0
+    while site.owed() and runs < 60:
+        await site.run()
+        runs += 1
+        if runs < 10:
+            await site.commit("big", 5)
+    assert site.owed() == 0
+    await site.until_done(runs=2)
+    assert (await site.run()).unchanged == 1
+
+
+async def test_a_file_that_cannot_be_told_about_stands_in_the_way_of_nothing_else(site: Site) -> None:
+    await made(site, {"a": 3, "big": 300, "z": 3})
+    broken = next(key for key in site.keys("pending") if b"/00150-x" in site.lake._objects[key].body)
+    kept = site.lake._objects[broken].body
+    await site.lake.put(broken, b"{", ANY)
+
+    tallies = [await site.run() for _ in range(6)]
+    assert tallies[-1].unreadable_count == 1
+    assert (tallies[-1].walked, tallies[-1].incomplete, tallies[-1].unchanged) == (1, 1, 2)
+    assert tallies[-1].files == 1, "what is known to be done is not walked again"
+    assert site.owed() == 150, "that file's, and those before it"
+
+    await site.commit("big", 20)
+    await site.run()
+    assert site.owed() == 150, "newer commits get theirs all the same"
+
+    await site.lake.put(broken, kept, ANY)
+    await site.until_done(runs=6)
+    assert site.owed() == 0
+
+
+@pytest.mark.parametrize("what", ["pointer", "pending", "committed"])
+async def test_a_store_that_does_not_answer_for_one_table_costs_only_that_one(site: Site, what: str) -> None:
+    await made(site, {"a": 2, "b": 2, "c": 2})
+    entity = site.entities["b"]
+    site.lake.lost = (
+        site.paths.pointer(entity)
+        if what == "pointer"
+        else next(key for key in site.keys("pending") if entity.encode() in site.lake._objects[key].body)
+    ).replace("/pending/", f"/{what}/")
+
+    tally = await site.run(concurrency=1)
+
+    assert (tally.unreadable_count, tally.incomplete, tally.walked) == (1, 1, 3)
+    assert tally.unreadable == [f"{entity}: no answer"]
+    site.lake.lost = None
+    assert (await site.run()).unchanged == 2
+    assert site.owed() == 0
+
+
+async def test_a_store_that_answers_for_no_table_ends_the_run_and_the_next_begins_behind_them(site: Site) -> None:
+    await made(site, {f"t{number:02}": 1 for number in range(20)})
+    site.lake.lost = "/iceberg_pointers/0"
+
+    first = await site.run(concurrency=2)
+    site.lake.lost = None
+    second = await site.run(concurrency=2)
+
+    assert (first.stopped, first.walked, first.unreadable_count) == (True, 2 * driver.UNANSWERED, 6)
+    assert (second.walked, second.incomplete) == (20, 0)
+
+
+class Hanging(Lake):
+    """Never answers for one key."""
+
+    hangs: str | None = None
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        if key == self.hangs:
+            await asyncio.Event().wait()
+        return await super().get(key, if_changed_from)
+
+
+async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(site: Site) -> None:
+    site.lake = Hanging(site.clock)
+    site.desk = Desk(site.lake, site.clock)
+    await made(site, {"a": 1, "b": 1, "c": 1})
+    site.lake.hangs = site.paths.pointer(site.entities["b"])
+
+    tally = await site.run(budget_ms=2_000)
+
+    assert (tally.walked, tally.incomplete, tally.stopped) == (3, 1, False)
+    assert tally.unreadable == [f"{site.entities['b']}: its walk hung"]
+    site.lake.hangs = None
+    again = await site.run()
+    assert (again.unchanged, again.walked, again.incomplete) == (2, 1, 0)
+
+
+async def test_a_table_whose_walk_fails_as_nobody_foresaw_is_told_and_the_others_go_on(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    await made(site, {"a": 1, "b": 1})
+    key = site.paths.pointer(site.entities["a"])
+    beyond_all_calendars = site.lake._objects[key].body.replace(b'"metadata_ms":1', b'"metadata_ms":999999999999')
+    await site.lake.put(key, beyond_all_calendars, ANY)
+
+    tally = await site.run()
+
+    [reason] = tally.unreadable
+    assert reason.startswith(site.entities["a"])
+    assert (tally.walked, tally.incomplete, tally.written) == (2, 1, 1)
+    assert "failed unexpectedly" in caplog.text
+
+
+async def test_progress_is_kept_though_the_run_is_killed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "TURN", 20)
+    monkeypatch.setattr(driver, "WRITE_AFTER", 20)
+    await made(site, {"big": 200})
+
+    class Killed(BaseException):
+        pass
+
+    def tell(tally: Tally) -> None:
+        if tally.files >= 100:
+            raise Killed
+
+    with pytest.raises(Killed):
+        await reconcile(site.desk.another().session(), progress=tell)
+    tally = await reconcile(site.desk.another().session())
+
+    assert site.owed() == 0
+    assert tally.files <= 201 - 80
+
+
+async def test_an_entity_counts_once_however_many_turns_it_takes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "TURN", 7)
+    await made(site, {"a": 1, "big": 50})
+    told: list[tuple[int, int]] = []
+
+    tally = await reconcile(
+        site.desk.another().session(), progress=lambda so_far: told.append((so_far.walked, so_far.incomplete))
+    )
+
+    assert (tally.walked, tally.incomplete, tally.files, tally.stopped) == (2, 0, 53, False)
+    assert told[0] == (2, 1)
+    assert {walked for walked, _ in told} == {2}
+
+
+async def test_one_entity_is_walked_where_a_name_leads_to_it_and_nowhere_else(site: Site) -> None:
+    await made(site, {"a": 5, "b": 1})
+    orphan = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
+    body = site.lake._objects[site.paths.pointer(site.entities["a"])].body
+    await site.lake.put(site.paths.pointer(orphan), body.replace(site.entities["a"].encode(), orphan.encode()), ANY)
+
+    tally = await reconcile_one(site.desk.another().session(), site.entities["a"])
+    assert (tally.files, tally.incomplete, tally.stopped) == (6, 0, False)
+    assert (await reconcile_one(site.desk.another().session(), site.entities["a"])).files == 0
+    before = site.keys("committed")
+    with pytest.raises(BadRequest, match=f"no name leads to entity {orphan}"):
+        await reconcile_one(site.desk.another().session(), orphan)
+    assert site.keys("committed") == before
+
+
+async def test_a_receipt_that_says_something_else_is_told_and_left_as_it_is(site: Site) -> None:
+    await made(site, {"a": 1})
+    [theirs] = {key.replace("/pending/", "/committed/") for key in site.keys("pending")} - {*site.keys("committed")}
+    await site.lake.put(theirs, b"{}", ANY)
+
+    tally = await site.run()
+
+    [reason] = tally.unreadable
+    assert reason == f"{site.entities['a']}: {theirs} says something else than what was announced"
+    assert site.lake._objects[theirs].body == b"{}"
+
+
+def large(number: int) -> Iterator[JsonObject]:
+    """Missing receipts whose names and principals are as long as clients can make them."""
+    for place in range(number):
+        named: JsonObject = {"table": "\U0001f9ca" * 30_000, "principal": "\U0001f9ca" * 30_000}
+        yield {**named, "metadata_location": f"{place:900}", "told_by": "t" * 900}
+
+
+def test_the_answer_is_small_enough_for_a_function_however_much_was_found() -> None:
+    total = Tally()
+    for said in large(400):
+        one = Tally(files=1)
+        one.lacks(said)
+        one.fails("\U0001f9ca" * 10_000)
+        total.add(one)
+
+    answer = total.to_json()
+
+    assert (answer["missing_count"], answer["unreadable_count"], answer["files"]) == (400, 400, 400)
+    assert len(total.missing) == len(total.unreadable) == EXAMPLES
+    assert len(json.dumps(answer)) < LAMBDA_ANSWER, "however it is spelled"

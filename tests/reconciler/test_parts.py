@@ -1,0 +1,116 @@
+"""How parts are dealt out, lost, halved and gone on with, without a Spark: each part runs where it is collected."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark import SparkContext
+
+from arco_catalog.operations.tally import Tally
+from reconciler import spark as driver
+from reconciler.spark import Done, Errand, reconcile
+from tests.reconciler.lakes import FolderLake
+
+TABLES = 12
+FILES = TABLES * 4
+
+Task = Callable[[Iterable[Errand]], Iterator[Done]]
+
+
+class Partition:
+    """An RDD of one partition."""
+
+    def __init__(self, part: Sequence[Errand]) -> None:
+        self._part = part
+        self._task: Task | None = None
+
+    def mapPartitions(self, task: Task) -> "Partition":  # noqa: N802
+        self._task = task
+        return self
+
+    def collect(self) -> list[Done]:
+        assert self._task is not None
+        return list(self._task(iter(self._part)))
+
+
+class Cluster:
+    """Runs each part, unless it holds a table of which executors die."""
+
+    def __init__(self, deadly: str | None = None) -> None:
+        self._deadly = deadly
+
+    def parallelize(self, part: Sequence[Errand], slices: int) -> Partition:
+        assert slices == 1
+        if self._deadly is not None and any(self._deadly in errand.pointer.entity for errand in part):
+            raise RuntimeError("Job aborted\nLost task 0.0")
+        return Partition(part)
+
+    def setJobGroup(self, group: str, described: str) -> None:  # noqa: N802
+        pass
+
+    def cancelJobGroup(self, group: str) -> None:  # noqa: N802
+        pass
+
+
+def cluster(deadly: str | None = None) -> SparkContext:
+    return cast(SparkContext, Cluster(deadly))
+
+
+@pytest.fixture
+async def lake(tmp_path: Path) -> FolderLake:
+    made = FolderLake(tmp_path / "small")
+    await made.make(TABLES, 3)
+    return made
+
+
+async def test_a_table_that_needs_more_than_its_turn_comes_again_in_a_later_part(lake: FolderLake) -> None:
+    before = lake.lose(every=1)
+    heard: list[tuple[int, int]] = []
+
+    def progress(tally: Tally) -> None:
+        heard.append((tally.files, tally.incomplete))
+
+    tally = await reconcile(cluster(), lake.lake, part=TABLES, turn=2, progress=progress)
+
+    assert heard == [(FILES // 2, TABLES), (FILES, 0)]
+    assert (tally.walked, tally.incomplete) == (TABLES, 0)
+    assert lake.receipts() == before
+
+
+async def test_a_part_that_is_lost_is_halved_until_the_table_is_found_that_it_was_lost_by(lake: FolderLake) -> None:
+    before = lake.lose(every=1)
+    deadly = lake.entities()[-1]
+
+    tally = await reconcile(cluster(deadly), lake.lake, part=TABLES)
+
+    assert (tally.walked, tally.incomplete, tally.written) == (TABLES, 1, FILES - 4)
+    assert tally.unreadable == [f"{deadly}: what walked it ended: Job aborted Lost task 0.0"]
+    again = await reconcile(cluster(), lake.lake)
+    assert (again.unchanged, again.walked) == (TABLES - 1, 1)
+    assert lake.receipts() == before
+
+
+async def test_a_cluster_on_which_every_part_is_lost_ends_the_run(
+    lake: FolderLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "GIVE_UP", 3)
+    with pytest.raises(RuntimeError, match="Job aborted"):
+        await reconcile(cluster(deadly=""), lake.lake, part=5)
+
+
+async def test_what_a_run_left_is_gone_on_with_by_the_other_driver(lake: FolderLake) -> None:
+    class Ended(Exception):
+        pass
+
+    def progress(tally: Tally) -> None:
+        raise Ended
+
+    before = lake.lose(every=1)
+    with pytest.raises(Ended):
+        await reconcile(cluster(), lake.lake, part=TABLES, turn=3, progress=progress)
+
+    rest = await lake.reconcile_here()
+
+    assert (rest.walked, rest.files) == (TABLES, TABLES)
+    assert lake.receipts() == before

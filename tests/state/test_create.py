@@ -1,0 +1,167 @@
+"""Who is refused at a create-only write reads what is there and compares it, always (design.md, section 4)."""
+
+import gzip
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from arco_catalog.operations.commit import commit_table
+from arco_catalog.operations.creation import first_pointer
+from arco_catalog.operations.load import load_table
+from arco_catalog.state.access import Occupied
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from storage_backends import ABSENT, ANY, Applied, Found, Missing, Refused, Unchanged, Version, When
+from storage_backends.base import Outcome
+from storage_backends.memory import MemoryStore
+from tests.operations.clockwork import Clockwork
+from tests.operations.desk import NS, Desk, set_property
+
+Create = Callable[[Desk], Awaitable[None]]
+
+FILE = "memory:///wh/warehouse/t/metadata/00000-6c97e413-d51b-4538-ac70-12fe2a85cb83.metadata.json"
+ENTITY = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
+
+
+class Echoing(MemoryStore):
+    """Sends each write that creates something twice, as transports do, and shows the second answer; `meanwhile` happens
+    between the two."""
+
+    meanwhile: Callable[[str], Awaitable[None]] | None = None
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        first = await super().put(key, body, when)
+        if when != ABSENT or not isinstance(first, Applied):
+            return first
+        if self.meanwhile is not None:
+            await self.meanwhile(key)
+        return await super().put(key, body, when)
+
+
+async def a_file(desk: Desk) -> None:
+    await desk.session().files.create(FILE, b'{"format-version":2}', packed=False)
+
+
+async def a_packed_file(desk: Desk) -> None:
+    await desk.session().files.create(FILE, b'{"format-version":2}', packed=True)
+
+
+async def a_commit(desk: Desk) -> None:
+    state = desk.session().state
+    await state.create(state.paths.registry_commit("c"), b'{"id":"c"}')
+
+
+async def a_pointer(desk: Desk) -> None:
+    await first_pointer(desk.session(), pointer()).put()
+
+
+def pointer(move: str = "01KAN0Y7Q2M3C4D5E6F7G8H9JM") -> Pointer:
+    return Pointer.first(entity=ENTITY, kind="table", move=move, metadata=MetadataFile(FILE, 1), facts={})
+
+
+CREATES: dict[str, Create] = {
+    "a metadata file": a_file,
+    "a packed metadata file": a_packed_file,
+    "a registry commit": a_commit,
+    "a pointer": a_pointer,
+}
+
+
+@pytest.mark.parametrize("create", CREATES.values(), ids=CREATES)
+async def test_an_echo_is_known_by_its_bytes(create: Create) -> None:
+    desk = Desk(Echoing(), Clockwork())
+    await create(desk)
+    await create(desk)
+
+
+@pytest.mark.parametrize("create", CREATES.values(), ids=CREATES)
+async def test_what_another_wrote_is_never_taken_for_an_echo(create: Create) -> None:
+    store = MemoryStore()
+    await create(Desk(store, Clockwork()))
+    [key] = store.keys()
+    theirs = pointer("01KAN0Y7Q2M3C4D5E6F7G8H9JN").body if "pointers" in key else gzip.compress(b"theirs", mtime=0)
+    await store.put(key, theirs, ANY)
+
+    with pytest.raises(Occupied, match=key):
+        await create(Desk(store, Clockwork()))
+
+    found = await store.get(key)
+    assert isinstance(found, Found)
+    assert found.body == theirs
+
+
+async def test_a_pointer_that_moved_before_its_echo_came_back_is_ours_and_is_not_remembered_as_it_was() -> None:
+    store = Echoing()
+    desk = Desk(store, Clockwork())
+    moved = pointer().fenced("01KAN0Y7Q2M3C4D5E6F7G8H9JP")
+
+    async def move(key: str) -> None:
+        await MemoryStore.put(store, key, moved.body, ANY)
+
+    store.meanwhile = move
+    await a_pointer(desk)
+
+    remembered = desk.session().state.cached_pointer(ENTITY)
+    assert remembered is None or remembered.sequence == moved.sequence
+
+
+class Emptied(Echoing):
+    """Loses an object just before it is first read."""
+
+    emptied = False
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        if not self.emptied:
+            self.emptied = True
+            await self.delete(key)
+        return await super().get(key, if_changed_from)
+
+
+async def test_an_echo_that_was_removed_before_it_was_read_is_written_again() -> None:
+    store = Emptied()
+    await a_commit(Desk(store, Clockwork()))
+    assert store.emptied
+    assert store.keys() == ["wh/_catalog/core/commits/c.json"]
+
+
+async def test_a_commit_is_answered_though_another_record_stands_where_its_receipt_belongs() -> None:
+    store = Forestalled()
+    desk = Desk(store, Clockwork())
+    await desk.namespace("db")
+    await desk.table("t")
+    store.theirs = b"theirs"
+
+    session = desk.session()
+    state = await commit_table(session, NS, "t", set_property("p", "1"))
+
+    assert state == await load_table(desk.another().session(), NS, "t")
+    assert session.record.dropped_writes == 1
+
+
+async def test_a_commit_is_not_made_where_its_metadata_file_would_be_anothers() -> None:
+    store = Forestalled()
+    desk = Desk(store, Clockwork())
+    await desk.namespace("db")
+    before = await desk.table("t")
+    store.theirs, store.where = b"theirs", "/metadata/"
+
+    with pytest.raises(Occupied):
+        await desk.commit(set_property("p", "1"))
+
+    after = await load_table(desk.another().session(), NS, "t")
+    assert after.metadata_location == before.metadata_location
+
+
+class Forestalled(MemoryStore):
+    """Somebody else's write, `theirs`, comes before each of ours at a place."""
+
+    theirs: bytes | None = None
+    where = "/iceberg/committed/"
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if self.theirs is not None and self.where in key:
+            await super().put(key, self.theirs, ANY)
+        return await super().put(key, body, when)
+
+
+async def test_the_echoing_store_shows_the_second_answer() -> None:
+    assert isinstance(await Echoing().put("k", b"1", ABSENT), Refused)
