@@ -14,6 +14,7 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.index import tombstones_of
+from storage_backends.memory import MemoryStore
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, set_property
 from tests.operations.test_views import view_request
@@ -22,7 +23,7 @@ from tests.operations.test_views import view_request
 @pytest.fixture
 async def desk(clock: Clockwork) -> Desk:
     """A catalog in memory, with the namespace `db`, whose clock is moved by hand."""
-    made = Desk(runtime=clock)
+    made = Desk(MemoryStore(clock.now_ms), clock)
     await made.namespace("db")
     return made
 
