@@ -57,7 +57,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
     if view.entry is None or view.pointer is None:
         raise no_such(kind, namespace, name)
     location = view.pointer.metadata.location
-    body = read.get(location)
+    body = read.get(location, view.base)
     if body is None:
         body = await session.files.read(location)
         if guess is not None:
