@@ -27,6 +27,7 @@ from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.age import has_passed
 from arco_catalog.state.marker import Binding, Slot
 from arco_catalog.state.marker_log import MarkerLog
+from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 from storage_backends import Applied, InvalidKey, StoreDenied, StoreError, StoreUnavailable
 
 V = TypeVar("V", bound=View)
@@ -76,6 +77,7 @@ class Driver(Generic[V]):
         self.next_slot_unseen = False
         """Whether the version that the plan stands on was read after our claim, and the next slot not looked at since
         (rule 1)."""
+        self.planned_ms = 0
         self.rounds = 0
 
     @property
@@ -140,6 +142,7 @@ class Driver(Generic[V]):
             landed = await self.find_evidence(view)
             if landed is not None:
                 return await self.answer_on_evidence(landed)
+            self.planned_ms = self.session.now_ms()
             try:
                 plan = await look_up(self.session.state, partial(self.mutation.plan, view, self.attempt))
                 if isinstance(plan, Prelude):
@@ -179,6 +182,8 @@ class Driver(Generic[V]):
                 if binding.transaction is not None:
                     self.begin_again()  # its object names the plan that no longer stands
                 return False, fresher
+            if abs(self.session.now_ms() - self.planned_ms) > MAX_CORRECTION_MS:
+                raise TryOver  # what the store has told meanwhile makes the time in what was written wrong
             if plan.ready is not None:
                 await plan.ready()
             self.check_deadline()
@@ -215,10 +220,9 @@ class Driver(Generic[V]):
 
     async def see_next_slot_empty(self) -> None:
         """Raises `Overtaken` unless our own slot is still the last."""
-        if self.marker is not None:
-            seen = len(self.marker.slots)
-            if len(await self.marker.read_on()) > seen:
-                raise Overtaken
+        seen = 0 if self.marker is None else len(self.marker.slots)
+        if self.marker is not None and len(await self.marker.read_on()) > seen:
+            raise Overtaken
 
     def attempts(self) -> dict[str, Binding]:
         """Every attempt that may have moved something for this request, with what it may have moved."""

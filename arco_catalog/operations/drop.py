@@ -61,7 +61,7 @@ def burial(
         name=name,
         operation=operation,
         sequence=head.sequence,
-        at_ms=session.runtime.now_ms(),
+        at_ms=session.now_ms(),
         purging=purging,
     )
     held = holds(entry.entity, entry.locations, "purging") if purging else released(entry.entity, entry.locations)
