@@ -12,16 +12,16 @@ from arco_catalog.iceberg.errors import (
     KeyInProgress,
     Refusal,
     Unavailable,
-    Unsupported,
 )
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import evidence
-from arco_catalog.operations.answers import Answer, Reference, TableState, keep, recall
+from arco_catalog.operations.answers import Answer, keep
 from arco_catalog.operations.beside import Overtaken, beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, TryOver, View, Write
+from arco_catalog.operations.replay import replay, replay_only
 from arco_catalog.operations.store_refusals import refused_by_store
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.age import has_passed
@@ -109,7 +109,7 @@ class Driver(Generic[V]):
     async def run(self) -> Answer:
         """The whole of it."""
         if self.session.settings.read_only_because is not None:
-            return await self.answer_read_only(self.session.settings.read_only_because)
+            return await replay_only(self.session, self.claims, self.session.settings.read_only_because)
         try:
             if self.claims is not None and not await self.claims.is_new(self.attempt.id, self.session.runtime.now_ms()):
                 return await self.follow()
@@ -120,15 +120,6 @@ class Driver(Generic[V]):
                 return await self.drive(Freshness.FRESH)
         except Overtaken:
             return await self.follow()
-
-    async def answer_read_only(self, reason: str) -> Answer:
-        """Nothing may be written, so nothing is begun; but what was done before under this key is not denied."""
-        slots = [] if self.claims is None else await self.claims.read()
-        if not slots:
-            raise Unsupported(f"This catalog is read-only: {reason}")
-        if slots[-1].answer is None:
-            raise CommitStateUnknown(f"This catalog is read-only now ({reason}), and the request was begun before")
-        return await self.replay(slots[-1].answer)
 
     # Read, look for our own past, plan, prepare, move.
 
@@ -363,7 +354,7 @@ class Driver(Generic[V]):
                 raise CommitStateUnknown("The marker of this Idempotency-Key is gone")
             kept = slots[-1].answer
             if kept is not None:
-                return await self.replay(kept)
+                return await replay(self.session, kept)
             for slot in slots:
                 if await evidence.landed(self.session.state, slot.attempt, slot.binding):
                     return await self.answer_on_evidence(slot.attempt)
@@ -391,21 +382,6 @@ class Driver(Generic[V]):
     async def fence(self, earlier: dict[str, Binding]) -> str | None:
         """Fences, once, everything that earlier slots name (rule 2)."""
         return await evidence.fence(self.session, earlier)
-
-    async def replay(self, kept: JsonObject) -> Answer:
-        """The answer in a final slot."""
-        self.record.outcome = "replayed"
-        match recall(kept):
-            case Refusal() as refusal:
-                raise refusal
-            case Reference(entity, location, created):
-                self.record.about(entity)
-                try:
-                    return TableState(entity, location, await self.session.files.read(location), created)
-                except Refusal as refusal:
-                    raise CommitStateUnknown(f"The answer can't be rebuilt: {refusal.message}") from refusal
-            case document:
-                return document
 
     # Time.
 
