@@ -8,13 +8,20 @@ from arco_catalog.http.encoding import encoded
 from arco_catalog.http.errors import error_response
 from arco_catalog.http.exchange import Effect, Exchange, Route, Service
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.requests import ClientGone, Request
+from arco_catalog.http.requests import ClientGone, Request, SlowBody
 from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.http.router import PREFIX, Router
 from arco_catalog.http.routes import HEALTH, ROUTES
 from arco_catalog.http.telemetry.report import Handling, Report
 from arco_catalog.http.telemetry.telemetry import Telemetry
-from arco_catalog.iceberg.errors import MethodNotAllowed, NoSuchRoute, NoSuchWarehouse, Unsupported
+from arco_catalog.iceberg.errors import (
+    BadRequest,
+    CommitStateUnknown,
+    MethodNotAllowed,
+    NoSuchRoute,
+    NoSuchWarehouse,
+    Unsupported,
+)
 from arco_catalog.operations.catalog import Catalog
 from arco_catalog.operations.record import recording
 
@@ -119,8 +126,20 @@ class App:
             if reason is not None and route.effect is not Effect.READS and not keyed:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         query = request.query()
-        body = await request.json_object(self._service.options) if route.has_body else None
+        try:
+            body = await request.json_object(self._service.options) if route.has_body else None
+        except SlowBody as slow:
+            raise self._unread(route, request, str(slow)) from slow
         return Exchange(self._service, route, params, query, request.headers, request.principal, body)
+
+    @staticmethod
+    def _unread(route: Route, request: Request, reason: str) -> BadRequest | CommitStateUnknown:
+        """What a body that did not arrive means: a refusal, but where another sending may have been applied, whose
+        marker can't be looked for without the body."""
+        resent = route.effect is not Effect.READS and "idempotency-key" in request.headers
+        if resent or route.commits:
+            return CommitStateUnknown(f"{reason}: if the request was sent before, it may have been applied")
+        return BadRequest(reason)
 
     def _wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         error = MethodNotAllowed(f"{request.method} is not possible here: use {' or '.join(allowed)}")

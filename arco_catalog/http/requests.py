@@ -25,6 +25,11 @@ class ClientGone(Exception):
     """The client hung up before its request was complete. Nobody is left to answer."""
 
 
+class SlowBody(Exception):
+    """The body did not arrive in time. Unlike every other fault of a request this is none of the request itself: sent
+    before, the very same may have arrived and been carried out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """`raw_path` and `raw_query` are as sent; header names are in lower case, repeated headers joined by commas."""
@@ -56,8 +61,7 @@ class Request:
         return Query.parse(self.raw_query)
 
     async def body(self, options: HttpOptions) -> bytes:
-        """All of the body. Raises `PayloadTooLarge`, `BadRequest` if it does not arrive in time or comes encoded, and
-        `ClientGone`."""
+        """All of the body. Raises `PayloadTooLarge`, `BadRequest` if it comes encoded, `SlowBody`, and `ClientGone`."""
         coding = self.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body as it is")
@@ -79,7 +83,7 @@ class Request:
                     if not message.get("more_body", False):
                         return b"".join(chunks)
         except TimeoutError as error:
-            raise BadRequest(f"The request body did not arrive within {options.body_seconds:g} s") from error
+            raise SlowBody(f"The request body did not arrive within {options.body_seconds:g} s") from error
 
     async def json_object(self, options: HttpOptions) -> JsonObject:
         """The body, which must be a JSON object. Raises what `body` does, and `BadRequest`."""

@@ -43,17 +43,14 @@ class IdempotencyKey:
             raise BadRequest(f"Idempotency-Key must be a UUIDv7 (RFC 9562), not {text[:64]!r}")
         return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16))
 
-    def suspicious(self, now_ms: int) -> bool:
-        """Whether the key is so old, or so far ahead, that only a marker can vouch for it."""
-        return self.made_ms is not None and not -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS
-
-    def refuse(self, now_ms: int, *, commit: bool) -> BadRequest | CommitStateUnknown:
-        """Why a suspicious key without a marker is not executed (design.md 6.1)."""
-        if self.made_ms is not None and self.made_ms > now_ms:
-            return BadRequest("Idempotency-Key lies in the future")
-        if commit:
-            return CommitStateUnknown("Idempotency-Key is older than a day: it may have been applied and forgotten")
-        return BadRequest("Idempotency-Key is older than a day")
+    def refusal(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
+        """Why a key that has no marker at this time, the store's, is not executed; None if it may be (design.md 6.1).
+        One that is older than a day may have been applied, and its marker collected since."""
+        if self.made_ms is None or -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS:
+            return None
+        if self.made_ms > now_ms:
+            return BadRequest("Idempotency-Key lies more than five minutes in the future: set the client's clock")
+        return CommitStateUnknown("Idempotency-Key is older than a day: it may have been applied and forgotten")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,11 @@ from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.spilling import Limits
+from arco_catalog.state.store_clock import StoreClock
 from storage_backends import ObjectStore
 from storage_backends.wrappers.deadline import DeadlineStore
 from storage_backends.wrappers.measuring import MeasuringStore
+from storage_backends.wrappers.timekeeping import TimekeepingStore
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ class Catalog:
     caches: Caches = field(default_factory=Caches)
     shared: SharedCommits | None = field(default_factory=SharedCommits)
     files: FileCache = field(default_factory=lambda: ByteCache(48 << 20))
+    clock: StoreClock = field(default_factory=StoreClock)
     afterwards: Afterwards | None = None
     turns: Turns | None = None
 
@@ -91,9 +94,8 @@ class Session:
                 store = MeasuringStore(store, record.store)
             return DeadlineStore(store, call.deadline_ms, catalog.runtime.now_ms)
 
-        self.state = State(
-            bounded(catalog.store), catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill
-        )
+        timed = TimekeepingStore(catalog.store, catalog.runtime.now_ms, catalog.clock.told)
+        self.state = State(bounded(timed), catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill)
         spaces = [Space(space.root, bounded(space.store)) for space in catalog.spaces]
         self.files = Files(spaces, catalog.files, self.state)
 
@@ -114,6 +116,10 @@ class Session:
         """The same for those of a namespace."""
         if self.call.answer_limit is not None:
             self.call.answer_limit.check(properties, f"The properties of {name}", "give it fewer or shorter ones")
+
+    def now_ms(self) -> int:
+        """What time it is, for whatever is kept: by the machine's clock, set right by what the store has told."""
+        return self.catalog.clock.now_ms(self.runtime.now_ms())
 
     def late(self) -> bool:
         """Whether the deadline has passed, on the wall clock (design.md 6.2, rule 5)."""

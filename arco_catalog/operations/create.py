@@ -48,7 +48,7 @@ class _NewTable(Creator):
         runtime = self.session.runtime
         location = self.wanted.location or self.default_location(index, entity)
         return table.new_table_metadata(
-            self.wanted, location=location, table_uuid=runtime.uuid(), now_ms=runtime.now_ms()
+            self.wanted, location=location, table_uuid=runtime.uuid(), now_ms=self.session.now_ms()
         )
 
     def named_locations(self) -> Iterable[str]:
@@ -75,7 +75,7 @@ class TableFromCommit(Creator):
         document = table.apply_commit(
             None,
             commit,
-            now_ms=self.session.runtime.now_ms(),
+            now_ms=self.session.now_ms(),
             base_location=None,
             name=dotted(self.namespace, self.name),
             new_uuid=self.session.runtime.uuid(),
@@ -96,7 +96,9 @@ class _NewView(Creator):
     def document(self, index: Index, entity: str) -> JsonObject:
         runtime = self.session.runtime
         location = self.wanted.location or self.default_location(index, entity)
-        return view.new_view_metadata(self.wanted, location=location, view_uuid=runtime.uuid(), now_ms=runtime.now_ms())
+        return view.new_view_metadata(
+            self.wanted, location=location, view_uuid=runtime.uuid(), now_ms=self.session.now_ms()
+        )
 
     def named_locations(self) -> Iterable[str]:
         return view.explicit_locations(self.wanted)

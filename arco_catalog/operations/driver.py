@@ -11,24 +11,24 @@ from arco_catalog.iceberg.errors import (
     Broken,
     CommitStateUnknown,
     KeyInProgress,
-    KeyReused,
     Refusal,
     Unavailable,
-    Unsupported,
 )
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import evidence
-from arco_catalog.operations.answers import Answer, Reference, keep, recall
+from arco_catalog.operations.answers import Answer, keep
 from arco_catalog.operations.beside import Overtaken, beside
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.current_file import rebuilt
+from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, TryOver, View, Write
+from arco_catalog.operations.replay import replay, replay_only
 from arco_catalog.operations.store_refusals import refused_by_store
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.age import has_passed
-from arco_catalog.state.marker import Binding, Slot, bound_to
+from arco_catalog.state.marker import Binding, Slot
 from arco_catalog.state.marker_log import MarkerLog
+from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 from storage_backends import Applied, InvalidKey, StoreDenied, StoreError, StoreUnavailable
 
 V = TypeVar("V", bound=View)
@@ -66,16 +66,19 @@ class Driver(Generic[V]):
         self.record = session.record
         self.mutation = mutation
         self.marker: MarkerLog | None = session.marker()
+        key = session.call.key
+        self.claims = None if self.marker is None or key is None else Claims(self.marker, key)
         self.rank: str | None = None
         self.attempt = self.new_attempt()
         self.claimed: Binding | None = None
-        """What our own last slot binds us to."""
+        """What the slot of our attempt binds it to."""
         self.tried: dict[str, Binding] = {}
         """Our own attempts whose compare-and-swap was sent."""
         self.written: set[str] = set()
         self.next_slot_unseen = False
         """Whether the version that the plan stands on was read after our claim, and the next slot not looked at since
         (rule 1)."""
+        self.planned_ms = 0
         self.rounds = 0
 
     @property
@@ -92,36 +95,32 @@ class Driver(Generic[V]):
         return Attempt(attempt, self.session.runtime.ulid(), self.rank)
 
     def begin_again(self) -> None:
-        """A new attempt in place of one that is over."""
+        """A new attempt in place of one that is over. Where there is a marker it takes the next slot, after the version
+        that it stands on was read."""
         self.attempt = self.new_attempt()
+        self.claimed = None
+        self.next_slot_unseen = False
         self.written.clear()
+
+    @property
+    def bound(self) -> Binding | None:
+        """What our attempt may move: as its slot says, or, without one, what it was sent to move first."""
+        return self.tried.get(self.attempt.id) if self.claimed is None else self.claimed
 
     async def run(self) -> Answer:
         """The whole of it."""
         if self.session.settings.read_only_because is not None:
-            return await self.answer_read_only(self.session.settings.read_only_because)
-        key = self.session.call.key
-        if self.marker is not None and key is not None and key.suspicious(self.session.runtime.now_ms()):
-            # The marker is read before the key's age is judged: an old answer is still the answer.
-            if not await self.marker.read_on():
-                raise key.refuse(self.session.runtime.now_ms(), commit=self.session.call.commit)
-            return await self.follow()
+            return await replay_only(self.session, self.claims, self.session.settings.read_only_because)
         try:
+            if self.claims is not None and not await self.claims.is_new(self.attempt.id, self.session.runtime.now_ms()):
+                return await self.follow()
             try:
                 return await self.drive(Freshness.REMEMBERED)
             except SegmentGone:  # the remembered HEAD is so old that parts of its index were collected
+                self.begin_again()
                 return await self.drive(Freshness.FRESH)
         except Overtaken:
             return await self.follow()
-
-    async def answer_read_only(self, reason: str) -> Answer:
-        """Nothing may be written, so nothing is begun; but what was done before under this key is not denied."""
-        if self.marker is None or not (slots := await self.marker.read_on()):
-            raise Unsupported(f"This catalog is read-only: {reason}")
-        self.check_request(self.marker)
-        if slots[-1].answer is None:
-            raise CommitStateUnknown(f"This catalog is read-only now ({reason}), and the request was begun before")
-        return await self.replay(slots[-1].answer)
 
     # Read, look for our own past, plan, prepare, move.
 
@@ -135,6 +134,7 @@ class Driver(Generic[V]):
             landed = await self.find_evidence(view)
             if landed is not None:
                 return await self.answer_on_evidence(landed)
+            self.planned_ms = self.session.now_ms()
             try:
                 plan = await look_up(self.session.state, partial(self.mutation.plan, view, self.attempt))
                 if isinstance(plan, Prelude):
@@ -164,8 +164,9 @@ class Driver(Generic[V]):
         """Makes a planned change, if the plan stands and nobody was faster. Returns whether it was made, and if not the
         view to plan on again, None for a fresh look."""
         binding = await self.binding(view)
-        if self.claimed is not None and not self.claimed.covers(binding):
-            await self.rebind(view)
+        if self.bound is not None and not self.bound.covers(binding):
+            # Its evidence is looked for where it was bound to: elsewhere its own work would be taken for another's.
+            self.begin_again()
             return False, view
         try:
             fresher = await self.prepare(plan, binding)
@@ -173,6 +174,8 @@ class Driver(Generic[V]):
                 if binding.transaction is not None:
                     self.begin_again()  # its object names the plan that no longer stands
                 return False, fresher
+            if abs(self.session.now_ms() - self.planned_ms) > MAX_CORRECTION_MS:
+                raise TryOver  # what the store has told meanwhile makes the time in what was written wrong
             if plan.ready is not None:
                 await plan.ready()
             self.check_deadline()
@@ -209,10 +212,9 @@ class Driver(Generic[V]):
 
     async def see_next_slot_empty(self) -> None:
         """Raises `Overtaken` unless our own slot is still the last."""
-        if self.marker is not None:
-            seen = len(self.marker.slots)
-            if len(await self.marker.read_on()) > seen:
-                raise Overtaken
+        seen = 0 if self.marker is None else len(self.marker.slots)
+        if self.marker is not None and len(await self.marker.read_on()) > seen:
+            raise Overtaken
 
     def attempts(self) -> dict[str, Binding]:
         """Every attempt that may have moved something for this request, with what it may have moved."""
@@ -274,26 +276,17 @@ class Driver(Generic[V]):
         return await look_up(self.session.state, partial(self.mutation.binding, view, self.attempt))
 
     async def claim(self, binding: Binding) -> None:
-        """Takes the next slot for our attempt. Raises `Overtaken`."""
-        assert self.marker is not None
-        identity: JsonObject = {} if self.marker.slots else self.marker.identity.to_json()
-        if not await self.marker.put(Slot(self.attempt.id, binding, identity, None)):
-            raise Overtaken
+        """Takes the next slot for our attempt. Raises `Overtaken`, and what `Claims.put` does."""
+        assert self.claims is not None
+        await self.claims.put(self.attempt.id, binding)
         self.claimed = binding
 
-    async def rebind(self, view: V) -> None:
-        """We found that we would move anything else than our slot names: the next slot first (design.md 6.1)."""
-        self.begin_again()
-        await self.claim(await self.binding(view))
-
     async def finalize(self, answer: JsonObject, view: V) -> None:
-        """Puts the final slot: only after this may a failure or a no-op be told. Raises `Overtaken`."""
-        if self.marker is None:
-            return
-        binding = await self.binding(view) if self.claimed is None else self.claimed
-        identity: JsonObject = {} if self.marker.slots else self.marker.identity.to_json()
-        if not await self.marker.put(Slot(self.attempt.id, binding, identity, answer)):
-            raise Overtaken
+        """Puts the final slot: only after this may a failure or a no-op be told. Raises `Overtaken`, and what
+        `Claims.put` does."""
+        if self.claims is not None:
+            binding = await self.binding(view) if self.claimed is None else self.claimed
+            await self.claims.put(self.attempt.id, binding, answer)
 
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:
         """The store refused, for certain, a call that this attempt needs: it allows it to nobody like us, or can't hold
@@ -302,18 +295,14 @@ class Driver(Generic[V]):
         unknown = CommitStateUnknown(f"The object store refused a step of what may have been done: {error}")
         if self.tried:
             raise unknown from error
-        if self.marker is None:
+        if self.claims is None:
             return
         try:
-            await self.marker.read_on()
-            if any(slot.attempt != self.attempt.id or slot.final for slot in self.marker.slots):
-                raise unknown from error
-            identity: JsonObject = {} if self.marker.slots else self.marker.identity.to_json()
-            answer = keep(refused_by_store(error))
-            if not await self.marker.put(Slot(self.attempt.id, self.claimed or Binding(), identity, answer)):
-                raise unknown from error
+            await self.claims.give_up(self.attempt.id, self.claimed or Binding(), keep(refused_by_store(error)))
+        except Overtaken:
+            raise unknown from error
         except StoreError as again:
-            if self.marker.slots:
+            if self.claims.any_seen:
                 raise unknown from again
 
     # Success.
@@ -358,16 +347,15 @@ class Driver(Generic[V]):
     async def follow(self) -> Answer:
         """Somebody else has the key, or had it: their answer, the evidence of it, or our turn."""
         assert self.marker is not None
+        assert self.claims is not None
         give_up_ms = self.session.runtime.now_ms() + self.session.settings.patience_ms
         while True:
-            self.marker.slots.clear()
-            slots = await self.marker.read_on()
+            slots = await self.claims.read()
             if not slots:
                 raise CommitStateUnknown("The marker of this Idempotency-Key is gone")
-            self.check_request(self.marker)
             kept = slots[-1].answer
             if kept is not None:
-                return await self.replay(kept)
+                return await replay(self.session, kept)
             for slot in slots:
                 if await evidence.landed(self.session.state, slot.attempt, slot.binding):
                     return await self.answer_on_evidence(slot.attempt)
@@ -379,11 +367,6 @@ class Driver(Generic[V]):
             if self.session.runtime.now_ms() >= give_up_ms:
                 raise KeyInProgress("A request with this Idempotency-Key is in progress")
             await self.session.runtime.sleep(POLL_SECONDS * (0.5 + self.session.runtime.random()))
-
-    def check_request(self, marker: MarkerLog) -> None:
-        """Slot 0 binds the key to one request. Raises `KeyReused` for another."""
-        if not bound_to(marker.slots[0], marker.identity):
-            raise KeyReused("Idempotency-Key was used for another request")
 
     async def take_over(self) -> Answer:
         """Takes the next slot, makes sure that no earlier attempt can commit any more, and goes on in their place."""
@@ -400,21 +383,6 @@ class Driver(Generic[V]):
     async def fence(self, earlier: dict[str, Binding]) -> str | None:
         """Fences, once, everything that earlier slots name (rule 2)."""
         return await evidence.fence(self.session, earlier)
-
-    async def replay(self, kept: JsonObject) -> Answer:
-        """The answer in a final slot."""
-        self.record.outcome = "replayed"
-        match recall(kept):
-            case Refusal() as refusal:
-                raise refusal
-            case Reference() as reference:
-                self.record.about(reference.entity)
-                try:
-                    return await rebuilt(self.session, reference)
-                except Refusal as refusal:
-                    raise CommitStateUnknown(f"The answer can't be rebuilt: {refusal.message}") from refusal
-            case document:
-                return document
 
     # Time.
 

@@ -60,7 +60,7 @@ def burial(
         name=name,
         operation=operation,
         sequence=head.sequence,
-        at_ms=session.runtime.now_ms(),
+        at_ms=session.now_ms(),
         purge=purge,
     )
     return {tombstone_key(namespace, name, entry.entity): stone, **released(entry.entity, entry.locations)}

@@ -62,7 +62,9 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
         if location in missed:
             raise missed[location]
         try:
-            body = read[location] if location in read else await session.files.read(location)
+            body = read.get(location, view.base)
+            if body is None:
+                body = await session.files.read(location)
         except NotFound as gone:
             missed = {location: gone}  # perhaps removed behind a commit: what the name means now decides
             await read_view()

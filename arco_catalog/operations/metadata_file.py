@@ -36,7 +36,7 @@ class NewMetadata:
         version = table.next_metadata_version(None if base is None else base.location)
         folder = table.metadata_directory(document, table.location(document))
         name = table.metadata_file_name(version, session.runtime.uuid(), table.metadata_codec(document))
-        ms = semantics.ms(document, None if base is None else base.ms, session.runtime.now_ms())
+        ms = semantics.ms(document, None if base is None else base.ms, session.now_ms())
         return cls(semantics, document, dumps(document), MetadataFile(f"{folder}/{name}", ms), base)
 
     def write(self, session: Session) -> Write:
@@ -59,7 +59,7 @@ def pointer_facts(
     return {
         **semantics.facts(document),
         "previous_metadata_location": None if previous is None else previous.location,
-        "updated_ms": session.runtime.now_ms(),
+        "updated_ms": session.now_ms(),
         "updated_by": session.call.source,
     }
 

@@ -158,7 +158,7 @@ class _Register(RegistryMutation):
     def _pointer(self, document: JsonObject, attempt: Attempt) -> Write:
         """`origin` is where our own history of the entity begins: what lies before is another catalog's to receipt."""
         facts = pointer_facts(self.session, self.semantics, document, None)
-        ms = self.semantics.ms(document, None, self.session.runtime.now_ms())
+        ms = self.semantics.ms(document, None, self.session.now_ms())
         pointer = Pointer.first(
             entity=attempt.entity,
             kind=self.semantics.kind,

@@ -87,7 +87,7 @@ class RelationChange:
         document = self.semantics.apply(
             base,
             self.commit,
-            now_ms=self.session.runtime.now_ms(),
+            now_ms=self.session.now_ms(),
             base_file=pointer.metadata.location,
             name=dotted(self.namespace, self.name),
         )

@@ -1,5 +1,6 @@
 """A table or view as one request sees it: its name, its pointer, its metadata."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import Broken, CommitFailed, Refusal
@@ -64,14 +65,16 @@ class TableView(View):
 async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> TableView:
     """Reads the manifest, then the pointer, as far as what is remembered will not do.
 
-    A fresh look at something that this process knows reads both beside each other.
+    A fresh look at something that this process knows reads both beside each other. That shows one state of the name if
+    HEAD is the one that is remembered: the name has meant the same all the while. Else the pointer is read again, after
+    the name, since the entity may have got its name only after the first read, with a later state.
     """
     state = session.state
     known = state.cached_head()
     if known is not None and freshness is not Freshness.FRESH:
         return await locate_under(session, wanted, known, freshness, head_fresh=False)
     remembered = None if known is None else remembered_relation(known, wanted.namespace, wanted.name, wanted.kind)
-    if remembered is None:
+    if known is None or remembered is None:
         return await locate_under(session, wanted, await state.head(), freshness, head_fresh=True)
     heads: list[Head] = []
     pointers: list[Pointer | None] = []
@@ -83,8 +86,32 @@ async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> Tabl
         pointers.append(await state.pointer(remembered.entity))
 
     await beside(read_head(), read_pointer())
-    read = {remembered.entity: pointers[0]}
-    return await locate_under(session, wanted, heads[0], freshness, head_fresh=True, read=read)
+    (head,), (pointer,) = heads, pointers
+    if head.version == known.version:
+        return await locate_under(session, wanted, head, freshness, head_fresh=True, read={remembered.entity: pointer})
+    return await _locate_again(session, wanted, head, pointer)
+
+
+async def _locate_again(session: Session, wanted: Wanted, head: Head, seen: Pointer | None) -> TableView:
+    """What the name means under a HEAD, its pointer read after that; beside it the metadata file that the pointer has
+    named before, for it hardly ever has moved on."""
+    views: list[TableView] = []
+    bases: dict[str, bytes] = {}
+
+    async def read_view() -> None:
+        views.append(await locate_under(session, wanted, head, Freshness.FRESH, head_fresh=True))
+
+    async def read_base(location: str) -> None:
+        with suppress(Refusal):  # whoever needs it reads it again, and says so
+            bases[location] = await session.files.read(location)
+
+    location = None if seen is None else seen.metadata.location
+    unread = location is not None and session.files.cached(location) is None
+    await beside(read_view(), *([read_base(location)] if location is not None and unread else []))
+    (view,) = views
+    if view.pointer is not None:
+        view.base = bases.get(view.pointer.metadata.location)
+    return view
 
 
 async def locate_under(

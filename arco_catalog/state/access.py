@@ -77,6 +77,8 @@ class State:
         self._caches = caches
         self._runtime = runtime
         self._at_hand: dict[str, Segment] = {}
+        self._not_done_until: dict[str, int] = {}
+        """Sequence numbers of the registry up to which its history was seen not to hold an operation."""
         self._spilling = Spilling(Limits() if limits is None else limits, runtime.ulid)
 
     # Registry
@@ -124,12 +126,16 @@ class State:
 
     async def commit_of(self, head: Head, operation: str, since: int) -> str | None:
         """The registry commit that did an operation which was tried when the sequence number was `since`; None if there
-        is none. Walks back up to 500 commits a GET (design.md 6.3). Raises `CommitStateUnknown` where history ends."""
+        is none. Walks back up to 500 commits a GET (design.md 6.3), once: history never changes, so the same request
+        looks again only at what came since. Others may wait for that look (shared_commits.py). Raises
+        `CommitStateUnknown` where history ends."""
+        since, until = max(since, self._not_done_until.get(operation, 0)), head.sequence
         while True:
             commit = head.commit_of(operation)
-            if commit is not None or head.remembers(since):
+            if commit is not None:
                 return commit
-            if head.before is None:
+            if head.remembers(since) or head.before is None:
+                self._not_done_until[operation] = max(since, until)
                 return None
             head = await self.registry_commit(head.before)
 

@@ -1,6 +1,7 @@
 """One idempotency key's marker, as one request reads and extends it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import RequestIdentity, Slot
@@ -40,24 +41,27 @@ class MarkerLog:
         place = len(self.slots)
         while True:
             match await self._state.store.put(self._key(place), slot.body, ABSENT):
-                case Applied():
-                    break
+                case Applied(_, now_ms):
+                    self.now_ms = now_ms
+                    self.slots.append(replace(slot, written_ms=now_ms))
+                    return True
                 case Refused():
-                    if not await self._is_mine(place, slot):
-                        return False
-                    break
+                    return await self._put_before(place, slot)
                 case Unknown():
                     await self._state.pause()
-        self.slots.append(slot)
-        return True
 
-    async def _is_mine(self, place: int, slot: Slot) -> bool:
-        """Whether what refused us is the echo of our own write."""
+    async def _put_before(self, place: int, slot: Slot) -> bool:
+        """Whether what refused us is the echo of our own write: the very same slot, its binding included, because that
+        is what a takeover fences."""
         found = await self._state.store.get(self._key(place))
         if not isinstance(found, Found):
             return False
+        self.now_ms = found.now_ms
         there = Slot.parse(found, self._key(place))
-        return there.attempt == slot.attempt and there.final == slot.final
+        if there.body != slot.body:
+            return False
+        self.slots.append(there)
+        return True
 
     def age_ms(self) -> int:
         """How long ago the last slot was written."""

@@ -115,8 +115,8 @@ async def test_a_body_marked_identity_is_read(client: Client) -> None:
     assert answer.status == 200
 
 
-async def test_a_body_that_never_ends_is_given_up(site_with: Callable[..., Site]) -> None:
-    client = site_with(body_seconds=0.01).client
+async def send_without_end(site: Site, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    """What a request is answered whose body never comes."""
 
     async def receive() -> Message:
         await asyncio.Event().wait()  # for ever
@@ -127,10 +127,35 @@ async def test_a_body_that_never_ends_is_given_up(site_with: Callable[..., Site]
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await client.app(scope_of("POST", "/v1/wh/namespaces", {}), receive, send)
+    await site.client.app(scope_of("POST", target, headers), receive, send)
+    return sent[0]["status"], sent[1]["body"]
 
-    assert sent[0]["status"] == 400
-    assert b"did not arrive within 0.01 s" in sent[1]["body"]
+
+async def test_a_body_that_never_ends_is_given_up(site_with: Callable[..., Site]) -> None:
+    status, body = await send_without_end(site_with(body_seconds=0.01), "/v1/wh/namespaces", {})
+
+    assert status == 400
+    assert b"did not arrive within 0.01 s" in body
+
+
+@pytest.mark.parametrize(
+    ("target", "keyed"),
+    [
+        ("/v1/wh/namespaces", True),
+        ("/v1/wh/namespaces/db/tables/t", True),
+        ("/v1/wh/namespaces/db/tables/t", False),
+        ("/v1/wh/transactions/commit", True),
+    ],
+)
+async def test_a_body_that_never_ends_says_nothing_of_what_an_earlier_sending_did(
+    site_with: Callable[..., Site], target: str, keyed: bool
+) -> None:
+    site = site_with(body_seconds=0.01)
+
+    status, body = await send_without_end(site, target, {"idempotency-key": site.key()} if keyed else {})
+
+    assert status == 500
+    assert b"CommitStateUnknownException" in body
 
 
 async def test_a_client_that_hangs_up_is_not_answered(client: Client) -> None:

@@ -244,7 +244,7 @@ async def test_the_polaris_dialect_takes_its_own_keys(site_with: Callable[..., S
     ("age_ms", "change", "status", "type_name"),
     [
         (25 * 60 * 60 * 1000, COMMIT, 500, "CommitStateUnknownException"),
-        (25 * 60 * 60 * 1000, RENAME, 400, "BadRequestException"),
+        (25 * 60 * 60 * 1000, RENAME, 500, "CommitStateUnknownException"),
         (-6 * 60 * 1000, COMMIT, 400, "BadRequestException"),
     ],
 )

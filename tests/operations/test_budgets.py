@@ -168,3 +168,20 @@ async def test_a_page_over_a_spilled_index(spilled: CountingDesk) -> None:
     await spilled.namespace("another")
     later = Paging(first.next_page_token, 1)
     assert await cost(spilled, list_relations(spilled.another().session(), NS, "table", later)) == (2, 2)
+
+
+# A name and its state, read beside each other.
+
+
+async def test_a_warm_load_under_a_head_that_moved_asks_for_the_pointer_again(counted: CountingDesk) -> None:
+    await load_table(counted.session(), NS, "t")
+    await counted.another().table("u")
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (2, 4)
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 3)
+
+
+async def test_a_warm_load_of_a_table_that_moved_on_under_a_head_that_moved_too(counted: CountingDesk) -> None:
+    await load_table(counted.session(), NS, "t")
+    await counted.another().table("u")
+    await counted.another().commit(set_property("a", "1"))
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (2, 5)

@@ -1,6 +1,6 @@
 """A key is one change, however often it is sent and whoever dies over it (design.md 6.1, 6.5)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,7 +16,7 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
     Unsupported,
 )
-from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.answers import Document
 from arco_catalog.operations.call import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
 from arco_catalog.operations.catalog import Settings
@@ -143,9 +143,9 @@ async def test_an_old_or_future_key_without_a_marker_is_not_executed(
     assert await versions(desk) == 1
 
 
-async def test_an_old_key_elsewhere_than_on_commits_is_a_bad_request(desk: Desk) -> None:
+async def test_an_old_key_elsewhere_than_on_commits_leaves_it_open_too(desk: Desk) -> None:
     session = desk.session(key=desk.key(DAY_MS + 60_000), commit=False)
-    with pytest.raises(BadRequest):
+    with pytest.raises(CommitStateUnknown):
         await create_namespace(session, ("x",), {})
 
 
@@ -361,3 +361,95 @@ async def test_a_place_that_is_allowed_only_when_decoded_is_refused_by_a_final_s
     marker = session.marker()
     assert marker is not None
     assert [slot.final for slot in await marker.read_on()] == [True]
+
+
+# The age of a key is judged by the store's clock.
+
+
+class Elsewhere(Clockwork):
+    """The clock of a machine that is `ahead_ms` ahead of the store's; ids of its own."""
+
+    def __init__(self, clock: Clockwork, ahead_ms: int) -> None:
+        super().__init__()
+        self._clock = clock
+        self._ahead_ms = ahead_ms
+        self._ids = abs(ahead_ms) << 20
+
+    def now_ms(self) -> int:
+        return self._clock.ms + self._ahead_ms
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+
+def machine(desk: Desk, clock: Clockwork, ahead_ms: int) -> Desk:
+    """Another process, on a machine whose clock is wrong."""
+    return Desk(desk.store, Elsewhere(clock, ahead_ms), desk.settings)
+
+
+async def slots_of(desk: Desk, key: str) -> Sequence[Slot]:
+    marker = desk.another().session(key=key).marker()
+    assert marker is not None
+    return await marker.read_on()
+
+
+@pytest.mark.parametrize("ahead_ms", [-2 * KEY_AHEAD_MS, 2 * KEY_AHEAD_MS, -3 * DAY_MS, 3 * DAY_MS])
+async def test_a_machine_whose_clock_is_wrong_takes_good_keys(desk: Desk, clock: Clockwork, ahead_ms: int) -> None:
+    body = set_property("a", "1")
+    elsewhere = machine(desk, clock, ahead_ms)
+
+    await elsewhere.commit(body, key=desk.key())
+
+    assert (await properties(desk))["a"] == "1"
+
+
+@pytest.mark.parametrize("ahead_ms", [-DAY_MS, 0, DAY_MS])
+@pytest.mark.parametrize("requirements", [[], [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}]])
+async def test_a_key_that_the_store_takes_for_too_old_is_executed_on_no_machine(
+    desk: Desk, clock: Clockwork, ahead_ms: int, requirements: list[JsonValue]
+) -> None:
+    """What was applied under it may be forgotten: neither may it be done again, nor denied, now or by a duplicate."""
+    key = desk.key(DAY_MS + 60_000)
+    body: JsonObject = {**set_property("a", "1"), "requirements": requirements}
+
+    for process in (machine(desk, clock, ahead_ms), machine(desk, clock, ahead_ms), desk.another()):
+        with pytest.raises(CommitStateUnknown):
+            await process.commit(body, key=key)
+        clock.ms += desk.settings.in_progress_ms
+
+    assert "a" not in await properties(desk)
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 2 * KEY_AHEAD_MS])
+async def test_a_key_from_the_future_is_refused_for_good_by_whichever_machine_saw_it_first(
+    desk: Desk, clock: Clockwork, ahead_ms: int
+) -> None:
+    """Another machine may judge the same key a moment later, when it is no longer from the future."""
+    key = desk.key(-KEY_AHEAD_MS - 60_000)
+    with pytest.raises(BadRequest, match="in the future"):
+        await machine(desk, clock, ahead_ms).commit(set_property("a", "1"), key=key)
+    clock.ms += 120_000
+
+    with pytest.raises(BadRequest, match="in the future"):
+        await desk.another().commit(set_property("a", "1"), key=key)
+
+    assert "a" not in await properties(desk)
+    assert (await slots_of(desk, key))[-1].final
+
+
+async def test_a_key_that_one_machine_executes_is_refused_by_none_that_is_behind(
+    stumbling: Desk, clock: Clockwork
+) -> None:
+    key, body = stumbling.key(), set_property("a", "1")
+    on(stumbling, "iceberg_pointers", "down")
+    with pytest.raises(CommitStateUnknown):
+        await stumbling.commit(body, key=key)
+
+    with pytest.raises(KeyInProgress):
+        await machine(stumbling, clock, -2 * KEY_AHEAD_MS).commit(body, key=key)
+
+
+async def test_a_read_only_catalog_does_not_deny_what_may_have_been_forgotten(desk: Desk) -> None:
+    closed = Desk(desk.store, desk.runtime, replace(desk.settings, read_only_because="of a test"))
+    with pytest.raises(CommitStateUnknown):
+        await closed.commit(set_property("a", "1"), key=desk.key(DAY_MS + 60_000))

@@ -12,6 +12,7 @@ from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown, NoSuc
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import shared_commits
 from arco_catalog.operations.answers import Answer, keep
+from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.history import history
@@ -20,6 +21,7 @@ from arco_catalog.operations.namespaces import create_namespace, load_namespace,
 from arco_catalog.operations.registry_change import RegistryMove
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.shared_commits import Part, SharedCommits
+from arco_catalog.state import registry
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import Binding, Slot
 from arco_catalog.state.marker_log import MarkerLog
@@ -49,10 +51,14 @@ class Gate(MemoryStore):
         """What happens before each of the next reads of HEAD."""
         self.commits: list[Callable[[], Awaitable[object]]] = []
         """What happens before each of the next registry commits is written."""
+        self.walked: list[str] = []
+        """Registry commits that were read, which takes a walk back through history."""
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         if key == MANIFEST and self.reads:
             await self.reads.pop(0)()
+        if key.startswith(COMMITS):
+            self.walked.append(key)
         return await super().get(key, if_changed_from)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
@@ -529,6 +535,42 @@ async def test_one_that_was_overtaken_while_it_waited_is_left_out(desk: Desk, ga
         await tasks[0]
 
     assert await operations_of(desk, "create-table") == ["a", "first", "t"]
+
+
+async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_already(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Evidence of an old attempt lies as far back as the attempt: looked for by whoever needs it, once, in its own
+    time."""
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 2)
+    desk = Desk(gate, settings=Settings("wh", in_progress_ms=0))
+    await desk.namespace()
+    session = desk.session({"name": "old", "schema": schema("x")}, key=(key := desk.key()), path="/create/old")
+    marker = session.marker()
+    assert marker is not None
+    assert await marker.put(Slot("died", Binding(registry=1), marker.identity.to_json(), None))
+    for number in range(20):
+        await create_namespace(desk.session(), (f"n{number}",), {})
+    write, land = asyncio.Event(), asyncio.Event()
+
+    async def at_once() -> None:
+        return
+
+    gate.commits = [at_once, at_once, write.wait]  # one in vain, the fence of the takeover, its own
+    old = asyncio.create_task(desk.table("old", key=key))
+    await until(lambda: not gate.commits)
+    gate.first, gate.swaps = [land.wait], 0
+    first = asyncio.create_task(desk.table("first"))
+    await until(lambda: gate.swaps == 1)
+    write.set()
+    await until(lambda: waiting(desk) == 1)
+    walked, gate.walked = gate.walked, []
+    land.set()
+    await asyncio.gather(old, first)
+
+    assert len(walked) == len(set(walked)) > 5
+    assert gate.walked == []
+    assert await exists(desk, "old")
 
 
 async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(

@@ -1,6 +1,9 @@
 """Creating, registering, renaming and dropping tables (design.md 5 and 6.6)."""
 
+import asyncio
 import gzip
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
@@ -12,7 +15,7 @@ from arco_catalog.iceberg.errors import (
     NoSuchTable,
     NotFound,
 )
-from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.operations.answers import Document
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
@@ -23,7 +26,8 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.index import tombstones_of
-from storage_backends import ABSENT, ANY, Found
+from storage_backends import ABSENT, ANY, Found, Missing, Unchanged, Version
+from storage_backends.memory import MemoryStore
 from tests.operations.desk import NS, Desk, schema, set_property, state
 
 WAREHOUSE = "memory:///wh/warehouse"
@@ -349,3 +353,61 @@ async def test_every_commit_has_one_receipt_which_says_who_and_what(desk: Desk) 
     assert (said[0]["principal"], said[0]["source"]) == ("tester", {"kind": "IcebergRest", "client_info": "tests"})
     with pytest.raises(NoSuchTable):
         await receipts(desk.session(), NS, "nothing")
+
+
+class SlowHead(MemoryStore):
+    """Things happen between the arrival of a read of HEAD and its answer."""
+
+    meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        if key.endswith("manifest.json") and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            for _ in range(20):  # until what is read beside it has been read
+                await asyncio.sleep(0)
+            await meanwhile()
+        return await super().get(key, if_changed_from)
+
+
+def ready_in(metadata: JsonValue) -> JsonValue:
+    assert isinstance(metadata, dict)
+    properties = metadata["properties"]
+    assert isinstance(properties, dict)
+    return properties["ready"]
+
+
+async def renamed_away_changed_and_back(writer: Desk) -> None:
+    await writer.commit(set_property("ready", "yes"), "staging")
+    await rename_table(writer.session(), (NS, "staging"), (NS, "t"))
+
+
+async def test_a_load_never_shows_a_state_from_before_the_table_had_the_name() -> None:
+    store = SlowHead()
+    writer = Desk(store)
+    reader = writer.another()
+    await writer.namespace("db")
+    await writer.table("t")
+    await load_table(reader.session(), NS, "t")
+    await rename_table(writer.session(), (NS, "t"), (NS, "staging"))
+
+    store.meanwhile = partial(renamed_away_changed_and_back, writer)
+    loaded = loads((await load_table(reader.session(), NS, "t")).metadata)
+
+    assert ready_in(loaded) == "yes"
+
+
+async def test_a_verdict_never_rests_on_a_state_from_before_the_table_had_the_name() -> None:
+    """A commit finds nothing to do, or a requirement that fails, only in what the name has meant."""
+    store = SlowHead()
+    writer = Desk(store)
+    other = writer.another()
+    await writer.namespace("db")
+    await writer.table("t")
+    await other.commit(set_property("ready", "no"))
+    await rename_table(writer.session(), (NS, "t"), (NS, "staging"))
+
+    store.meanwhile = partial(renamed_away_changed_and_back, writer)
+    answer = await other.commit(set_property("ready", "no"))
+
+    assert answer.metadata_location == (await load_table(writer.session(), NS, "t")).metadata_location
+    assert ready_in(loads(answer.metadata)) == "no"

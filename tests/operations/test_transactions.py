@@ -414,7 +414,8 @@ async def test_a_commit_is_told_though_its_intents_could_not_be_settled_in_time(
             self.decided = self.decided or ("/transactions/" in key and b'"committed"' in body)
             return await super().put(key, body, when)
 
-    desk = Desk(Silent(), Clockwork())
+    clock = Clockwork()
+    desk = Desk(Silent(clock.now_ms), clock)
     await desk.namespace("db")
     changes: list[TableChange] = [(NS, name, set_property("a", "1")) for name in ("t", "u")]
     for _, name, _ in changes:

@@ -21,6 +21,7 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.index import Edits, location_key, released_key, tombstones_of
 from arco_catalog.state.registry import Head
 from storage_backends import ABSENT
+from storage_backends.memory import MemoryStore
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, set_property
 from tests.operations.test_views import view_request
@@ -31,7 +32,7 @@ PLACE = "memory:///wh/warehouse/place"
 @pytest.fixture
 async def desk(clock: Clockwork) -> Desk:
     """A catalog in memory, with the namespace `db`, whose clock is moved by hand."""
-    made = Desk(runtime=clock)
+    made = Desk(MemoryStore(clock.now_ms), clock)
     await made.namespace("db")
     return made
 

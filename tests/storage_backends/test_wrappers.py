@@ -25,6 +25,7 @@ from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.deadline import DeadlineStore
 from storage_backends.wrappers.delaying import DelayingStore
+from storage_backends.wrappers.timekeeping import TimekeepingStore
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract
 
 
@@ -44,6 +45,37 @@ class TestDeadlineStore(StoreContract, EveryVersionIsNew):
     @pytest.fixture
     def store(self) -> DeadlineStore:
         return DeadlineStore(MemoryStore(), 60_000, lambda: 0)
+
+
+class TestTimekeepingStore(StoreContract, EveryVersionIsNew):
+    @pytest.fixture
+    def store(self) -> TimekeepingStore:
+        return TimekeepingStore(MemoryStore(), lambda: 0, lambda sent, received, told: None)
+
+
+class TestTimekeeping:
+    async def test_every_answer_tells_the_time_and_silence_does_not(self) -> None:
+        class Silent(MemoryStore):
+            async def put(self, key: str, body: bytes, when: When) -> Outcome:
+                return Unknown("silence") if key == "silent" else await super().put(key, body, when)
+
+        machine_ms = iter(range(100))
+        told: list[tuple[int, int, int]] = []
+        store = TimekeepingStore(
+            Silent(lambda: 5_000),
+            lambda: next(machine_ms),
+            lambda *answer: told.append((answer[0], answer[1], answer[2])),
+        )
+        await store.put("a", b"1", ABSENT)
+        await store.put("a", b"1", ABSENT)
+        await store.get("a")
+        await store.get_range("a", 0, 1)
+        await store.list("")
+        await store.delete("a")
+        await store.get("a")
+        await store.put("silent", b"1", ANY)
+
+        assert told == [(sent, sent + 1, 5_000) for sent in range(0, 14, 2)]
 
 
 class TestCounting:

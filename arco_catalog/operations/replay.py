@@ -1,0 +1,35 @@
+"""The answer that a final slot holds, given again (design.md 6.1)."""
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, Refusal, Unsupported
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.answers import Answer, Reference, recall
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.claims import Claims
+from arco_catalog.operations.current_file import rebuilt
+
+
+async def replay(session: Session, kept: JsonObject) -> Answer:
+    """The answer in a final slot. Raises the refusal that it is, and `CommitStateUnknown` if it can't be rebuilt."""
+    session.record.outcome = "replayed"
+    match recall(kept):
+        case Refusal() as refusal:
+            raise refusal
+        case Reference() as reference:
+            session.record.about(reference.entity)
+            try:
+                return await rebuilt(session, reference)
+            except Refusal as refusal:
+                raise CommitStateUnknown(f"The answer can't be rebuilt: {refusal.message}") from refusal
+        case document:
+            return document
+
+
+async def replay_only(session: Session, claims: Claims | None, reason: str) -> Answer:
+    """Nothing may be written, so nothing is begun; but what was done before under this key is not denied. Raises
+    `Unsupported` for everything else."""
+    slots = [] if claims is None else await claims.read()
+    if not slots:
+        raise Unsupported(f"This catalog is read-only: {reason}")
+    if slots[-1].answer is None:
+        raise CommitStateUnknown(f"This catalog is read-only now ({reason}), and the request was begun before")
+    return await replay(session, slots[-1].answer)

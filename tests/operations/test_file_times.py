@@ -1,0 +1,132 @@
+"""The time in a new file is the store's, as far as the machine's clock is wrong.
+
+Iceberg's Java client refuses to build on metadata whose last-updated-ms is more than a minute ahead of its own clock
+("Invalid update timestamp"), so one machine with a wrong clock would stop every Java writer of a table.
+"""
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.commit import commit_view
+from arco_catalog.operations.create import create_view
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.state.store_clock import PRECISION_MS
+from storage_backends.memory import MemoryStore
+from tests.http.conftest import view_request
+from tests.operations.clockwork import Clockwork
+from tests.operations.desk import NS, Desk, set_property, uuid7
+
+MINUTES = 60_000
+
+
+class Wrong(Clockwork):
+    """A machine's clock, wrong by as much as is set."""
+
+    def __init__(self, right: Clockwork) -> None:
+        super().__init__()
+        self.right = right
+        self.ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return self.right.ms + self.ahead_ms
+
+    async def sleep(self, seconds: float) -> None:
+        await self.right.sleep(seconds)
+
+
+@pytest.fixture
+def machine() -> Wrong:
+    return Wrong(Clockwork())
+
+
+@pytest.fixture
+async def desk(machine: Wrong) -> Desk:
+    desk = Desk(MemoryStore(machine.right.now_ms), machine)
+    await desk.namespace("db")
+    return desk
+
+
+def time_in(metadata: bytes) -> int:
+    document = loads(metadata)
+    assert isinstance(document, dict)
+    time = document["last-updated-ms"]
+    assert isinstance(time, int)
+    return time
+
+
+def near(time_ms: int, clock: Clockwork) -> bool:
+    return abs(time_ms - clock.ms) <= 2 * PRECISION_MS
+
+
+@pytest.mark.parametrize("ahead_ms", [-10 * MINUTES, 10 * MINUTES])
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("cold", [False, True])
+async def test_a_commit_of_a_machine_whose_clock_is_wrong_has_the_time_of_the_store(
+    desk: Desk, machine: Wrong, ahead_ms: int, keyed: bool, cold: bool
+) -> None:
+    """Also where the clock was set wrong after the last answer: what the store tells before the commit counts."""
+    await desk.table("t")
+    machine.ahead_ms = ahead_ms
+    process = desk.another() if cold else desk
+
+    key = uuid7(machine.right.ms, machine) if keyed else None
+    committed = await process.commit(set_property("a", "1"), key=key)
+
+    assert near(time_in(committed.metadata), machine.right)
+    pointer = await desk.session().state.pointer(committed.entity)
+    assert pointer is not None
+    assert pointer.metadata.ms == time_in(committed.metadata)
+
+
+@pytest.mark.parametrize("ahead_ms", [-10 * MINUTES, 10 * MINUTES])
+async def test_what_is_made_on_such_a_machine_has_it_too(desk: Desk, machine: Wrong, ahead_ms: int) -> None:
+    for name in ("t", "u"):
+        await desk.table(name)
+    view = view_request("v")
+    machine.ahead_ms = ahead_ms
+
+    made = await desk.table("made")
+    await create_view(desk.session(view), NS, view)
+    await commit_transaction(desk.session(), [(NS, name, set_property("a", "1")) for name in ("t", "u")])
+    changed = await commit_view(desk.session(), NS, "v", set_property("a", "1"))
+
+    assert near(time_in(made.metadata), machine.right)
+    for name in ("t", "u"):
+        assert near(time_in((await load_table(desk.session(), NS, name)).metadata), machine.right)
+    pointer = await desk.session().state.pointer(getattr(changed, "entity", ""))
+    assert pointer is not None
+    assert near(pointer.metadata.ms, machine.right)
+
+
+async def test_a_snapshot_of_now_is_taken_by_a_machine_that_is_behind(desk: Desk, machine: Wrong) -> None:
+    """The writer's clock is right, and so is its snapshot, which must not be later than the file that it is in."""
+    made = await desk.table("t")
+    machine.ahead_ms = -10 * MINUTES
+    append: JsonObject = {
+        "requirements": [],
+        "updates": [
+            {
+                "action": "add-snapshot",
+                "snapshot": {
+                    "snapshot-id": 1,
+                    "sequence-number": 1,
+                    "timestamp-ms": machine.right.ms,
+                    "manifest-list": f"{made.metadata_location}.avro",
+                    "summary": {"operation": "append"},
+                    "schema-id": 0,
+                },
+            },
+            {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1},
+        ],
+    }
+
+    await desk.another().commit(append)
+
+
+async def test_a_time_is_always_later_than_that_of_the_base(desk: Desk, machine: Wrong) -> None:
+    first = await desk.table("t")
+    second = await desk.commit(set_property("a", "1"))
+    third = await desk.commit(set_property("a", "2"))
+
+    assert time_in(first.metadata) < time_in(second.metadata) < time_in(third.metadata)
