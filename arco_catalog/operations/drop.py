@@ -61,6 +61,7 @@ def burial(
         name=name,
         operation=operation,
         sequence=head.sequence,
+        place=head.place,
         at_ms=session.runtime.now_ms(),
         purging=purging,
     )

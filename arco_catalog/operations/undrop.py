@@ -10,8 +10,7 @@ from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.operations.reserve import refuse_overlap
-from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, held_again
-from arco_catalog.state.fields import integer
+from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, held_again, newest_tombstone
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstone_key, tombstones_of
 from arco_catalog.state.locations import Location
 
@@ -56,10 +55,9 @@ class _Undrop(RegistryMutation):
         )
 
     def _newest(self, index: Index) -> RelationEntry:
-        stones = [stone for _, stone in index.scan(tombstones_of(self.namespace, self.name))]
-        if not stones:
+        newest = newest_tombstone(stone for _, stone in index.scan(tombstones_of(self.namespace, self.name)))
+        if newest is None:
             raise NoSuchTable(f"Nothing was dropped under the name {dotted(self.namespace, self.name)}")
-        newest = max(stones, key=lambda stone: integer(stone, "sequence"))
         if newest.get("state") != "dropped":
             raise self._too_late()
         return RelationEntry(newest)

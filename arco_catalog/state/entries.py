@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Literal, Self
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import optional_text, text, texts
+from arco_catalog.state.fields import integer, optional_text, text, texts
 from arco_catalog.state.index import (
     Edits,
     Index,
@@ -26,7 +26,7 @@ Kind = Literal["table", "view"]
 Hold = Literal["live", "purging"]
 
 
-BURIAL = ("namespace", "name", "operation", "sequence", "dropped_ms", "state")
+BURIAL = ("namespace", "name", "operation", "sequence", "place", "dropped_ms", "state")
 """The fields that a tombstone has besides those of the entry that it was."""
 
 
@@ -121,16 +121,18 @@ class RelationEntry:
         return RelationEntry({**self.json, "locations": [*self.locations, *added]})
 
     def buried(
-        self, *, namespace: Namespace, name: str, operation: str, sequence: int, at_ms: int, purging: bool
+        self, *, namespace: Namespace, name: str, operation: str, sequence: int, place: int, at_ms: int, purging: bool
     ) -> JsonObject:
         """The tombstone that keeps what a drop must not lose: entity, pointer and locations (design.md 6.6). `sequence`
-        is the registry's at the drop: clocks don't tell which of two came last."""
+        is the registry's at the drop, `place` the drop's among the changes of one commit: clocks don't tell which of
+        two came last."""
         return {
             **self.json,
             "namespace": [*namespace],
             "name": name,
             "operation": operation,
             "sequence": sequence,
+            "place": place,
             "dropped_ms": at_ms,
             "state": "purging" if purging else "dropped",
         }
@@ -146,6 +148,18 @@ def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntr
     """The table or view that the name means."""
     entry = index.get(relation_key(namespace, name))
     return None if entry is None else RelationEntry(entry)
+
+
+def newest_tombstone(stones: Iterable[JsonObject]) -> JsonObject | None:
+    """What was dropped last under a name, of all its tombstones. Those of an earlier version have no place within their
+    commit, which one process made: there its clock decides."""
+    return max(stones, key=_dropped, default=None)
+
+
+def _dropped(stone: JsonObject) -> tuple[int, int, int, str]:
+    place = stone.get("place")
+    known = place if isinstance(place, int) else 0
+    return integer(stone, "sequence"), known, integer(stone, "dropped_ms"), text(stone, "entity")
 
 
 def holds(entity: str, locations: Iterable[str], state: Hold = "live", transaction: str | None = None) -> Edits:
