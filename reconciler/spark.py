@@ -16,6 +16,7 @@ from functools import partial
 from pyspark import SparkContext
 
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.reconcile import ListedPointer, list_pointers, to_walk, walk_batch
 from arco_catalog.operations.walk import Tally, Walk
 from arco_catalog.state.walk_log import Walked, WalkLog
@@ -64,6 +65,8 @@ async def reconcile(
     The first part that fails ends the run, with what Spark raised. What was walked by then is remembered.
     """
     async with lake.session() as session:
+        if not dry:
+            await settle_lapsed(session)
         log = await WalkLog.read(session.state)
         total, errands = await _errands(session, log)
         parts = [errands[start : start + part] for start in range(0, len(errands), part)]

@@ -4,7 +4,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_read
 from arco_catalog.operations.names import no_such
-from arco_catalog.operations.table_view import relation
+from arco_catalog.operations.table_view import Wanted, named
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, mapping, parse_record, text
 from arco_catalog.state.index import Namespace
@@ -19,7 +19,7 @@ async def receipts(session: Session, namespace: Namespace, name: str) -> list[Js
 
     Walks from the pointer back along the receipts, each of which names its base (design.md 6.8).
     """
-    entry = relation(await session.state.head(), namespace, name, "table")
+    entry = await named(session, await session.state.head(), Wanted(namespace, name, "table", writing=False))
     pointer = None if entry is None else await session.state.pointer(entry.entity)
     if pointer is None:
         raise no_such("table", namespace, name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import committed
+from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.lookup import entries_in
 from arco_catalog.operations.walk import Tally, Walk, walk
 from arco_catalog.state.fields import optional_text, text
@@ -84,6 +85,8 @@ async def reconcile(
     """Walks every pointer that moved since its last complete walk. What was walked is remembered a page at a time, and
     when `enough`, asked before each batch, says stop: the next run goes on from there. Raises `StoreUnavailable` when
     the session's deadline passes."""
+    if not dry:
+        await settle_lapsed(session, enough=enough)
     log = await WalkLog.read(session.state)
     total = Tally()
     async with aclosing(list_pointers(session)) as pages:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.name_intents import change_registry, settle_names
+from arco_catalog.operations.decisions import settle_names
+from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds, overlapping
 from arco_catalog.state.index import Edits, Index, Namespace, relation_key
 from arco_catalog.state.locations import Location
