@@ -20,6 +20,7 @@ from functools import partial
 
 from pyspark import SparkContext
 
+from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.reconcile import UNANSWERED, InTime, ListedPointer, Progress, to_do, walk_batch
 from arco_catalog.operations.tally import Tally
 from arco_catalog.operations.walk import Walk
@@ -85,6 +86,8 @@ async def reconcile(
     by then is remembered.
     """
     async with lake.session() as session:
+        if not dry:
+            await settle_lapsed(session)
         log = await WalkLog.read(session.state)
         due, total = await to_do(session, log)
         run, lost, finished = Progress(log, total), 0, 0

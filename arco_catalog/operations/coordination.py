@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import Broken, Refusal
+from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answers import Document
 from arco_catalog.operations.beside import beside
@@ -15,7 +15,7 @@ from arco_catalog.operations.creation import Draft
 from arco_catalog.operations.decisions import close
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Move, Standing, TryOver, View, Write
-from arco_catalog.operations.name_intents import change_registry, nobodys_commit, settling
+from arco_catalog.operations.name_intents import change_registry, nobodys_commit, settling, try_to_settle
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.operations.table_view import relation
 from arco_catalog.state.entries import Undecided
@@ -47,12 +47,15 @@ class Plan:
 class Coordination:
     """One attempt's way from pending to decided."""
 
-    def __init__(self, session: Session, head: Head, plan: Plan) -> None:
+    def __init__(self, session: Session, head: Head, plan: Plan, left: list[Pointer]) -> None:
         self.session = session
         self.state = session.state
         self.plan = plan
         self.pending: Decision | None = None
         self.laid: list[Pointer] = []
+        self.left = left
+        """Where the intents of an attempt that was aborted are noted: those on pointers are no hurry, as whoever wins
+        lays over them."""
         self.naming = self.names_commit("lay-names", head, self.new_names(head)) if plan.drafts else None
         self.settling: RegistryCommit | None = None
 
@@ -121,13 +124,33 @@ class Coordination:
 
     async def lay(self) -> None:
         """Lays every intent, beside each other. If one can't be laid, this try is over: it is aborted for certain, so
-        that nobody need wait for it."""
+        that nobody need wait for it, and its names are free again."""
         steps = [self.lay_pointer(*move) for move in self.plan.moves]
         if self.naming is not None:
             steps.append(self.lay_names(self.naming))
-        if not all(await beside(*steps)):
+        try:
+            all_laid = all(await beside(*steps))
+        except (StoreError, CommitStateUnknown):
+            await self.give_up()
+            raise
+        if not all_laid:
             await close(self.state, self.session.runtime, self.plan.id)
+            await self.clear()
             raise TryOver
+
+    async def give_up(self) -> None:
+        """Aborts, as far as the store still lets us, before anybody has to wait for our lease."""
+        try:
+            if not await close(self.state, self.session.runtime, self.plan.id):
+                await self.clear()
+        except (StoreError, CommitStateUnknown) as error:
+            self.session.drop_write("the abort of a transaction", error)
+
+    async def clear(self) -> None:
+        """Who aborts cleans up: takes our names out of the registry, where nobody else may ever look for them."""
+        self.left += self.laid
+        if self.naming is not None:
+            await try_to_settle(self.session, {self.plan.id: False})
 
     async def lay_pointer(self, pointer: Pointer, successor: Pointer) -> bool:
         """An intent on one pointer, at the version that the plan stands on and no other."""
@@ -169,11 +192,16 @@ class Coordination:
         async def swap(version: Version | None) -> None:
             outcomes.append(await self.state.swap(self.state.paths.transaction(self.plan.id), body, version))
 
-        await beside(swap(self.pending.version), self.prepare_settling())
+        try:
+            await beside(swap(self.pending.version), self.prepare_settling())
+        except StoreError:  # nothing was sent
+            await self.give_up()
+            raise
         outcome = outcomes[0]
         if isinstance(outcome, Refused):
             if await close(self.state, self.session.runtime, self.plan.id):
                 return Applied(Version(""), outcome.now_ms)
+            await self.clear()
             raise TryOver
         for pointer, successor in self.plan.moves:
             if successor.metadata.location != pointer.metadata.location:
@@ -209,4 +237,4 @@ class Coordination:
 
     def names_to_settle(self, head: Head) -> Edits:
         """What is left of our intents on names."""
-        return settling(head.index, self.plan.id, committed=True)
+        return settling(head.index, {self.plan.id: True})

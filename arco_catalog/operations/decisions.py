@@ -3,8 +3,9 @@
 Whoever *writes* on the strength of an abort has it definite: its own compare-and-swap applied, or read back.
 """
 
-from arco_catalog.iceberg.errors import CommitFailed
+from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.name_intents import settle_decided, try_to_settle
 from arco_catalog.state.access import State
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.runtime import Runtime
@@ -68,10 +69,12 @@ async def as_read(state: State, pointer: Pointer) -> Pointer:
 
 
 async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
-    """Waits for a transaction to be decided; aborts it past its lease, or at once for a request of smaller rank.
-    Returns whether it committed. Raises `CommitFailed` if it is still undecided shortly before our deadline.
+    """Waits for a transaction to be decided; aborts it past its lease, or at once for a request of smaller rank, and
+    then takes its intents on names away: its coordinator may be dead. Returns whether it committed.
 
-    A transaction that is gone was aborted: a commit's decision is kept until every intent is settled.
+    A transaction that is gone was aborted: a commit's decision is kept until every intent is settled. Raises
+    `Unavailable` if it is still undecided shortly before our deadline: it may yet commit or not, so nothing can be said
+    of what depends on it. Who has changed something already says so instead.
     """
     while True:
         decision = await read_decision(session.state, transaction)
@@ -81,15 +84,17 @@ async def outcome_of(session: Session, transaction: str, rank: str | None = None
             return decision.status == "committed"
         if decision.expired or (rank is not None and rank < decision.rank):
             if await decide(session.state, session.runtime, decision, "aborted"):
+                if decision.creates:
+                    await try_to_settle(session, {transaction: False})
                 return False
             continue
         if session.runtime.now_ms() >= session.call.deadline_ms - ANSWER_MS:
-            raise CommitFailed("Another transaction over the same table is under way")
+            raise Unavailable("A transaction over the same table or name is under way, and not decided yet")
         await session.runtime.sleep(POLL_SECONDS * (0.5 + session.runtime.random()))
 
 
 async def as_written(session: Session, entity: str, pointer: Pointer | None, rank: str | None = None) -> Pointer | None:
-    """The pointer as a base to move on from: any intent on it is decided first. Raises `CommitFailed`."""
+    """The pointer as a base to move on from: any intent on it is decided first. Raises `Unavailable`."""
     while pointer is not None and pointer.intent is not None:
         committed = await outcome_of(session, pointer.intent, rank)
         again = await session.state.pointer(entity)
@@ -97,3 +102,9 @@ async def as_written(session: Session, entity: str, pointer: Pointer | None, ran
             return again.resolved(committed)
         pointer = again
     return pointer
+
+
+async def settle_names(session: Session, transaction: str, rank: str | None = None) -> None:
+    """Waits for the decision (or makes it, by lease or rank) and takes the intents out of the registry: entries that
+    count, or none. Raises `Unavailable` if it stays undecided until shortly before our deadline."""
+    await settle_decided(session, {transaction: await outcome_of(session, transaction, rank)})

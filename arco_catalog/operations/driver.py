@@ -56,6 +56,10 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
         if driver.may_have_changed_something:
             raise CommitStateUnknown(f"The object store failed: {error}") from error
         raise Unavailable(f"The object store failed: {error}") from error
+    except Unavailable as error:
+        if driver.marker is not None:  # of us that is true; another try under the same key may be doing it
+            raise KeyInProgress(error.message) from error
+        raise
 
 
 class Driver(Generic[V]):

@@ -60,6 +60,7 @@ def burial(
         name=name,
         operation=operation,
         sequence=head.sequence,
+        place=head.place,
         at_ms=session.now_ms(),
         purge=purge,
     )

@@ -3,9 +3,10 @@
 
 from collections.abc import Mapping
 
-from arco_catalog.iceberg.errors import CommitFailed, CommitStateUnknown
+from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_written, close, committed
+from arco_catalog.operations.name_intents import try_to_settle
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
@@ -52,9 +53,14 @@ async def fence(session: Session, attempts: Mapping[str, Binding]) -> str | None
     intent stands in the way for too long.
     """
     state, runtime = session.state, session.runtime
+    closed: dict[str, bool] = {}
     for attempt, binding in attempts.items():
-        if binding.transaction is not None and await close(state, runtime, binding.transaction):
-            return attempt
+        if binding.transaction is not None:
+            if await close(state, runtime, binding.transaction):
+                return attempt
+            closed[binding.transaction] = False
+    if closed:
+        await try_to_settle(session, closed)  # who laid them may be dead, and we may refuse before we meet them
     for entity in sorted({entity for binding in attempts.values() for entity in binding.pointers}):
         pointer = await fence_pointer(session, entity)
         for attempt, binding in attempts.items():
@@ -87,7 +93,7 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
     everything open."""
     try:
         return await as_written(session, entity, pointer)
-    except CommitFailed as undecided:
+    except Unavailable as undecided:
         raise CommitStateUnknown(undecided.message) from undecided
 
 

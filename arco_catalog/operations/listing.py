@@ -1,19 +1,21 @@
-"""Listing, in pages that never shift: a page token names the registry commit that the first page was read from, and the
-key at which the next begins (design.md 5). Commits and segments are immutable, so whatever is created or dropped
-meanwhile, all pages show one state."""
+"""Listing, in pages that never shift: a page token names the registry commit that the first page was read from, the key
+at which the next begins, and which of the transactions that the commit waits for count (design.md 5). Commits and
+segments are immutable, so whatever is created, dropped or decided meanwhile, all pages show one state, and one that was
+so at an instant (see instant.py)."""
 
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import committed
+from arco_catalog.operations.instant import one_instant
 from arco_catalog.operations.lookup import entries_in, look_up
+from arco_catalog.operations.name_intents import waited_for
 from arco_catalog.operations.names import existing_namespace
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
@@ -21,6 +23,7 @@ from arco_catalog.state.registry import Head
 
 DEFAULT_PAGE = 1000
 _COMMIT = re.compile(r"[0-9A-Z]{26}")
+_BITS = re.compile(r"[1-9a-f][0-9a-f]*")
 EMPTY_SEGMENTS = 8
 """Segments that one page reads at most, all but the last of them in vain."""
 
@@ -74,54 +77,67 @@ class _Level:
             index.need(namespace_key(self.parent), self.prefix)
             existing_namespace(index, self.parent)
 
+    def lists(self, key: str, entry: JsonObject) -> bool:
+        """Whether an entry is part of the listing, if it counts."""
+        return key.startswith(self.prefix) and self.item(key, entry) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What all pages of a listing show: a commit, and of the transactions that it waits for, which count."""
+
+    head: Head
+    waiting: Sequence[str]
+    committed: Collection[str]
+
+    def stands(self, entry: JsonObject) -> bool:
+        """Whether what is listed is there: an intent on a name counts once its transaction committed."""
+        transaction = entry.get("transaction")
+        return not isinstance(transaction, str) or transaction in self.committed
+
 
 async def _list(session: Session, level: _Level, paging: Paging) -> Listed:
     if paging.token:
-        commit, start = _decode(paging.token, level.prefix)
         try:
-            return await _page(session, level, await _head_as_of(session, commit), start, paging.size)
+            shown, start = await _as_of(session, level, paging.token)
+            return await _page(session, level, shown, start, paging.size)
         except SegmentGone as gone:
             raise _expired() from gone
-    head = await session.state.head()
-    await look_up(session.state, lambda: level.check(head.index))
+    shown = _Shown(*await one_instant(session, level.lists))
+    await look_up(session.state, lambda: level.check(shown.head.index))
     if paging.token is None:
-        return await _everything(session, level, head)
-    return await _page(session, level, head, level.prefix, paging.size)
+        return await _everything(session, level, shown)
+    return await _page(session, level, shown, level.prefix, paging.size)
 
 
-async def _everything(session: Session, level: _Level, head: Head) -> Listed:
+async def _everything(session: Session, level: _Level, shown: _Shown) -> Listed:
     items: list[JsonValue] = []
-    async with aclosing(entries_in(session.state, head.index, level.prefix)) as entries:
+    async with aclosing(entries_in(session.state, shown.head.index, level.prefix)) as entries:
         async for key, entry in entries:
-            shown = level.item(key, entry)
-            if shown is not None and await _stands(session, entry):
-                items.append(shown)
+            item = level.item(key, entry)
+            if item is not None and shown.stands(entry):
+                items.append(item)
     return Listed(items, None)
 
 
-async def _page(session: Session, level: _Level, head: Head, start: str, size: int | None) -> Listed:
+async def _page(session: Session, level: _Level, shown: _Shown, start: str, size: int | None) -> Listed:
     """From the key `start` on. A page ends where a segment does, rather than read a second one; where all of a segment
     is nothing to show, it goes on to the next, but not for long."""
     limit = min(size or DEFAULT_PAGE, DEFAULT_PAGE)
+    index = shown.head.index
     items: list[JsonValue] = []
-    for number, stretch in enumerate(head.index.stretches(level.prefix, start)):
+    for number, stretch in enumerate(index.stretches(level.prefix, start)):
         if items or number == EMPTY_SEGMENTS:
-            return Listed(items, _encode(head, stretch.low))
+            return Listed(items, _encode(shown, stretch.low))
         segment = None if stretch.ref is None else await session.state.segment(stretch.ref.id)
-        for key, entry in head.index.entries(stretch, segment):
-            shown = level.item(key, entry)
-            if shown is None or not await _stands(session, entry):
+        for key, entry in index.entries(stretch, segment):
+            item = level.item(key, entry)
+            if item is None or not shown.stands(entry):
                 continue
             if len(items) == limit:
-                return Listed(items, _encode(head, key))
-            items.append(shown)
+                return Listed(items, _encode(shown, key))
+            items.append(item)
     return Listed(items, None)
-
-
-async def _stands(session: Session, entry: JsonObject) -> bool:
-    """Whether what is listed is there: an intent on a name counts once its transaction committed."""
-    transaction = entry.get("transaction")
-    return not isinstance(transaction, str) or await committed(session.state, transaction)
 
 
 async def _head_as_of(session: Session, commit: str) -> Head:
@@ -138,16 +154,32 @@ def _expired() -> BadRequest:
     return BadRequest("The page token has expired: list again from the start")
 
 
-def _encode(head: Head, start: str) -> str:
-    return base64.urlsafe_b64encode(dumps([head.id, start])).decode().rstrip("=")
+def _encode(shown: _Shown, start: str) -> str:
+    """Of the transactions that count only their places are told, as bits: there may be many, and a token is part of an
+    address. The commit never changes, and so tells their names."""
+    bits = sum(1 << place for place, each in enumerate(shown.waiting) if each in shown.committed)
+    token: list[JsonValue] = [shown.head.id, start, *([f"{bits:x}"] if bits else [])]
+    return base64.urlsafe_b64encode(dumps(token)).decode().rstrip("=")
 
 
-def _decode(token: str, prefix: str) -> tuple[str, str]:
+async def _as_of(session: Session, level: _Level, token: str) -> tuple[_Shown, str]:
+    """What a token's listing shows, and where its page begins. Raises `BadRequest`."""
+    commit, start, bits = _decode(token, level.prefix)
+    head = await _head_as_of(session, commit)
+    waiting = waited_for(head.index, level.lists)
+    return _Shown(head, waiting, {each for place, each in enumerate(waiting) if bits >> place & 1}), start
+
+
+def _decode(token: str, prefix: str) -> tuple[str, str, int]:
     try:
         decoded = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except (MalformedJson, binascii.Error, ValueError) as error:
         raise BadRequest("The page token is not one of ours") from error
     match decoded:
-        case [str(commit), str(start)] if _COMMIT.fullmatch(commit) and start.startswith(prefix):
-            return commit, start
+        case [str(commit), str(start), *rest] if _COMMIT.fullmatch(commit) and start.startswith(prefix):
+            match rest:
+                case []:
+                    return commit, start, 0
+                case [str(bits)] if _BITS.fullmatch(bits):
+                    return commit, start, int(bits, 16)
     raise BadRequest("The page token is not one of this listing's")

@@ -4,35 +4,56 @@ A table that a transaction creates is an intent on its name: the registry's entr
 once that committed (design.md 6.7). Such commits have fresh operation ids, which are evidence of nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import outcome_of
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.registry import Head, Operation
-from storage_backends import Applied
+from storage_backends import Applied, StoreError
 
 
-async def settle_names(session: Session, transaction: str, rank: str | None = None) -> None:
-    """Waits for the decision (or makes it, by lease or rank) and takes the intents out of the registry: entries that
-    count, or none. Raises `CommitFailed` if it stays undecided until shortly before our deadline."""
-    committed = await outcome_of(session, transaction, rank)
-    detail: JsonObject = {"transaction": transaction}
-    await change_registry(session, "settle-names", detail, lambda head: settling(head.index, transaction, committed))
+def waited_for(index: Index, counts: Callable[[str, JsonObject], bool] = lambda key, entry: True) -> Sequence[str]:
+    """The transactions on which entries depend, oldest first; only those entries that `counts` says. No intent is ever
+    spilled, so all of them are among the edits."""
+    found = {
+        transaction
+        for key, entry in index.edits.items()
+        if entry is not None and isinstance(transaction := entry.get("transaction"), str) and counts(key, entry)
+    }
+    return sorted(found)
 
 
-def settling(index: Index, transaction: str, committed: bool) -> Edits:
-    """Edits that settle a decided transaction's intents. No intent is ever spilled."""
+def settling(index: Index, decided: Mapping[str, bool]) -> Edits:
+    """Edits that settle the intents of transactions, by whether each committed. No intent is ever spilled."""
     edits: dict[str, JsonObject | None] = {}
     for key, entry in index.edits.items():
-        if entry is not None and entry.get("transaction") == transaction:
-            settled = {name: value for name, value in entry.items() if name != "transaction"}
-            edits[key] = settled if committed else None
+        transaction = None if entry is None else entry.get("transaction")
+        if entry is None or not isinstance(transaction, str) or transaction not in decided:
+            continue
+        settled = {name: value for name, value in entry.items() if name != "transaction"}
+        edits[key] = settled if decided[transaction] else None
     return edits
+
+
+async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
+    """Takes the intents of decided transactions out of the registry, by whether each committed: entries that count, or
+    none. Nothing is written where there are none (any more)."""
+    one = [*decided] if len(decided) == 1 else None
+    detail: JsonObject = {"transactions": [*decided]} if one is None else {"transaction": one[0]}
+    await change_registry(session, "settle-names", detail, lambda head: settling(head.index, decided))
+
+
+async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
+    """The same at best effort: whoever meets an intent that is left settles it, and so does the reconciler."""
+    try:
+        await settle_decided(session, decided)
+    except (StoreError, CommitStateUnknown) as error:
+        session.drop_write("the commit that settles names", error)
 
 
 def nobodys_commit(session: Session, kind: str, detail: JsonObject, head: Head, edits: Edits) -> RegistryCommit:

@@ -171,13 +171,23 @@ class _Drop(_NamespaceChange):
         index = view.head.index
         index.need(namespace_key(self.namespace), relations_in(self.namespace), namespaces_in(self.namespace))
         entry = existing_namespace(index, self.namespace)
-        for _, held in index.scan(relations_in(self.namespace)):
-            RelationEntry(held).standing()
+        intents = self._intents(index)
+        if intents is None or index.any_in(namespaces_in(self.namespace)):
             raise NamespaceNotEmpty(f"Namespace {dotted(self.namespace)} is not empty")
-        if index.any_in(namespaces_in(self.namespace)):
-            raise NamespaceNotEmpty(f"Namespace {dotted(self.namespace)} is not empty")
+        for intent in intents:
+            intent.standing()
         return Change(
             edits={namespace_key(self.namespace): None},
             answer=Document(204),
             detail={"namespace": [*self.namespace], "entity": entry.entity},
         )
+
+    def _intents(self, index: Index) -> list[RelationEntry] | None:
+        """The intents on names in it; None if a table or view is there, whatever becomes of those."""
+        intents: list[RelationEntry] = []
+        for _, held in index.scan(relations_in(self.namespace)):
+            entry = RelationEntry(held)
+            if entry.transaction is None:
+                return None
+            intents.append(entry)
+        return intents

@@ -9,7 +9,7 @@ from arco_catalog.operations.decisions import as_read, committed
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import no_such
 from arco_catalog.state import receipt
-from arco_catalog.state.entries import RelationEntry, find_relation
+from arco_catalog.state.entries import RelationEntry, find_relation, order_of_drop
 from arco_catalog.state.fields import integer, text
 from arco_catalog.state.index import Index, Namespace, tombstones_of
 from arco_catalog.state.paths import commit_key
@@ -38,7 +38,7 @@ async def bearers(session: Session, namespace: Namespace, name: str) -> list[Bea
     found: list[Bearer] = []
     if entry is not None and (entry.transaction is None or await committed(session.state, entry.transaction)):
         found.append(Bearer(entry.entity, None))
-    stones.sort(key=lambda stone: integer(stone, "sequence"), reverse=True)
+    stones.sort(key=order_of_drop, reverse=True)
     found += [Bearer(text(stone, "entity"), integer(stone, "dropped_ms")) for stone in stones]
     if not found:
         raise no_such("table", namespace, name)

@@ -19,6 +19,7 @@ from arco_catalog.iceberg.errors import BadRequest, Broken
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import committed
+from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.lookup import entries_in
 from arco_catalog.operations.tally import Tally
 from arco_catalog.operations.walk import Enough, Walk, never, walk
@@ -147,6 +148,8 @@ async def reconcile(
     file, says stop; the next run goes on from there. It stops by itself shortly before the session's deadline. With
     `dry` nothing is written. Raises `StoreUnavailable` if the store does not answer for names, listings or the log."""
     time = InTime(session, enough)
+    if not dry:
+        await settle_lapsed(session, enough=time)
     log = await WalkLog.read(session.state)
     due, total = await to_do(session, log)
     run, queue = Progress(log, total), deque(due)

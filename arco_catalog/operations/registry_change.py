@@ -15,6 +15,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Document, Reference, keep, recall
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.current_file import rebuilt
+from arco_catalog.operations.decisions import settle_names
 from arco_catalog.operations.evidence import FORGOTTEN, moved_registry
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import (
@@ -28,7 +29,6 @@ from arco_catalog.operations.mutation import (
     View,
     Write,
 )
-from arco_catalog.operations.name_intents import settle_names
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.operations.shared_commits import Member, Part
 from arco_catalog.state.access import State

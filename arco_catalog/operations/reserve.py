@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Sequence
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import settle_names
 from arco_catalog.operations.evidence import fence_pointer
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.name_intents import change_registry, settle_names
+from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds

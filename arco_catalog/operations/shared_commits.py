@@ -248,7 +248,7 @@ class SharedCommits:
                 continue
             parts[member] = part
             size += part.size
-            head = replace(head, index=head.index.edited(part.edits))
+            head = replace(head, index=head.index.edited(part.edits), place=len(parts))
         return parts
 
     @staticmethod

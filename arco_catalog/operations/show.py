@@ -9,8 +9,8 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_read, read_decision
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import dotted
-from arco_catalog.state.entries import find_relation, purge_began, purge_requested
-from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text
+from arco_catalog.state.entries import find_relation, newest_tombstone, purge_began, purge_requested
+from arco_catalog.state.fields import mapping, optional_text, sequence, text
 from arco_catalog.state.index import Index, Namespace, tombstones_of
 from arco_catalog.state.marker import Slot
 from arco_catalog.state.pointer import Pointer
@@ -63,10 +63,9 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
     entry = find_relation(index, namespace, name)
     if entry is not None:
         return entry.json, "live" if entry.transaction is None else "in a transaction"
-    stones = [stone for _, stone in index.scan(tombstones_of(namespace, name))]
-    if not stones:
+    newest = newest_tombstone(stone for _, stone in index.scan(tombstones_of(namespace, name)))
+    if newest is None:
         raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
-    newest = max(stones, key=lambda stone: integer(stone, "sequence"))
     return newest, "purging" if purge_began(newest) else "dropped"
 
 

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.errors import Broken, CommitFailed, Refusal
+from arco_catalog.iceberg.errors import Broken, CommitFailed, Refusal, Unavailable
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_read, as_written, committed
@@ -138,8 +138,8 @@ async def locate_under(
         raise Broken(f"entity {entry.entity} has a name and no pointer")
     try:
         view.pointer = await _decided(session, wanted, pointer)
-    except CommitFailed as refusal:
-        view.refusal = refusal
+    except Unavailable as undecided:  # a commit that did not get its turn has failed, and its client begins anew
+        view.refusal = CommitFailed(undecided.message)
     return view
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import BadRequest, Broken
+from arco_catalog.iceberg.errors import BadRequest, Broken, CatalogError, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.beside import beside
@@ -17,18 +17,22 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.coordination import Coordination, Plan
 from arco_catalog.operations.create import TableFromCommit
+from arco_catalog.operations.decisions import settle_names
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES
+from arco_catalog.operations.lapsed import CROWDED, settle_lapsed
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View
-from arco_catalog.operations.name_intents import settle_names
+from arco_catalog.operations.name_intents import try_to_settle, waited_for
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.relation_change import Changed, RelationChange
 from arco_catalog.operations.table_view import TableView, Wanted, locate_under, relation
 from arco_catalog.state.entries import RelationEntry, Undecided
 from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.marker import Binding
+from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
+from storage_backends import StoreError
 
 TableChange = tuple[Namespace, str, JsonObject]
 """One table's part of a request: its name, and its CommitTableRequest."""
@@ -48,7 +52,14 @@ async def commit_transaction(session: Session, changes: Sequence[TableChange]) -
     if len(changes) == 1:
         await commit_table(session, *changes[0])
         return Document(204)
-    return await run(session, Transaction(session, changes))
+    transaction = Transaction(session, changes)
+    try:
+        answer = await run(session, transaction)
+    except CatalogError:
+        await transaction.take_back()
+        raise
+    await transaction.take_back()
+    return answer
 
 
 @dataclass
@@ -85,6 +96,9 @@ class Transaction(Mutation[TransactionView]):
             else:
                 self.commits.append(RelationChange(session, TABLES, namespace, name, commit))
         self._entities: dict[tuple[str, int], str] = {}
+        self._left: list[Pointer] = []
+        """Intents on tables that aborted attempts of ours laid."""
+        self._looked_for_lapsed = False
 
     # Reading.
 
@@ -128,6 +142,9 @@ class Transaction(Mutation[TransactionView]):
                 # Only its requirements count; an intent to what is there makes sure that they hold when all else does.
                 plan.moves.append((computed.pointer, computed.pointer))
         index = view.head.index
+        if self.creations and not self._looked_for_lapsed and len(waited_for(index)) >= CROWDED:
+            self._looked_for_lapsed = True
+            return Prelude(self._settle_lapsed)
         try:
             for creator in self.creations:
                 draft = creator.draft(index, self._as_member(attempt, creator))
@@ -140,7 +157,7 @@ class Transaction(Mutation[TransactionView]):
             return Prelude(lambda: settle_names(self.session, transaction, self.rank))
         if reservation is not None:
             return reservation
-        return Coordination(self.session, view.head, plan).move(lambda: self.still_named(view))
+        return Coordination(self.session, view.head, plan, self._left).move(lambda: self.still_named(view))
 
     def _as_member(self, attempt: Attempt, creator: TableFromCommit) -> Attempt:
         """Each new table has an entity of its own."""
@@ -176,4 +193,23 @@ class Transaction(Mutation[TransactionView]):
         return [relation(head, change.namespace, change.name, "table") for change in self.commits]
 
     async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
+        if self.creations:  # whoever committed may have died before it settled the names
+            await self.session.afterwards(try_to_settle(self.session, {attempt: True}))
         return Document(204)
+
+    # Cleaning up.
+
+    async def _settle_lapsed(self) -> None:
+        await settle_lapsed(self.session, CROWDED)
+
+    async def take_back(self) -> None:
+        """Takes the intents of our aborted attempts off the tables, where nobody laid over them yet."""
+        left = [laid for laid in self._left if self.state.cached_pointer(laid.entity) == laid]
+        if left:
+            await self.session.afterwards(beside(*(self._take_back(laid) for laid in left)))
+
+    async def _take_back(self, laid: Pointer) -> None:
+        try:
+            await self.state.move_pointer(laid.settled(self.session.runtime.ulid(), committed=False), laid.version)
+        except (StoreError, CommitStateUnknown) as error:  # whoever meets it does the same
+            self.session.drop_write("the end of an intent", error)

@@ -18,8 +18,8 @@ from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
-from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, held_again, purge_began
-from arco_catalog.state.fields import integer, text
+from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, held_again, newest_tombstone, purge_began
+from arco_catalog.state.fields import text
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstone_key, tombstones_of
 from arco_catalog.state.locations import Location
 from arco_catalog.state.segments import Unread
@@ -113,8 +113,7 @@ class _Undrop(RegistryMutation):
 
     def _newest(self, index: Index) -> RelationEntry | None:
         """The tombstone that was left last. Raises `Unread`."""
-        stones = [stone for _, stone in index.scan(tombstones_of(self.namespace, self.name))]
-        newest = max(stones, key=lambda stone: integer(stone, "sequence"), default=None)
+        newest = newest_tombstone(stone for _, stone in index.scan(tombstones_of(self.namespace, self.name)))
         return None if newest is None else RelationEntry(newest)
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Literal, Self
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import mapping, optional_text, text, texts
+from arco_catalog.state.fields import integer, mapping, optional_text, text, texts
 from arco_catalog.state.index import (
     Edits,
     Index,
@@ -25,7 +25,7 @@ from arco_catalog.state.locations import Location
 Kind = Literal["table", "view"]
 
 
-BURIAL = ("namespace", "name", "operation", "sequence", "dropped_ms", "state", "purge_requested")
+BURIAL = ("namespace", "name", "operation", "sequence", "place", "dropped_ms", "state", "purge_requested")
 """The fields that a tombstone has besides those of the entry that it was."""
 
 
@@ -140,11 +140,11 @@ class RelationEntry:
         return RelationEntry(entry)
 
     def buried(
-        self, *, namespace: Namespace, name: str, operation: str, sequence: int, at_ms: int, purge: bool
+        self, *, namespace: Namespace, name: str, operation: str, sequence: int, place: int, at_ms: int, purge: bool
     ) -> JsonObject:
         """The tombstone that keeps what a drop must not lose: entity, pointer and locations (design.md 6.6). `sequence`
-        is the registry's at the drop: clocks don't tell which of two came last. That a purge was asked for is
-        remembered, and changes nothing: no purge begins without a task."""
+        is the registry's at the drop, `place` the drop's among the changes of one commit: clocks don't tell which of
+        two came last. That a purge was asked for is remembered, and changes nothing: no purge begins without a task."""
         asked: JsonObject = {"purge_requested": True} if purge else {}
         return {
             **self.json,
@@ -152,6 +152,7 @@ class RelationEntry:
             "name": name,
             "operation": operation,
             "sequence": sequence,
+            "place": place,
             "dropped_ms": at_ms,
             "state": "dropped",
             **asked,
@@ -168,6 +169,19 @@ def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntr
     """The table or view that the name means."""
     entry = index.get(relation_key(namespace, name))
     return None if entry is None else RelationEntry(entry)
+
+
+def newest_tombstone(stones: Iterable[JsonObject]) -> JsonObject | None:
+    """What was dropped last under a name, of all its tombstones. Those of an earlier version have no place within their
+    commit, which one process made: there its clock decides."""
+    return max(stones, key=order_of_drop, default=None)
+
+
+def order_of_drop(stone: JsonObject) -> tuple[int, int, int, str]:
+    """By which drops under one name are ordered, the last being the greatest."""
+    place = stone.get("place")
+    known = place if isinstance(place, int) else 0
+    return integer(stone, "sequence"), known, integer(stone, "dropped_ms"), text(stone, "entity")
 
 
 def holds(

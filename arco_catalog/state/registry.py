@@ -48,13 +48,15 @@ class Operation:
 class Head:
     """One commit of the registry, as HEAD (with the manifest's version) or as history (without).
 
-    `spilled` are the segments that a new commit makes: they must be written before it becomes HEAD.
+    `spilled` are the segments that a new commit makes: they must be written before it becomes HEAD. `place` counts the
+    changes before one that is planned for the same commit: the index has them already.
     """
 
     document: JsonObject
     index: Index
     version: Version | None
     spilled: Sequence[Segment] = ()
+    place: int = 0
 
     @classmethod
     def empty(cls) -> Self:
@@ -69,7 +71,7 @@ class Head:
 
     def on(self, shelf: Shelf) -> "Head":
         """The same commit, its index read through a shelf."""
-        return Head(self.document, self.index.on(shelf), self.version, self.spilled)
+        return Head(self.document, self.index.on(shelf), self.version, self.spilled, self.place)
 
     @property
     def id(self) -> str | None:

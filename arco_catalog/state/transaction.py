@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.age import has_passed
-from arco_catalog.state.fields import parse_record, text
+from arco_catalog.state.fields import parse_record, sequence, text
 from storage_backends import Found, Version
 
 Status = Literal["pending", "committed", "aborted"]
@@ -59,6 +59,12 @@ class Decision:
     def rank(self) -> str:
         """Which of two that meet goes on: the smaller."""
         return text(self.document, "rank")
+
+    @property
+    def creates(self) -> bool:
+        """Whether it creates tables, and so may have laid intents on names: their pointers have no version yet."""
+        members = sequence(self.document, "tables")
+        return any(isinstance(member, dict) and member.get("version") is None for member in members)
 
     @property
     def expired(self) -> bool:

@@ -12,6 +12,7 @@ from arco_catalog.iceberg.errors import (
     CommitStateUnknown,
     NamespaceNotEmpty,
     NoSuchTable,
+    Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations import coordination
@@ -266,7 +267,7 @@ async def test_who_did_not_begin_before_a_transaction_leaves_it_alone(desk: Desk
     assert begun is not None
     rank = {"the same": begun.rank, "younger": clock.ulid(), "without rank": None}[who]
 
-    with pytest.raises(CommitFailed, match="under way"):
+    with pytest.raises(Unavailable, match="under way"):
         await outcome_of(desk.session(), transaction, rank)
 
     decision = await read_decision(desk.session().state, transaction)
@@ -329,7 +330,7 @@ async def test_an_intent_on_a_name_that_is_aborted_leaves_the_name_free(desk: De
 
 async def test_a_name_of_which_nothing_is_decided_is_not_given_to_another(desk: Desk, clock: Clockwork) -> None:
     await pending_with_intents(desk, [creation("c"), *both("1")])
-    with pytest.raises(CommitFailed, match="under way"):
+    with pytest.raises(Unavailable, match="under way"):
         await rename_table(desk.session(), (NS, "c"), (NS, "d"))
     clock.ms += LEASE_MS
     with pytest.raises(NoSuchTable):
@@ -338,7 +339,7 @@ async def test_a_name_of_which_nothing_is_decided_is_not_given_to_another(desk: 
 
 async def test_a_name_of_which_nothing_is_decided_is_neither_taken_nor_free(desk: Desk, clock: Clockwork) -> None:
     await pending_with_intents(desk, [creation("c"), *both("1")])
-    with pytest.raises(CommitFailed, match="under way"):
+    with pytest.raises(Unavailable, match="under way"):
         await rename_table(desk.session(), (NS, "a"), (NS, "c"))
     clock.ms += LEASE_MS
     await rename_table(desk.session(), (NS, "a"), (NS, "c"))

@@ -1,12 +1,25 @@
 """A drop is undone: the tombstone becomes the name again, as it was, if its files are there (design.md 6.6)."""
 
+import asyncio
 import re
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CommitFailed, NoSuchNamespace, NoSuchTable, NotFound
+from arco_catalog.iceberg.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitFailed,
+    CommitStateUnknown,
+    NoSuchNamespace,
+    NoSuchTable,
+    NotFound,
+)
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.answers import Document
+from arco_catalog.operations import evidence, shared_commits
+from arco_catalog.operations.answers import Answer, Document
+from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
 from arco_catalog.operations.evidence import mark_dropped
@@ -16,17 +29,53 @@ from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.shared_commits import SharedCommits
 from arco_catalog.operations.show import show
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.state.entries import newest_tombstone
 from arco_catalog.state.index import Edits, location_key, released_key, tombstones_of
 from arco_catalog.state.registry import Head
-from storage_backends import ABSENT
+from storage_backends import ABSENT, When
+from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, set_property
+from tests.operations.test_sharing import until
 from tests.operations.test_views import view_request
 
 PLACE = "memory:///wh/warehouse/place"
+
+
+class Slowed(MemoryStore):
+    """Holds the first slot of requests back, by their path, and lets something happen before a write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: dict[str, asyncio.Event] = {}
+        self.arrived: set[str] = set()
+        self.before: tuple[str, Callable[[], Awaitable[None]]] | None = None
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if self.before is not None and self.before[0] in key:
+            (_, happens), self.before = self.before, None
+            await happens()
+        for path, go_on in [*self.held.items()]:
+            if "/iceberg_idempotency/" in key and f'"path":"{path}"'.encode() in body:
+                self.arrived.add(path)
+                await go_on.wait()
+        return await super().put(key, body, when)
+
+    def start(self, desk: Desk, path: str, request: Callable[[Session], Awaitable[Answer]]) -> asyncio.Task[Answer]:
+        """A request whose claim is held back until its event is set."""
+        self.held[path] = asyncio.Event()
+
+        async def run() -> Answer:
+            return await request(desk.session(key=desk.key(), path=path, commit=False))
+
+        return asyncio.create_task(run())
+
+    async def arrives(self, path: str) -> None:
+        await until(lambda: path in self.arrived)
 
 
 @pytest.fixture
@@ -125,6 +174,89 @@ async def test_of_several_the_one_that_was_dropped_last_comes_back(desk: Desk) -
     assert (await load_table(desk.session(), NS, "t")).entity == second.entity
     head = await desk.session().state.head()
     assert len(list(head.index.scan(tombstones_of(NS, "t")))) == 1
+
+
+async def test_which_was_dropped_last_is_told_by_the_registry_and_not_by_the_clock(
+    desk: Desk, clock: Clockwork
+) -> None:
+    await desk.table("t")
+    await drop(desk)
+    clock.ms -= 3_600_000
+    second = await desk.table("t")
+    await drop(desk)
+
+    await undrop(desk.session(), NS, "t")
+
+    assert (await load_table(desk.session(), NS, "t")).entity == second.entity
+
+
+def more_wait(shared: SharedCommits, before: int) -> bool:
+    return len(shared._there) > before
+
+
+async def test_two_that_one_commit_dropped_under_a_name_come_back_in_the_order_of_their_drops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A drop, a rename to the name that it left, and a drop of that: requests beside each other, each of which was
+    planned when it could be made alone, and all of which become one registry commit."""
+    monkeypatch.setattr(shared_commits, "PATIENCE_SECONDS", 60.0)
+    slow = Slowed()
+    desk, other = Desk(slow), Desk(slow)
+    await desk.namespace("db")
+    first = await desk.table("s")
+    second = await desk.table("t")
+    shared = desk.catalog.shared
+    assert shared is not None
+
+    async with shared.turn(lambda: 60.0):
+        drop_of_second = slow.start(desk, "/c", lambda session: drop_table(session, NS, "t", purge=False))
+        await slow.arrives("/c")
+        await rename_table(other.session(), (NS, "t"), (NS, "u"))
+        rename = slow.start(desk, "/d", lambda session: rename_table(session, (NS, "u"), (NS, "t")))
+        await slow.arrives("/d")
+        await rename_table(other.session(), (NS, "s"), (NS, "t"))
+        drop_of_first = slow.start(desk, "/b", lambda session: drop_table(session, NS, "t", purge=False))
+        for path in ("/b", "/d", "/c"):
+            await slow.arrives(path)
+            before = len(shared._there)
+            slow.held[path].set()
+            await until(partial(more_wait, shared, before))
+    await asyncio.gather(drop_of_first, rename, drop_of_second)
+    stones = [stone for _, stone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))]
+    assert len({stone["sequence"] for stone in stones}) == 1
+    assert {stone["entity"]: stone["place"] for stone in stones} == {first.entity: 0, second.entity: 2}
+
+    assert (await show(desk.session(), NS, "t"))["entity"] == second.entity
+    await undrop(desk.session(), NS, "t")
+    assert (await load_table(desk.session(), NS, "t")).entity == second.entity
+    await rename_table(desk.session(), (NS, "t"), (NS, "newest"))
+    await undrop(desk.session(), NS, "t")
+    assert (await load_table(desk.session(), NS, "t")).entity == first.entity
+    entries = [await entry(desk, name) for name in ("t", "newest")]
+    assert all(isinstance(each, dict) and "place" not in each for each in entries)
+
+
+def stone(entity: str, sequence: int, dropped_ms: int, place: int | None = None) -> JsonObject:
+    known: JsonObject = {} if place is None else {"place": place}
+    return {"entity": entity, "sequence": sequence, "dropped_ms": dropped_ms, **known}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        (stone("B", 7, 9_000), stone("A", 8, 1_000)),
+        (stone("B", 7, 9_000, 1), stone("A", 7, 1_000, 2)),
+        (stone("B", 7, 9_000), stone("A", 8, 1_000, 0)),
+        (stone("B", 7, 1_000), stone("A", 7, 1_001)),
+        (stone("A", 7, 1_000), stone("B", 7, 1_000)),
+    ],
+    ids=["sequence", "place", "sequence, one without place", "clock, both without place", "entity"],
+)
+def test_the_newest_tombstone_is_told_by_sequence_then_place_and_in_old_stores_by_time(
+    older: JsonObject, newer: JsonObject
+) -> None:
+    assert newest_tombstone([older, newer]) == newest_tombstone([newer, older]) == newer
+    assert newest_tombstone([]) is None
 
 
 async def test_a_name_that_is_taken_refuses_it(desk: Desk) -> None:
@@ -345,6 +477,77 @@ async def rename_after_undrop(desk: Desk) -> None:
     """Brings back the newest of the name, and moves it out of the way."""
     await undrop(desk.session(), NS, "t")
     await rename_table(desk.session(), (NS, "t"), (NS, "newest"))
+
+
+async def test_what_comes_back_takes_its_locations_back(desk: Desk) -> None:
+    place = "memory:///wh/warehouse/explicit"
+    await desk.table("t", location=place)
+    await desk.commit(set_property("write.data.path", "memory:///wh/warehouse/data"))
+    await drop(desk)
+    await undrop(desk.session(), NS, "t")
+
+    for inside in (place, f"{place}/inner", "memory:///wh/warehouse/data"):
+        with pytest.raises(AlreadyExists, match="overlaps"):
+            await desk.another().table("u", location=inside)
+
+
+async def test_a_drop_after_an_undrop_leaves_a_mark_of_its_own(desk: Desk) -> None:
+    """The mark of the first drop fences nothing that began after the undrop."""
+    made = await desk.table("t")
+    await drop(desk)
+    before = await desk.session().state.pointer(made.entity)
+    await undrop(desk.session(), NS, "t")
+    await drop(desk)
+
+    pointer = await desk.session().state.pointer(made.entity)
+    assert before is not None
+    assert pointer is not None
+    assert pointer.sequence == before.sequence + 1
+    (stone,) = [stone for _, stone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))]
+    assert pointer.dropped_by == stone["operation"] != before.dropped_by
+
+
+async def test_a_commit_that_slept_through_drop_undrop_and_drop_does_not_land(clock: Clockwork) -> None:
+    """It was planned between the undrop and the second drop: only the mark of that one stops it."""
+    slow = Slowed()
+    desk = Desk(slow, clock)
+    await desk.namespace("db")
+    made = await desk.table("t")
+    await drop(desk)
+    await undrop(desk.session(), NS, "t")
+
+    async def drop_again() -> None:
+        await drop_table(desk.another().session(), NS, "t", purge=False)
+
+    slow.before = ("/iceberg_pointers/", drop_again)
+    with pytest.raises(NoSuchTable):
+        await desk.another().commit(set_property("a", "1"))
+
+    pointer = await desk.another().session().state.pointer(made.entity)
+    assert pointer is not None
+    assert pointer.metadata.location == made.metadata_location
+
+
+async def test_a_drop_that_is_answered_on_evidence_leaves_its_mark_first(desk: Desk) -> None:
+    made = await desk.table("t")
+    key = desk.key()
+
+    async def die(*_: object) -> None:
+        raise CommitStateUnknown("died")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "mark_dropped", die)
+        with pytest.raises(CommitStateUnknown):
+            await drop_table(desk.another().session(key=key), NS, "t", purge=False)
+    unmarked = await desk.another().session().state.pointer(made.entity)
+    assert unmarked is not None
+    assert unmarked.dropped_by is None
+
+    assert await drop_table(desk.another().session(key=key), NS, "t", purge=False) == Document(204)
+
+    marked = await desk.another().session().state.pointer(made.entity)
+    assert marked is not None
+    assert marked.dropped_by is not None
 
 
 async def test_a_key_replays_it(desk: Desk) -> None:

@@ -1,0 +1,55 @@
+"""One instant of the registry: HEAD, and which of the transactions that it waits for had committed then.
+
+A name that a transaction creates is an intent until it is settled, and counts as soon as the transaction's one object
+says `committed` (design.md 6.7). Whoever puts several names together must take one decision for all names of a
+transaction, and must not see one transaction's commit and miss another's that came before it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.beside import beside
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import read_decision
+from arco_catalog.operations.name_intents import waited_for
+from arco_catalog.state.registry import Head
+
+ROUNDS = 100
+"""How often HEAD is read: again for each time that a transaction commits between it and the look at its decision."""
+AT_ONCE = 32
+"""Decisions read beside each other."""
+
+
+async def one_instant(
+    session: Session, counts: Callable[[str, JsonObject], bool]
+) -> tuple[Head, Sequence[str], frozenset[str]]:
+    """HEAD, the transactions on which the entries that `counts` says depend, and those of them that had committed when
+    HEAD was read.
+
+    A commit counts if it was known before HEAD was read. One that is learned after may have been made after, when HEAD
+    had moved on: then HEAD is read once more. What is undecided after HEAD was read was so before. Raises `Unavailable`
+    if transactions keep committing in between, which takes many of them a second.
+    """
+    decided: dict[str, bool] = {}
+    for _ in range(ROUNDS):
+        head = await session.state.head()
+        waiting = waited_for(head.index, counts)
+        learned = await _decided(session, [each for each in waiting if each not in decided])
+        if not any(learned.values()):
+            return head, waiting, frozenset(each for each in waiting if decided.get(each))
+        decided |= learned
+    raise Unavailable("Too many transactions commit meanwhile to tell what the catalog holds at one time")
+
+
+async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, bool]:
+    """Whether each committed, of those that are decided. One that is gone was aborted: a commit's decision is kept
+    until all that it decides is settled."""
+    outcomes: dict[str, bool] = {}
+    for start in range(0, len(transactions), AT_ONCE):
+        batch = transactions[start : start + AT_ONCE]
+        decisions = await beside(*(read_decision(session.state, transaction) for transaction in batch))
+        for transaction, decision in zip(batch, decisions, strict=True):
+            if decision is None or decision.status != "pending":
+                outcomes[transaction] = decision is not None and decision.status == "committed"
+    return outcomes

@@ -1,0 +1,61 @@
+"""Intents on names that nobody took off: their coordinator died, or lost the store, before or after its decision.
+
+They stay in HEAD, which every request reads, until somebody touches that very name. So the reconciler looks for them,
+and so does a transaction that finds many of them in its way.
+"""
+
+from collections.abc import Callable
+
+from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
+from arco_catalog.operations.beside import beside
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import close, read_decision
+from arco_catalog.operations.name_intents import settle_decided, waited_for
+from storage_backends import StoreError
+
+CROWDED = 100
+"""Transactions on which HEAD may wait before one that lays intents on names looks which of them are over. With those of
+one lease it bounds what HEAD holds of them."""
+A_RUN = 1_000
+"""Transactions that one run looks at, at most, the oldest first."""
+AT_ONCE = 32
+"""Decisions read beside each other, and settled by one registry commit."""
+
+
+async def settle_lapsed(session: Session, most: int = A_RUN, enough: Callable[[], bool] = lambda: False) -> int:
+    """Settles the intents on names of transactions that are decided, and of those past their lease, which it aborts.
+    What is inside its lease is left alone. Returns how many transactions were settled. What can't be read or written
+    is counted and left for the next run: nothing waits for this."""
+    waiting = waited_for((await session.state.head()).index)[:most]
+    settled = 0
+    for start in range(0, len(waiting), AT_ONCE):
+        if enough():
+            break
+        batch = waiting[start : start + AT_ONCE]
+        told = await beside(*(_outcome(session, transaction) for transaction in batch))
+        decided = {each: committed for each, committed in zip(batch, told, strict=True) if committed is not None}
+        if not decided:
+            continue
+        try:
+            await settle_decided(session, decided)
+        except (StoreError, CommitStateUnknown) as error:
+            session.drop_write("the commit that settles names", error)
+        else:
+            settled += len(decided)
+    return settled
+
+
+async def _outcome(session: Session, transaction: str) -> bool | None:
+    """Whether a transaction committed; None if that is yet to be decided, by others or by the next run. One that is
+    gone was aborted."""
+    state, runtime = session.state, session.runtime
+    try:
+        decision = await read_decision(state, transaction)
+        if decision is None:
+            return False
+        if decision.status == "pending":
+            return await close(state, runtime, transaction) if decision.expired else None
+        return decision.status == "committed"
+    except (StoreError, CommitStateUnknown, Broken) as error:
+        session.drop_write(f"the decision of transaction {transaction}", error)
+        return None

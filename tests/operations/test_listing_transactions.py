@@ -1,0 +1,304 @@
+"""What a listing shows was so at one instant, though it reads HEAD and the decisions of transactions one after the
+other, and its pages with minutes in between."""
+
+import base64
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+
+import pytest
+
+from arco_catalog.iceberg.errors import BadRequest, Unavailable
+from arco_catalog.iceberg.json import JsonValue, dumps, loads
+from arco_catalog.operations import instant
+from arco_catalog.operations.decisions import decide, read_decision
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.listing import Listed, Paging, list_relations
+from arco_catalog.operations.name_intents import settle_decided, waited_for
+from arco_catalog.state.transaction import Decision
+from storage_backends import Found, Missing, Unchanged, Version
+from storage_backends.memory import MemoryStore
+from storage_backends.wrappers.counting import CountingStore
+from storage_backends.wrappers.delaying import DelayingStore
+from tests.operations.desk import NS, Desk
+from tests.operations.test_intents_on_names import dies_before_its_decision
+from tests.operations.test_transactions import creation
+
+Step = Callable[[], Awaitable[None]]
+
+
+class Interrupted(MemoryStore):
+    """Lets other things happen between the reads of whoever is watched."""
+
+    watched = False
+    reads = 0
+    happens: Sequence[tuple[int, Step]] = ()
+    """Before which read, and what; in order."""
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        if self.watched:
+            self.reads += 1
+            await self.let_happen(self.reads)
+        return await super().get(key, if_changed_from)
+
+    async def let_happen(self, before: int) -> None:
+        self.watched = False
+        while self.happens and self.happens[0][0] <= before:
+            (_, step), *self.happens = self.happens
+            await step()
+        self.watched = True
+
+
+@dataclass
+class Site:
+    """A catalog with transactions whose processes died, decided by hand."""
+
+    store: Interrupted = field(default_factory=Interrupted)
+    transactions: dict[str, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    states: list[list[str]] = field(default_factory=list)
+    """What the catalog held, from its first state to the present."""
+
+    def __post_init__(self) -> None:
+        self.desk = Desk(self.store)
+
+    async def lay(self, *names: str) -> None:
+        """A transaction that would create these names, all of whose intents are there."""
+        known = set(self.transactions.values())
+        await dies_before_its_decision(self.desk, *(creation(name) for name in names))
+        head = await self.desk.another().session().state.head()
+        (mine,) = set(waited_for(head.index)) - known
+        self.transactions[names[0]] = mine
+
+    def seen(self) -> None:
+        self.states.append(sorted(self.names))
+
+    async def commits(self, *names: str) -> None:
+        """Decides the transaction of these names, and settles nothing."""
+        await self.decided(names[0], committed=True)
+        self.names |= {*names}
+        self.seen()
+
+    async def decided(self, name: str, *, committed: bool) -> None:
+        session = self.desk.another().session()
+        pending = await read_decision(session.state, self.transactions[name])
+        assert isinstance(pending, Decision)
+        assert await decide(session.state, session.runtime, pending, "committed" if committed else "aborted")
+
+    async def settled(self, name: str) -> None:
+        transaction = self.transactions[name]
+        session = self.desk.another().session()
+        decision = await read_decision(session.state, transaction)
+        assert decision is not None
+        assert decision.status != "pending"
+        await settle_decided(session, {transaction: decision.status == "committed"})
+
+    async def made(self, name: str) -> None:
+        await self.desk.another().table(name)
+        self.names.add(name)
+        self.seen()
+
+    async def dropped(self, name: str) -> None:
+        await drop_table(self.desk.another().session(), NS, name, purge=False)
+        self.names.remove(name)
+        self.seen()
+
+
+async def built() -> Site:
+    """`m` is there; two transactions would create two names each, before and behind it."""
+    site = Site()
+    await site.desk.namespace("db")
+    await site.made("m")
+    await site.lay("a1", "z1")
+    await site.lay("b2", "y2")
+    site.states.clear()
+    site.seen()
+    return site
+
+
+def names(listed: Listed) -> list[str]:
+    return [str(item["name"]) for item in listed.items if isinstance(item, dict)]
+
+
+async def page(site: Site, token: str | None, size: int | None = None) -> Listed:
+    """A page, to a process that remembers nothing."""
+    return await list_relations(site.desk.another().session(), NS, "table", Paging(token, size))
+
+
+async def all_pages(site: Site, size: int, between: Step) -> list[str]:
+    found: list[str] = []
+    token: str | None = ""
+    for _ in range(20):
+        listed = await page(site, token, size)
+        found += names(listed)
+        token = listed.next_page_token
+        if token is None:
+            return found
+        await between()
+    raise AssertionError("a listing without an end")
+
+
+async def nothing() -> None:
+    return None
+
+
+def scripts(site: Site) -> dict[str, list[Step]]:
+    """Things that happen one after the other."""
+    return {
+        "one decides, then the other": [
+            lambda: site.commits("a1", "z1"),
+            lambda: site.commits("b2", "y2"),
+            lambda: site.settled("a1"),
+        ],
+        "a table is made, then a transaction decides": [
+            lambda: site.made("c"),
+            lambda: site.commits("b2", "y2"),
+            lambda: site.dropped("m"),
+        ],
+        "another is laid and decides first": [
+            lambda: site.lay("c3", "x3"),
+            lambda: site.commits("c3", "x3"),
+            lambda: site.commits("a1", "z1"),
+            lambda: site.settled("c3"),
+        ],
+        "what was created is dropped": [
+            lambda: site.commits("a1", "z1"),
+            lambda: site.settled("a1"),
+            lambda: site.dropped("a1"),
+            lambda: site.commits("b2", "y2"),
+        ],
+    }
+
+
+READS = 5
+SCRIPTS = ["one decides, then the other", "a table is made, then a transaction decides"]
+SCRIPTS += ["another is laid and decides first", "what was created is dropped"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("paged", [False, True])
+async def test_whatever_happens_between_its_reads_a_list_shows_what_was_so_at_one_instant(
+    script: str, paged: bool
+) -> None:
+    shown: set[tuple[str, ...]] = set()
+    for moments in combinations_with_replacement(range(1, READS + 1), len(scripts(Site())[script])):
+        site = await built()
+        site.store.happens = list(zip(moments, scripts(site)[script], strict=True))
+        site.store.reads, site.store.watched = 0, True
+        found = await all_pages(site, 1, nothing) if paged else names(await page(site, None))
+        site.store.watched = False
+        assert found in site.states, f"{moments}: {found} was never so, but {site.states}"
+        assert site.store.reads <= 16
+        shown.add((*found,))
+    assert len(shown) > 1
+
+
+@pytest.mark.parametrize("before", [False, True])
+async def test_all_pages_of_one_token_take_one_decision(before: bool) -> None:
+    """Whether it was made before the first page or between the first and the second."""
+    site = await built()
+    await site.made("n")
+    if before:
+        await site.commits("a1", "z1")
+    happens: list[Step] = [nothing if before else lambda: site.commits("a1", "z1"), lambda: site.commits("b2", "y2")]
+
+    async def next_one() -> None:
+        if happens:
+            await happens.pop(0)()
+
+    assert await all_pages(site, 1, next_one) == (["a1", "m", "n", "z1"] if before else ["m", "n"])
+
+
+async def test_a_settled_transaction_changes_no_page_of_an_older_token() -> None:
+    site = await built()
+    await site.commits("a1", "z1")
+
+    async def settle() -> None:
+        await site.settled("a1")
+
+    assert await all_pages(site, 2, settle) == ["a1", "m", "z1"]
+
+
+async def test_a_decision_that_was_collected_changes_no_page_of_an_older_token() -> None:
+    site = await built()
+    await site.commits("b2", "y2")
+
+    async def collect() -> None:
+        for transaction in site.transactions.values():
+            await site.store.delete(site.desk.catalog.paths.transaction(transaction))
+
+    assert await all_pages(site, 1, collect) == ["b2", "m", "y2"]
+
+
+async def test_a_list_asks_once_for_each_transaction_and_side_by_side() -> None:
+    store = Interrupted()
+    site = Site(store)
+    await site.desk.namespace("db")
+    await site.lay("a1", "b1", "c1", "d1")
+    await site.lay("a2", "b2", "c2", "d2")
+    counting = CountingStore(DelayingStore(store, 0.004))
+    counted = Desk(counting)
+
+    for token in (None, ""):
+        with counting.measure() as measured:
+            await list_relations(counted.session(), NS, "table", Paging(token, None))
+        assert (measured.depth, measured.calls) == (2, 3)
+
+    await site.commits("a1", "b1", "c1", "d1")
+    with counting.measure() as measured:
+        listed = await list_relations(counted.session(), NS, "table", Paging("", 1))
+    assert names(listed) == ["a1"]
+    assert measured.depth <= 4
+    assert measured.calls <= 5
+
+
+async def test_a_later_page_asks_for_no_decision() -> None:
+    site = await built()
+    await site.commits("a1", "z1")
+    first = await page(site, "", 1)
+    counting = CountingStore(site.store)
+    with counting.measure() as measured:
+        listed = await list_relations(Desk(counting).session(), NS, "table", Paging(first.next_page_token, None))
+    assert names(listed) == ["m", "z1"]
+    assert measured.calls == 1
+
+
+async def test_another_namespace_and_views_wait_for_no_decision() -> None:
+    site = await built()
+    await site.desk.namespace("other")
+    counting = CountingStore(site.store)
+    for namespace, kind in ((("other",), "table"), (NS, "view")):
+        with counting.measure() as measured:
+            await list_relations(Desk(counting).session(), namespace, kind, Paging(None, None))
+        assert measured.calls == 1
+
+
+def text_of(*parts: JsonValue) -> str:
+    return base64.urlsafe_b64encode(dumps([*parts])).decode().rstrip("=")
+
+
+async def test_a_token_grows_by_a_bit_for_each_transaction() -> None:
+    site = await built()
+    await site.commits("b2", "y2")
+    token = (await page(site, "", 1)).next_page_token
+    assert token is not None
+    decoded = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    assert isinstance(decoded, list)
+    commit, start, bits = decoded
+    assert (start, bits) == ("relation\ndb\nm", "2")
+    malformed: list[JsonValue] = ["", "0", "02", "-1", "0x2", "G", 2, None, ["2"]]
+    for wrong in malformed:
+        with pytest.raises(BadRequest, match="page token"):
+            await page(site, text_of(commit, start, wrong))
+    with pytest.raises(BadRequest, match="page token"):
+        await page(site, text_of(commit, start, "2", "2"))
+    assert names(await page(site, text_of(commit, start, "f" * 5_000))) == ["m", "y2", "z1"]
+    assert names(await page(site, text_of(commit, start))) == ["m"]
+
+
+async def test_a_list_that_finds_no_instant_says_that_it_may_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instant, "ROUNDS", 1)
+    site = await built()
+    await site.commits("a1", "z1")
+    with pytest.raises(Unavailable, match="Too many transactions"):
+        await page(site, None)
