@@ -10,9 +10,10 @@ from arco_catalog.iceberg.commit import Named, refuse_unknown
 from arco_catalog.iceberg.errors import BadRequest, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.numbered import Numbered
+from arco_catalog.iceberg.primitives import same_uuid
 from arco_catalog.iceberg.properties import integer, is_true
 from arco_catalog.iceberg.requirements import requirement_failed
-from arco_catalog.iceberg.schema import Schema, check_schema, columns_by_id, numbered_schemas
+from arco_catalog.iceberg.schema import NameBudget, Schema, check_schema, columns_by_id, numbered_schemas
 from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, Fields, check
 from arco_catalog.iceberg.updates import (
     LAST_ADDED,
@@ -64,7 +65,7 @@ class AssertViewUuid:
 
     def check(self, view: ViewMetadata) -> None:
         """Raises `CommitFailed` for another view."""
-        if self.uuid.lower() != view["view-uuid"].lower():
+        if not same_uuid(self.uuid, view["view-uuid"]):
             raise requirement_failed(f"view UUID does not match: expected {view['view-uuid']} != {self.uuid}")
 
 
@@ -142,6 +143,7 @@ class ViewDraft:
             {name: value.copy() if isinstance(value, list | dict) else value for name, value in base.items()},
         )
         self.now_ms = now_ms
+        self.names = NameBudget()
         self.schemas = numbered_schemas(base["schemas"])
         self.versions = Numbered(
             base["versions"],
@@ -158,7 +160,7 @@ class ViewDraft:
         """Raises `BadRequest` where the update is not allowed."""
         match update:
             case AssignUuid(uuid):
-                if uuid.lower() != self.base["view-uuid"].lower():
+                if not same_uuid(uuid, self.base["view-uuid"]):
                     raise BadRequest("Cannot reassign uuid")
             case UpgradeFormatVersion(version):
                 self._upgrade(version)
@@ -187,7 +189,7 @@ class ViewDraft:
 
     def add_schema(self, schema: Schema) -> None:
         """Keeps the schema under the id of an equal one, else under the next. Column ids stay the client's."""
-        check_schema(schema, columns_by_id(schema), 3)
+        check_schema(schema, columns_by_id(schema, self.names), 3)
         schema_id = self.schemas.id_of(schema)
         if schema_id is None:
             schema_id = self.schemas.next_id("schema")
