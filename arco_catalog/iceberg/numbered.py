@@ -51,9 +51,8 @@ class Numbered(Generic[T]):
         """Forgets those that are there."""
         for number in numbers:
             gone = self.by_id.pop(number, None)
-            if gone is not None:
-                if self.id_of(gone) == number:
-                    del self._alike(gone)[self._meaning(gone)]
+            if gone is not None and self.id_of(gone) == number:
+                del self._alike(gone)[self._meaning(gone)]
 
     def _highest(self) -> int:
         """The highest id that is there, -1 without any. Ids that are gone leave the heap here, each of them once: a

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never, cast
 
-from arco_catalog.iceberg.commit import Named, refuse_unknown
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
+from arco_catalog.iceberg.commit import MAX_REQUIREMENTS, MAX_UPDATES, Named, refuse_unknown
 from arco_catalog.iceberg.errors import BadRequest, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.numbered import Numbered
@@ -108,16 +109,19 @@ class ViewCommit:
     actions: tuple[str, ...] = ()
 
 
-def parse_view_commit(body: JsonValue) -> ViewCommit:
+def parse_view_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> ViewCommit:
     """Reads a `CommitViewRequest`, its identifier apart. Raises `BadRequest` as `parse_commit` does."""
     request = Fields(check(OBJECT, body, "request"))
-    requirements = Named.read(request, "requirements", "type", VIEW_REQUIREMENTS)
-    updates = Named.read(request, "updates", "action", VIEW_UPDATES)
+    requirements = Named.read(request, "requirements", "type", VIEW_REQUIREMENTS, MAX_REQUIREMENTS)
+    updates = Named.read(request, "updates", "action", VIEW_UPDATES, MAX_UPDATES)
     refuse_unknown(requirements, updates)
-    return ViewCommit(requirements.parsed(), updates.parsed(), requirements.names, updates.names)
+    parsed = requirements.parsed(checkpoint), updates.parsed(checkpoint)
+    return ViewCommit(*parsed, requirements.names, updates.names)
 
 
-def apply_view_commit(base: JsonObject | None, commit: ViewCommit, *, now_ms: int, name: str) -> JsonObject | None:
+def apply_view_commit(
+    base: JsonObject | None, commit: ViewCommit, *, now_ms: int, name: str, checkpoint: Checkpoint = no_deadline
+) -> JsonObject | None:
     """The view's next metadata, None where the commit changes nothing. `base` is never changed.
 
     Raises `NoSuchView` where `base` is None, `CommitFailed` where a requirement does not hold, `BadRequest` where an
@@ -127,9 +131,12 @@ def apply_view_commit(base: JsonObject | None, commit: ViewCommit, *, now_ms: in
         raise NoSuchView(f"View does not exist: {name}")
     draft = ViewDraft(complete_view(base), now_ms)
     for requirement in commit.requirements:
+        checkpoint()
         requirement.check(draft.base)
     for update in commit.updates:
+        checkpoint()
         draft.apply(update)
+    checkpoint()
     return draft.finish()
 
 
