@@ -119,8 +119,8 @@ class App:
             if reason is not None and route.effect is not Effect.READS and not keyed:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         query = request.query()
-        body = await request.json_object(self._service.options) if route.has_body else None
-        return Exchange(self._service, route, params, query, request.headers, request.principal, body)
+        body, size = await request.json_object(self._service.options) if route.has_body else (None, 0)
+        return Exchange(self._service, route, params, query, request.headers, request.principal, body, size)
 
     def _wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         error = MethodNotAllowed(f"{request.method} is not possible here: use {' or '.join(allowed)}")

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import (
+    Broken,
     CommitStateUnknown,
     KeyInProgress,
     KeyReused,
@@ -20,15 +21,15 @@ from arco_catalog.operations import evidence
 from arco_catalog.operations.answers import Answer, Reference, keep, recall
 from arco_catalog.operations.beside import Overtaken, beside
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.current_file import rebuilt
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, TryOver, View, Write
+from arco_catalog.operations.rebuilding import rebuilt
 from arco_catalog.operations.store_refusals import refused_by_store
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.age import has_passed
 from arco_catalog.state.marker import Binding, Slot, bound_to
 from arco_catalog.state.marker_log import MarkerLog
-from storage_backends import Applied, InvalidKey, StoreDenied, StoreError, StoreUnavailable
+from storage_backends import Applied, InvalidKey, StoreDenied, StoreError
 
 V = TypeVar("V", bound=View)
 
@@ -45,6 +46,7 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
     Raises `Refusal` for a definite no, `CommitStateUnknown` where the change may have been or may yet be made,
     `Unavailable` where nothing was done, and `KeyInProgress` or `KeyReused` for the key itself.
     """
+    await session.identify()
     driver = Driver(session, mutation)
     try:
         return await driver.run()
@@ -135,6 +137,7 @@ class Driver(Generic[V]):
             if landed is not None:
                 return await self.answer_on_evidence(landed)
             try:
+                await self.mutation.work(view)
                 plan = await look_up(self.session.state, partial(self.mutation.plan, view, self.attempt))
                 if isinstance(plan, Prelude):
                     await plan.run()
@@ -406,21 +409,19 @@ class Driver(Generic[V]):
         match recall(kept):
             case Refusal() as refusal:
                 raise refusal
-            case Reference() as reference:
-                self.record.about(reference.entity)
+            case answer:
+                if isinstance(answer, Reference):
+                    self.record.about(answer.entity)
                 try:
-                    return await rebuilt(self.session, reference)
-                except Refusal as refusal:
-                    raise CommitStateUnknown(f"The answer can't be rebuilt: {refusal.message}") from refusal
-            case document:
-                return document
+                    return await rebuilt(self.session, answer)
+                except (Refusal, Broken) as lost:
+                    raise CommitStateUnknown(f"The answer can't be rebuilt: {lost.message}") from lost
 
     # Time.
 
     def check_deadline(self) -> None:
         """Between every read and the compare-and-swap that relies on it (rule 5)."""
-        if self.session.late():
-            raise StoreUnavailable("the request's deadline has passed")
+        self.session.check_deadline()
 
     async def back_off(self) -> None:
         """Full jitter after a lost compare-and-swap."""

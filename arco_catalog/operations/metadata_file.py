@@ -32,14 +32,18 @@ class NewMetadata:
         base: MetadataFile | None,
         attempt: str,
         tries: int,
+        *,
+        body: bytes | None = None,
     ) -> "NewMetadata":
         """Names the file `{NNNNN}-{attempt}-{try}`, NNNNN one more than its base's, in the folder as the table spells
-        it."""
+        it. `body` is the document's bytes, where they are known already."""
         version = table.next_metadata_version(None if base is None else base.location)
         folder = table.metadata_directory(document, table.location(document))
         name = table.metadata_file_name(version, attempt, tries, table.metadata_codec(document))
         ms = semantics.ms(document, None if base is None else base.ms, session.runtime.now_ms())
-        return cls(semantics, document, dumps(document), MetadataFile(f"{folder}/{name}", ms), base)
+        return cls(
+            semantics, document, dumps(document) if body is None else body, MetadataFile(f"{folder}/{name}", ms), base
+        )
 
     def write(self, session: Session) -> Write:
         """The file itself."""
