@@ -126,11 +126,10 @@ def _children(node: JsonValue) -> Iterable[JsonValue]:
 
 
 def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    joined: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     for name, value in headers:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        joined[key] = f"{joined[key]}, {text}" if key in joined else text
-    return joined
+        values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return {name: ", ".join(several) for name, several in values.items()}
 
 
 def _too_large(options: HttpOptions) -> PayloadTooLarge:

@@ -23,6 +23,7 @@ from arco_catalog.operations.mutation import Attempt, Settled, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+from arco_catalog.operations.reserve import check_named
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, slug
@@ -122,8 +123,10 @@ class Creator:
         return Location.parse(namespace.location).below(f"{slug(self.name)}-{entity}").uri
 
     def locations(self, document: JsonObject) -> list[Location]:
-        """The locations that it holds, none inside another. Raises `BadRequest` for one that is not allowed."""
+        """The locations that it holds, none inside another. Raises `BadRequest` for one that is not allowed, and for
+        more than may be named at once."""
         allowed = self.session.catalog.locations
+        check_named(list(self.named_locations()))
         outermost: list[Location] = []
         for location in [allowed.check(text) for text in (table.location(document), *self.named_locations())]:
             if not any(location.inside(other) for other in outermost):
