@@ -81,6 +81,12 @@ def check_properties(
         )
 
 
+def check_removals(number: int) -> None:
+    """Raises `BadRequest` for more removals than one request may ask for."""
+    if number > MAX_REMOVALS:
+        raise BadRequest(f"One request may remove {MAX_REMOVALS:,} properties at most, not {number:,}")
+
+
 def size_of(properties: Mapping[str, JsonValue]) -> int:
     """Bytes of names and values together."""
     return sum(len(name.encode()) + len(str(value).encode()) for name, value in properties.items())
@@ -170,8 +176,7 @@ class _UpdateProperties(_NamespaceChange):
             self._known[entry.value] = await self.state.namespace_properties(entry.value)
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
-        if len(self.removals) > MAX_REMOVALS:
-            raise BadRequest(f"One request may remove {MAX_REMOVALS:,} properties at most, not {len(self.removals):,}")
+        check_removals(len(self.removals))
         both = sorted(set(self.removals) & set(self.updates))
         if both:
             raise Unprocessable(f"Invalid namespace update, cannot both set and remove: {', '.join(both)}")

@@ -1,6 +1,7 @@
 """What operations do besides a table's own updates costs what the request is long; long work ends with its deadline."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from functools import partial
 from threading import get_ident
@@ -120,3 +121,11 @@ async def test_long_work_is_done_by_another_thread_and_short_work_in_place() -> 
     here = get_ident()
     assert await worker_threads.off_loop(worker_threads.SMALL_BYTES - 1, get_ident) == here
     assert await worker_threads.off_loop(worker_threads.SMALL_BYTES, get_ident) != here
+
+
+async def test_the_garbage_collector_stays_away_from_long_work_alone() -> None:
+    assert not await worker_threads.off_loop(worker_threads.SMALL_BYTES, gc.isenabled)
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError):
+        await worker_threads.off_loop(worker_threads.SMALL_BYTES, lambda: 1 // 0)
+    assert gc.isenabled()
