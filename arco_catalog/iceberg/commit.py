@@ -15,7 +15,7 @@ T = TypeVar("T", covariant=True)
 
 MAX_UPDATES = 50_000
 """Updates of one commit: an expiry sends one for each snapshot that goes, and one for its statistics."""
-MAX_REQUIREMENTS = 10_000
+MAX_REQUIREMENTS = 50_000
 """Requirements of one commit: a client sends one for each ref, and a handful besides."""
 
 
