@@ -127,10 +127,10 @@ class App:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         query = request.query()
         try:
-            body = await request.json_object(self._service.options) if route.has_body else None
+            body, size = await request.json_object(self._service.options) if route.has_body else (None, 0)
         except SlowBody as slow:
             raise self._unread(route, request, str(slow)) from slow
-        return Exchange(self._service, route, params, query, request.headers, request.principal, body)
+        return Exchange(self._service, route, params, query, request.headers, request.principal, body, size)
 
     @staticmethod
     def _unread(route: Route, request: Request, reason: str) -> BadRequest | CommitStateUnknown:

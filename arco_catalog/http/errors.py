@@ -43,9 +43,6 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.Broken: (500, "InternalServerError"),
 }
 
-MESSAGE_LENGTH = 8 << 10
-"""Characters of a message: enough for the longest name of a namespace and more."""
-
 _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.KeyReused: (422, "idempotency_key_conflict"),
     e.KeyInProgress: (409, "request_in_progress"),
@@ -80,10 +77,7 @@ def error_response(
 
 
 def described(status: int, kind: str, message: str, headers: Mapping[str, str] = NO_HEADERS) -> Response:
-    """An error in the shape that the specification gives to all of them. A message that quotes a client at length is
-    cut: it is for people, and for lines of their logs."""
-    if len(message) > MESSAGE_LENGTH:
-        message = f"{message[:MESSAGE_LENGTH]}..."
+    """An error in the shape that the specification gives to all of them."""
     return json_response({"error": {"message": message, "type": kind, "code": status}}, status, headers)
 
 

@@ -90,7 +90,7 @@ class Service:
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One request at its route. `params` are the decoded segments that the template names; `body` is None on routes
-    that have none."""
+    that have none, `body_bytes` how long it was."""
 
     service: Service
     route: Route
@@ -99,6 +99,7 @@ class Exchange:
     headers: Mapping[str, str]
     principal: str
     body: JsonObject | None
+    body_bytes: int = 0
 
     @property
     def options(self) -> HttpOptions:
@@ -171,6 +172,7 @@ class Exchange:
                 key=self._key(),
                 commit=self.route.commits,
                 answer_limit=self.answer_limit,
+                body_bytes=self.body_bytes,
             )
         )
 

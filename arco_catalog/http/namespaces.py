@@ -47,6 +47,8 @@ async def drop(exchange: Exchange) -> Response:
 
 async def update_properties(exchange: Exchange) -> Response:
     """Sets and removes properties."""
+    asked = exchange.fields.values.get("removals")
+    namespaces.check_removals(len(asked) if isinstance(asked, list) else 0)  # before each of them is looked at
     removals = exchange.fields.optional("removals", list_of(STRING)) or []
     updates = exchange.fields.optional("updates", STRINGS) or {}
     session = exchange.session()

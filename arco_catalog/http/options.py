@@ -21,7 +21,7 @@ class HttpOptions:
     default_warehouse: str | None = None
     dialect: Dialect = Dialect.ICEBERG
     namespace_separator: str = UNIT_SEPARATOR
-    max_body_bytes: int = 32 << 20
+    max_body_bytes: int = 8 << 20
     max_body_depth: int = 200
     body_seconds: float = 60.0
     gzip: bool = False

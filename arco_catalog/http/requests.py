@@ -12,10 +12,11 @@ from arco_catalog.http.query import Query
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.iceberg.shapes import kind_of
+from arco_catalog.state.worker_threads import off_loop
 
 MAX_VALUES = 500_000
 """Values in a body. A parsed one takes up to 70 bytes for each two that came, and some time in Python: without a bound
-of their own, the 32 MB that a body may have would be a gigabyte and many seconds."""
+of their own, the 8 MB that a body may have would be hundreds of megabytes and many seconds."""
 
 _MARKS = (b",", b"[", b"{")
 """No value comes without one of these before it, but the first. Those in strings are counted too."""
@@ -85,22 +86,27 @@ class Request:
         except TimeoutError as error:
             raise SlowBody(f"The request body did not arrive within {options.body_seconds:g} s") from error
 
-    async def json_object(self, options: HttpOptions) -> JsonObject:
-        """The body, which must be a JSON object. Raises what `body` does, and `BadRequest`."""
+    async def json_object(self, options: HttpOptions) -> tuple[JsonObject, int]:
+        """The body, which must be a JSON object, and how many bytes it had. Raises what `body` does, and
+        `BadRequest`."""
         data = await self.body(options)
-        if not data.strip():
-            raise BadRequest("The request body is empty: expected a JSON object")
-        if sum(data.count(mark) for mark in _MARKS) > MAX_VALUES:
-            raise PayloadTooLarge(f"The request body holds more than {MAX_VALUES:,} values")
-        try:
-            document = loads(data)
-        except MalformedJson as error:
-            raise BadRequest(f"The request body is not valid JSON: {error}") from error
-        if not isinstance(document, dict):
-            raise BadRequest(f"Invalid request body: expected a JSON object, found {kind_of(document)}")
-        if deeper_than(document, options.max_body_depth):
-            raise BadRequest(f"The request body nests more than {options.max_body_depth} levels deep")
-        return document
+        return await off_loop(len(data), lambda: _object(data, options)), len(data)
+
+
+def _object(data: bytes, options: HttpOptions) -> JsonObject:
+    if not data.strip():
+        raise BadRequest("The request body is empty: expected a JSON object")
+    if sum(data.count(mark) for mark in _MARKS) > MAX_VALUES:
+        raise PayloadTooLarge(f"The request body holds more than {MAX_VALUES:,} values")
+    try:
+        document = loads(data)
+    except MalformedJson as error:
+        raise BadRequest(f"The request body is not valid JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise BadRequest(f"Invalid request body: expected a JSON object, found {kind_of(document)}")
+    if deeper_than(document, options.max_body_depth):
+        raise BadRequest(f"The request body nests more than {options.max_body_depth} levels deep")
+    return document
 
 
 def deeper_than(document: JsonObject, levels: int) -> bool:
@@ -124,11 +130,10 @@ def _children(node: JsonValue) -> Iterable[JsonValue]:
 
 
 def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    joined: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     for name, value in headers:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        joined[key] = f"{joined[key]}, {text}" if key in joined else text
-    return joined
+        values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return {name: ", ".join(several) for name, several in values.items()}
 
 
 def _too_large(options: HttpOptions) -> PayloadTooLarge:

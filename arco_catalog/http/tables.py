@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from arco_catalog.http.etag import Snapshots, none_match, table_etag
@@ -14,6 +15,7 @@ from arco_catalog.iceberg.shapes import NAME
 from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.state.worker_threads import off_loop
 
 
 async def list_(exchange: Exchange) -> Response:
@@ -34,7 +36,7 @@ async def load(exchange: Exchange) -> Response:
     if not none_match(exchange.headers.get("if-none-match"), headers["ETag"]):
         return Response(304, headers=headers)
     if snapshots == "refs":
-        state = _with_visible_snapshots(state)
+        state = await off_loop(len(state.metadata), partial(_with_visible_snapshots, state))
     return table_response(state, headers, config=True)
 
 

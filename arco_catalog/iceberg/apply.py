@@ -4,6 +4,7 @@ from typing import assert_never
 
 from arco_catalog.iceberg import history, structure
 from arco_catalog.iceberg import updates as update_of
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.commit import Commit
 from arco_catalog.iceberg.draft import TableDraft
 from arco_catalog.iceberg.errors import NoSuchTable
@@ -21,24 +22,29 @@ def apply_commit(
     name: str,
     default_location: str | None = None,
     new_uuid: str | None = None,
+    checkpoint: Checkpoint = no_deadline,
 ) -> JsonObject | None:
     """The table's next metadata, None where the commit changes nothing. `base` is never changed.
 
     `base` is None where the table `name` does not exist, `base_location` the file that holds it. `now_ms` is the time
     in milliseconds since 1970; the result's own time is later than the base's whatever it says. `default_location` and
-    `new_uuid` are for creates that name none.
+    `new_uuid` are for creates that name none. `checkpoint` is called between updates.
 
-    Raises `CommitFailed` where a requirement does not hold or the client has seen too old a table, `BadRequest` where
-    an update is not allowed, `NoSuchTable` where there is no table and the commit does not create it.
+    Raises what `checkpoint` does, `CommitFailed` where a requirement does not hold or the client has seen too old a
+    table, `BadRequest` where an update is not allowed, `NoSuchTable` where there is no table and the commit does not
+    create it.
     """
     draft = TableDraft(base, format_version=_initial_version(commit), now_ms=now_ms)
     if draft.base is not None:
         for requirement in commit.requirements:
+            checkpoint()
             requirement.check(draft.base)
     elif not commit.creates:
         raise NoSuchTable(f"Table does not exist: {name}")
     for update in commit.updates:
+        checkpoint()
         _apply(draft, update)
+    checkpoint()
     if draft.base is None:
         metadata = draft.metadata
         metadata["table-uuid"] = metadata["table-uuid"] or new_uuid or ""

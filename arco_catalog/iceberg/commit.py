@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.requirements import TABLE_REQUIREMENTS, AssertCreate, TableRequirement
@@ -11,6 +12,11 @@ from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, check, list_of, 
 from arco_catalog.iceberg.updates import TABLE_UPDATES, AddSnapshot, TableUpdate
 
 T = TypeVar("T", covariant=True)
+
+MAX_UPDATES = 50_000
+"""Updates of one commit: an expiry sends one for each snapshot that goes, and one for its statistics."""
+MAX_REQUIREMENTS = 50_000
+"""Requirements of one commit: a client sends one for each ref, and a handful besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +34,19 @@ class Commit:
         return any(isinstance(requirement, AssertCreate) for requirement in self.requirements)
 
 
-def parse_commit(body: JsonValue) -> Commit:
+def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commit:
     """Reads a `CommitTableRequest`, its identifier apart.
 
-    Raises `BadRequest`: for unknown actions and requirements, with all of them named, before anything else is judged;
-    for any value that is not what the specification says, with its place; for requirements beside `assert-create`.
+    Raises what `checkpoint` does, and `BadRequest`: for more requirements or updates than a commit may have; for
+    unknown actions and requirements, with all of them named, before anything else is judged; for any value that is not
+    what the specification says, with its place; for requirements beside `assert-create`.
     """
     request = Fields(check(OBJECT, body, "request"))
-    requirements = Named.read(request, "requirements", "type", TABLE_REQUIREMENTS)
-    updates = Named.read(request, "updates", "action", TABLE_UPDATES)
+    requirements = Named.read(request, "requirements", "type", TABLE_REQUIREMENTS, MAX_REQUIREMENTS)
+    updates = Named.read(request, "updates", "action", TABLE_UPDATES, MAX_UPDATES)
     refuse_unknown(requirements, updates)
-    commit = Commit(requirements.parsed(), updates.parsed(), requirements.names, updates.names)
+    parsed = requirements.parsed(checkpoint), updates.parsed(checkpoint)
+    commit = Commit(*parsed, requirements.names, updates.names)
     if commit.creates:
         others = [name for name in requirements.names if name != "assert-create"]
         if others:
@@ -60,9 +68,14 @@ class Named(Generic[T]):
     readers: Mapping[str, Callable[[Fields], T]]
 
     @classmethod
-    def read(cls, request: Fields, field: str, by: str, readers: Mapping[str, Callable[[Fields], T]]) -> "Named[T]":
-        """The array under `field`, missing or null being empty, with the name of each object under `by`."""
+    def read(
+        cls, request: Fields, field: str, by: str, readers: Mapping[str, Callable[[Fields], T]], most: int
+    ) -> "Named[T]":
+        """The array under `field`, missing or null being empty, with the name of each object under `by`. Raises
+        `BadRequest` also where there are more than `most`."""
         objects: list[JsonObject] = request.optional(field, list_of(OBJECT)) or []
+        if len(objects) > most:
+            raise BadRequest(f"A commit may have at most {most:,} {field}, not {len(objects):,}: make several commits")
         places = (Fields(values, f"{field}[{position}]") for position, values in enumerate(objects))
         return cls(field, [(place.required(by, STRING).lower(), place) for place in places], readers)
 
@@ -76,9 +89,13 @@ class Named(Generic[T]):
         """Each name that has no meaning here, once."""
         return (name for name in dict.fromkeys(self.names) if name not in self.readers)
 
-    def parsed(self) -> tuple[T, ...]:
-        """What the objects mean. Raises `BadRequest`."""
-        return tuple(self.readers[name](place) for name, place in self.entries)
+    def parsed(self, checkpoint: Checkpoint) -> tuple[T, ...]:
+        """What the objects mean. Raises `BadRequest`, and what `checkpoint` does."""
+        meant: list[T] = []
+        for name, place in self.entries:
+            checkpoint()
+            meant.append(self.readers[name](place))
+        return tuple(meant)
 
 
 def refuse_unknown(*fields: Named[object]) -> None:

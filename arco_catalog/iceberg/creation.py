@@ -6,6 +6,7 @@ from typing import cast
 
 from arco_catalog.iceberg import properties as props
 from arco_catalog.iceberg import structure
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.draft import TableDraft
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -46,22 +47,30 @@ def parse_create_table(body: JsonValue) -> CreateTable:
     )
 
 
-def new_table_metadata(request: CreateTable, *, location: str, table_uuid: str, now_ms: int) -> JsonObject:
-    """The first metadata of a table at `location`, with ids of its own. Raises `BadRequest`.
+def new_table_metadata(
+    request: CreateTable, *, location: str, table_uuid: str, now_ms: int, checkpoint: Checkpoint = no_deadline
+) -> JsonObject:
+    """The first metadata of a table at `location`, with ids of its own. Raises `BadRequest`, and what `checkpoint`
+    does.
 
     All columns are numbered anew, level by level; spec and order follow their sources. A staged table also says when.
     """
     version = _format_version(request.properties)
     columns = columns_by_id(request.schema)
+    checkpoint()
     check_schema(request.schema, columns, version)
+    checkpoint()
     check_spec(request.partition_spec, columns)
     check_order(request.write_order, columns)
+    checkpoint()
     props.check_new_table(request.properties, version, _names(columns))
 
     schema, fresh_ids = with_fresh_ids(request.schema)
+    checkpoint()
     draft = TableDraft(None, format_version=version, now_ms=now_ms)
     structure.assign_uuid(draft, table_uuid)
     structure.add_schema(draft, schema)
+    checkpoint()
     structure.add_spec(draft, _resourced_spec(request.partition_spec, fresh_ids))
     structure.add_sort_order(draft, _resourced_order(request.write_order, fresh_ids))
     structure.set_default_sort_order(draft, LAST_ADDED)

@@ -22,7 +22,8 @@ from arco_catalog.iceberg.metadata import (
 from arco_catalog.iceberg.numbered import Numbered
 from arco_catalog.iceberg.partition import PartitionSpec, check_names, check_spec, known_field_ids, spec_meaning
 from arco_catalog.iceberg.properties import PREVIOUS_VERSIONS_MAX, integer, refuse_key_change
-from arco_catalog.iceberg.schema import Columns, Schema, columns_by_id, numbered_schemas
+from arco_catalog.iceberg.refs import Refs
+from arco_catalog.iceberg.schema import Columns, NameBudget, Schema, columns_by_id, numbered_schemas
 from arco_catalog.iceberg.snapshots import Snapshot, StatisticsFile, check_log_times, retained_log
 from arco_catalog.iceberg.sort import SortOrder, check_order, order_meaning
 
@@ -46,12 +47,18 @@ class TableDraft:
         self.added_snapshots: dict[int, Snapshot] = {}
         self.added_as_main: set[int] = set()
         self.removed_snapshots = False
-        self._columns: tuple[Schema, Columns] | None = None
+        self.names = NameBudget()
+        self._columns: dict[int, tuple[Schema, Columns]] = {}
 
     @cached_property
     def snapshots(self) -> dict[int, Snapshot]:
         """Snapshots by id, in their order. Changes count."""
         return {snapshot["snapshot-id"]: snapshot for snapshot in self.metadata["snapshots"]}
+
+    @cached_property
+    def refs(self) -> Refs:
+        """Branches and tags. Changes count."""
+        return Refs(self.metadata["refs"])
 
     @cached_property
     def statistics(self) -> dict[int, list[StatisticsFile]]:
@@ -93,14 +100,16 @@ class TableDraft:
         return {key["key-id"]: key for key in self.metadata.get("encryption-keys", [])}
 
     def current_columns(self) -> Columns:
-        """The columns of the current schema. Raises `BadRequest` if there is none."""
+        """The columns of the current schema, made once for each schema that becomes current: a commit may go back and
+        forth between them. Raises `BadRequest` if there is none."""
         wanted = self.metadata["current-schema-id"]
         schema = self.schemas.by_id.get(wanted)
         if schema is None:
             raise BadRequest(f"Cannot find the current schema: {wanted}")
-        if self._columns is None or self._columns[0] is not schema:
-            self._columns = schema, columns_by_id(schema)
-        return self._columns[1]
+        known = self._columns.get(wanted)
+        if known is None or known[0] is not schema:
+            known = self._columns[wanted] = schema, columns_by_id(schema, self.names)
+        return known[1]
 
     def finish(self, base_location: str | None) -> JsonObject | None:
         """The document, None if it says the same as its base. Raises `BadRequest` where an invariant does not hold."""
@@ -125,6 +134,8 @@ class TableDraft:
             self.metadata["encryption-keys"] = list(self.encryption_keys.values())
         if "snapshots" in used:
             self.metadata["snapshots"] = list(self.snapshots.values())
+        if "refs" in used:
+            self.metadata["refs"] = self.refs.stored()
         if "statistics" in used:
             self.metadata["statistics"] = _flat(self.statistics)
         if "partition_statistics" in used:

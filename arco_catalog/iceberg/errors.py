@@ -24,11 +24,17 @@
 The HTTP layer maps each class to a status and to the type name of the Iceberg REST specification, in one table.
 """
 
+MESSAGE_LENGTH = 8 << 10
+"""Characters of a message: enough for the longest name of a namespace and more. Markers keep what clients are told."""
+
 
 class CatalogError(Exception):
-    """Root of everything that a client is told. `message` is for people and holds no secret."""
+    """Root of everything that a client is told. `message` is for people, holds no secret, and is cut where it quotes a
+    client at length."""
 
     def __init__(self, message: str) -> None:
+        if len(message) > MESSAGE_LENGTH:
+            message = f"{message[:MESSAGE_LENGTH]}..."
         super().__init__(message)
         self.message = message
 

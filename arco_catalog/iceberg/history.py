@@ -13,7 +13,6 @@ from arco_catalog.iceberg.snapshots import (
     StatisticsFile,
     check_ref,
     check_summary,
-    moved_ref,
 )
 
 
@@ -76,14 +75,11 @@ def _stale(reason: str) -> CommitFailed:
 def set_snapshot_ref(draft: TableDraft, name: str, ref: SnapshotRef) -> None:
     """Makes or moves a branch or tag. Main is also the table's current snapshot, and its moves are its history."""
     check_ref(name, ref)
-    refs = draft.metadata["refs"]
-    ref = moved_ref(refs.get(name), ref)
-    if refs.get(name) == ref:
-        return
     snapshot_id = ref["snapshot-id"]
+    if not draft.refs.set(name, ref):
+        return
     if snapshot_id not in draft.snapshots:
         raise BadRequest(f"Cannot set {name} to unknown snapshot: {snapshot_id}")
-    refs[name] = ref
     if name == MAIN:
         added = draft.added_snapshots.get(snapshot_id)
         if added is not None:
@@ -95,7 +91,7 @@ def set_snapshot_ref(draft: TableDraft, name: str, ref: SnapshotRef) -> None:
 
 def remove_snapshot_ref(draft: TableDraft, name: str) -> None:
     """Removes a branch or tag, if there is one. Without main the table has no current snapshot; its history stays."""
-    if draft.metadata["refs"].pop(name, None) is not None and name == MAIN:
+    if draft.refs.remove(name) and name == MAIN:
         draft.metadata["current-snapshot-id"] = None
 
 
@@ -108,7 +104,7 @@ def remove_snapshots(draft: TableDraft, snapshot_ids: Iterable[int]) -> None:
     for snapshot_id in gone:
         draft.statistics.pop(snapshot_id, None)
         draft.partition_statistics.pop(snapshot_id, None)
-    for name in [name for name, ref in draft.metadata["refs"].items() if ref["snapshot-id"] in gone]:
+    for name in draft.refs.of_snapshots(gone):
         remove_snapshot_ref(draft, name)
 
 

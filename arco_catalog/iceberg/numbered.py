@@ -1,6 +1,8 @@
 """Objects of a table that it numbers, each kept once: schemas, partition specs, sort orders."""
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.shapes import following_id
@@ -24,7 +26,9 @@ class Numbered(Generic[T]):
         meaning: Callable[[T], Hashable],
     ) -> None:
         self.by_id = {id_of(each): each for each in objects}
-        self._highest = max(self.by_id, default=-1)
+        self._first = dict(self.by_id)
+        self._descending = [-number for number in self.by_id]
+        heapify(self._descending)
         self._size = size
         self._meaning = meaning
         self._ids: dict[int, dict[Hashable, int]] = {}
@@ -35,30 +39,43 @@ class Numbered(Generic[T]):
 
     def next_id(self, what: str) -> int:
         """One more than the highest. Raises `BadRequest` where there is none."""
-        return following_id(what, self._highest)
+        return following_id(what, self._highest())
 
     def add(self, number: int, added: T) -> None:
         """Keeps one more."""
         self._alike(added).setdefault(self._meaning(added), number)
         self.by_id[number] = added
-        self._highest = max(self._highest, number)
+        heappush(self._descending, -number)
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Forgets those that are there."""
         for number in numbers:
             gone = self.by_id.pop(number, None)
-            if gone is not None:
-                if self.id_of(gone) == number:
-                    del self._alike(gone)[self._meaning(gone)]
-                if number == self._highest:
-                    self._highest = max(self.by_id, default=-1)
+            if gone is not None and self.id_of(gone) == number:
+                del self._alike(gone)[self._meaning(gone)]
+
+    def _highest(self) -> int:
+        """The highest id that is there, -1 without any. Ids that are gone leave the heap here, each of them once: a
+        maximum for each removal would cost the square of their number."""
+        while self._descending and -self._descending[0] not in self.by_id:
+            heappop(self._descending)
+        return -self._descending[0] if self._descending else -1
 
     def _alike(self, wanted: T) -> dict[Hashable, int]:
+        """The ids by meaning of all objects of one size. Whatever is added later asks for its size first, so what was
+        there at first is all that is to be looked through, once for all sizes."""
         size = self._size(wanted)
         if size not in self._ids:
             alike: dict[Hashable, int] = {}
-            for number, each in self.by_id.items():
-                if self._size(each) == size:
+            for number, each in self._by_size.get(size, ()):
+                if self.by_id.get(number) is each:
                     alike.setdefault(self._meaning(each), number)
             self._ids[size] = alike
         return self._ids[size]
+
+    @cached_property
+    def _by_size(self) -> dict[int, list[tuple[int, T]]]:
+        sizes: dict[int, list[tuple[int, T]]] = {}
+        for number, each in self._first.items():
+            sizes.setdefault(self._size(each), []).append((number, each))
+        return sizes

@@ -38,6 +38,12 @@ MAX_DECIMAL_PRECISION = 38
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
+def same_uuid(one: str, other: str) -> bool:
+    """Whether two uuids are the same, in any case of letters. A registered table's may be any text, however long: only
+    one of the same length is worth reading."""
+    return len(one) == len(other) and one.lower() == other.lower()
+
+
 def base_name(type_name: str) -> str:
     """A type's name without its parameters: `decimal` for `decimal(9,2)`. Empty if no type is called so."""
     if type_name in _PLAIN:

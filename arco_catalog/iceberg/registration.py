@@ -5,8 +5,9 @@ What is asked is what every reader asks, and what later commits rely on. Whateve
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import cast
+from typing import TypeVar, cast
 
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.encryption import ENCRYPTED_KEY
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -47,6 +48,8 @@ from arco_catalog.iceberg.snapshots import (
 )
 from arco_catalog.iceberg.sort import SORT_ORDER, check_order
 
+T = TypeVar("T")
+
 _LOG_ENTRY = record(MetadataLogEntry, required={"metadata-file": STRING, "timestamp-ms": LONG})
 
 LAST_MS = 253_402_214_400_000
@@ -61,53 +64,65 @@ def _calendar_ms(value: JsonValue) -> int:
     return ms
 
 
-_ALWAYS: Mapping[str, Shape[object]] = {"location": NAME, "last-updated-ms": _calendar_ms, "last-column-id": INT}
-_OPTIONAL: Mapping[str, Shape[object]] = {
-    "properties": STRINGS,
-    "current-snapshot-id": LONG,
-    "refs": map_of(SNAPSHOT_REF),
-    "snapshots": list_of(SNAPSHOT),
-    "statistics": list_of(STATISTICS_FILE),
-    "partition-statistics": list_of(PARTITION_STATISTICS_FILE),
-    "snapshot-log": list_of(SNAPSHOT_LOG_ENTRY),
-    "metadata-log": list_of(_LOG_ENTRY),
-    "encryption-keys": list_of(ENCRYPTED_KEY),
-}
-_STRUCTURE: Mapping[str, Shape[object]] = {
-    "schemas": list_of(SCHEMA),
-    "current-schema-id": INT,
-    "partition-specs": list_of(PARTITION_SPEC),
-    "default-spec-id": INT,
-    "last-partition-id": INT,
-    "sort-orders": list_of(SORT_ORDER),
-    "default-sort-order-id": INT,
-}
-_V1: Mapping[str, Shape[object]] = {"table-uuid": NAME, "schema": SCHEMA, "partition-spec": list_of(PARTITION_FIELD)}
-_V2: Mapping[str, Shape[object]] = {"table-uuid": NAME, "last-sequence-number": LONG}
-_V3: Mapping[str, Shape[object]] = {"next-row-id": LONG}
+def _shapes(checkpoint: Checkpoint) -> Mapping[int, Shape[JsonObject]]:
+    """What the document of each format version must hold. `checkpoint` is called for each element of its lists."""
 
-_SHAPES = {
-    1: record(JsonObject, required=_ALWAYS, optional={**_OPTIONAL, **_STRUCTURE, **_V1}),
-    2: record(JsonObject, required={**_ALWAYS, **_STRUCTURE, **_V2}, optional=_OPTIONAL),
-    3: record(JsonObject, required={**_ALWAYS, **_STRUCTURE, **_V2, **_V3}, optional=_OPTIONAL),
-}
+    def each(element: Shape[T]) -> Shape[T]:
+        def shape(value: JsonValue) -> T:
+            checkpoint()
+            return element(value)
+
+        return shape
+
+    always: Mapping[str, Shape[object]] = {"location": NAME, "last-updated-ms": _calendar_ms, "last-column-id": INT}
+    optional: Mapping[str, Shape[object]] = {
+        "properties": STRINGS,
+        "current-snapshot-id": LONG,
+        "refs": map_of(each(SNAPSHOT_REF)),
+        "snapshots": list_of(each(SNAPSHOT)),
+        "statistics": list_of(each(STATISTICS_FILE)),
+        "partition-statistics": list_of(each(PARTITION_STATISTICS_FILE)),
+        "snapshot-log": list_of(each(SNAPSHOT_LOG_ENTRY)),
+        "metadata-log": list_of(each(_LOG_ENTRY)),
+        "encryption-keys": list_of(each(ENCRYPTED_KEY)),
+    }
+    structure: Mapping[str, Shape[object]] = {
+        "schemas": list_of(each(SCHEMA)),
+        "current-schema-id": INT,
+        "partition-specs": list_of(each(PARTITION_SPEC)),
+        "default-spec-id": INT,
+        "last-partition-id": INT,
+        "sort-orders": list_of(each(SORT_ORDER)),
+        "default-sort-order-id": INT,
+    }
+    v1: Mapping[str, Shape[object]] = {"table-uuid": NAME, "schema": SCHEMA, "partition-spec": list_of(PARTITION_FIELD)}
+    v2: Mapping[str, Shape[object]] = {"table-uuid": NAME, "last-sequence-number": LONG}
+    v3: Mapping[str, Shape[object]] = {"next-row-id": LONG}
+    return {
+        1: record(JsonObject, required=always, optional={**optional, **structure, **v1}),
+        2: record(JsonObject, required={**always, **structure, **v2}, optional=optional),
+        3: record(JsonObject, required={**always, **structure, **v2, **v3}, optional=optional),
+    }
 
 
-def check_registered(metadata: JsonValue) -> JsonObject:
-    """`metadata` as it is, if it is a table's of a supported format version. Raises `BadRequest` otherwise."""
+def check_registered(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
+    """`metadata` as it is, if it is a table's of a supported format version. Raises `BadRequest` otherwise, and what
+    `checkpoint` does."""
     document = check(OBJECT, metadata, "metadata")
     version = check(record(JsonObject, {"format-version": INT}), document, "metadata")["format-version"]
-    shape = _SHAPES.get(version) if isinstance(version, int) else None
+    shape = _shapes(checkpoint).get(version) if isinstance(version, int) else None
     if shape is None:
         raise BadRequest(f"Cannot read unsupported version {version} (supported: 1 to {SUPPORTED_FORMAT_VERSION})")
     checked = check(shape, document, "metadata")
     _refuse_null_ids(document)
     if version == 1:
         _check_v1(checked)
+    checkpoint()
     table = complete(checked)
     _check_ids(table)
-    _check_structure(table)
+    _check_structure(table, checkpoint)
     _check_snapshots(table)
+    checkpoint()
     _check_logs(table)
     return document
 
@@ -152,11 +167,12 @@ def _unique(what: str, ids: Iterable[int]) -> None:
         seen.add(each)
 
 
-def _check_structure(table: TableMetadata) -> None:
+def _check_structure(table: TableMetadata, checkpoint: Checkpoint) -> None:
     columns = columns_by_id(current_schema(table))
     check_spec(default_spec(table), columns)
     check_order(default_order(table), columns)
     for spec in table["partition-specs"]:
+        checkpoint()
         check_names(spec, columns)
         if any("field-id" not in field for field in spec["fields"]):
             raise BadRequest(f"Invalid metadata: partition spec {spec.get('spec-id', 0)} has fields without field-id")

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from arco_catalog.iceberg.errors import CommitFailed
 from arco_catalog.iceberg.metadata import TableMetadata
+from arco_catalog.iceberg.primitives import same_uuid
 from arco_catalog.iceberg.shapes import INT, LONG, STRING, Fields
 
 
@@ -29,7 +30,7 @@ class AssertTableUuid:
 
     def check(self, table: TableMetadata) -> None:
         """Raises `CommitFailed` for another table."""
-        if self.uuid.lower() != table["table-uuid"].lower():
+        if not same_uuid(self.uuid, table["table-uuid"]):
             raise requirement_failed(f"UUID does not match: expected {table['table-uuid'] or 'null'} != {self.uuid}")
 
 

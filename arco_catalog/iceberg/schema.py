@@ -5,6 +5,7 @@ Ids are what data files refer to, so a commit's ids are never changed; only a cr
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, TypeAlias, TypedDict, cast
 
 from arco_catalog.iceberg import primitives
@@ -61,6 +62,9 @@ MAX_NESTING = 64
 MAX_NAMES = 8 << 20
 """Characters of a schema's full names together: each repeats those of all that it is nested in, so that half a megabyte
 of a request could become gigabytes of names."""
+
+MAX_REPEATED_NAMES = 32 << 20
+"""Characters that those names repeat in all schemas together that one commit adds, or makes current."""
 
 # Where `_file`, `_pos` and their like begin (table spec, "Reserved Field IDs").
 FIRST_METADATA_COLUMN_ID = 2_147_483_447
@@ -174,14 +178,31 @@ def _children(of: Type, parent: Column | None) -> Iterator[Column]:
         yield Column(of["value-id"], f"{prefix}value", of["value"], of["value-required"], parent)
 
 
-def columns_by_id(schema: Schema) -> Columns:
+class NameBudget:
+    """How much longer the full names of columns may become, in one commit, by what they are nested in."""
+
+    def __init__(self) -> None:
+        self._left = MAX_REPEATED_NAMES
+
+    def spend(self, characters: int) -> None:
+        """Raises `BadRequest` where it is too much."""
+        self._left -= characters
+        if self._left < 0:
+            raise BadRequest(
+                f"Invalid schemas: the full names of their columns repeat more than {MAX_REPEATED_NAMES:,} characters "
+                "of what they are nested in, in one request"
+            )
+
+
+def columns_by_id(schema: Schema, budget: NameBudget | None = None) -> Columns:
     """Every column by its id. Raises `BadRequest` where an id or a full name stands for two columns, or where the full
-    names are more than anybody needs."""
+    names are more than anybody needs, here or with all that was taken from the same budget."""
     by_id = Columns()
     by_name = by_id.ids
-    characters = 0
+    characters = repeated = 0
     for column in columns_of(schema):
         characters += len(column.name)
+        repeated += len(column.parent.name) if column.parent is not None else 0
         if characters > MAX_NAMES:
             raise BadRequest(f"Invalid schema: the full names of its columns have more than {MAX_NAMES:,} characters")
         other = by_id.setdefault(column.id, column)
@@ -190,12 +211,18 @@ def columns_by_id(schema: Schema) -> Columns:
         if by_name.setdefault(column.name, column.id) != column.id:
             first = by_name[column.name]
             raise BadRequest(f"Invalid schema: multiple fields for name {column.name}: {first} and {column.id}")
+    if budget is not None:
+        budget.spend(repeated)
     return by_id
 
 
 def highest_id(columns: Columns) -> int:
     """The highest column id, 0 without columns."""
     return max(columns, default=0)
+
+
+MAX_PROBLEMS = 20
+"""How many columns an error tells of: a schema may have tens of thousands of one unsupported type."""
 
 
 def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
@@ -206,7 +233,7 @@ def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
         _check_defaults(column)
         if column.type == "unknown" and column.required:
             raise BadRequest(f"Cannot create required field with unknown type: {column.name}")
-    problems = list(_version_problems(columns.values(), format_version))
+    problems = list(islice(_version_problems(columns.values(), format_version), MAX_PROBLEMS))
     if problems:
         raise BadRequest("\n- ".join([f"Invalid schema for v{format_version}:", *problems]))
 

@@ -106,7 +106,7 @@ def check_summary(snapshot: Snapshot) -> None:
 
 
 # What a ref's own fields are; whatever else it carries is someone else's and outlives a change of the ref.
-_REF_FIELDS = frozenset({*_RefTarget.__annotations__, *_Retention.__annotations__})
+REF_FIELDS = frozenset({*_RefTarget.__annotations__, *_Retention.__annotations__})
 
 
 def branch(snapshot_id: int) -> SnapshotRef:
@@ -133,14 +133,6 @@ def check_ref(name: str, ref: SnapshotRef) -> None:
         raise BadRequest("Max snapshot age must be greater than 0 ms")
     if ref_age is not None and ref_age <= 0:
         raise BadRequest("Max reference age must be greater than 0")
-
-
-def moved_ref(old: SnapshotRef | None, new: SnapshotRef) -> SnapshotRef:
-    """`new` in the place of `old`: retention that `new` does not name is gone, fields that nobody here knows stay."""
-    if old is None:
-        return new
-    unknown = {key: value for key, value in old.items() if key not in _REF_FIELDS}
-    return {**unknown, **new}  # type: ignore[typeddict-item]  # a ref with more fields
 
 
 ONE_MINUTE_MS = 60_000

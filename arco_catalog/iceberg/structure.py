@@ -18,6 +18,7 @@ from arco_catalog.iceberg.partition import (
     numbered,
     with_field_ids,
 )
+from arco_catalog.iceberg.primitives import same_uuid
 from arco_catalog.iceberg.properties import METADATA_COMPRESSION, SUPPORTED_FORMAT_VERSION
 from arco_catalog.iceberg.schema import (
     FIRST_METADATA_COLUMN_ID,
@@ -33,9 +34,10 @@ from arco_catalog.iceberg.updates import LAST_ADDED
 def assign_uuid(draft: TableDraft, uuid: str) -> None:
     """A uuid is given once: readers hold a table with another uuid to be another table."""
     known = draft.metadata["table-uuid"]
-    if draft.base is not None and known and known.lower() != uuid.lower():
+    same = same_uuid(known, uuid)
+    if draft.base is not None and known and not same:
         raise BadRequest(f"Cannot reassign uuid: the table's is {known}")
-    draft.metadata["table-uuid"] = known if known.lower() == uuid.lower() else uuid
+    draft.metadata["table-uuid"] = known if same else uuid
 
 
 def upgrade_format_version(draft: TableDraft, version: int) -> None:
@@ -54,7 +56,7 @@ def upgrade_format_version(draft: TableDraft, version: int) -> None:
 
 def add_schema(draft: TableDraft, schema: Schema) -> None:
     """Keeps the schema under the id of an equal one, else under the next."""
-    columns = columns_by_id(schema)
+    columns = columns_by_id(schema, draft.names)
     check_schema(schema, columns, draft.metadata["format-version"])
     if highest_id(columns) >= FIRST_METADATA_COLUMN_ID:
         raise BadRequest(f"Column ids from {FIRST_METADATA_COLUMN_ID} on are reserved for metadata columns")

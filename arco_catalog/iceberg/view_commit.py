@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never, cast
 
-from arco_catalog.iceberg.commit import Named, refuse_unknown
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
+from arco_catalog.iceberg.commit import MAX_REQUIREMENTS, MAX_UPDATES, Named, refuse_unknown
 from arco_catalog.iceberg.errors import BadRequest, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.numbered import Numbered
+from arco_catalog.iceberg.primitives import same_uuid
 from arco_catalog.iceberg.properties import integer, is_true
 from arco_catalog.iceberg.requirements import requirement_failed
-from arco_catalog.iceberg.schema import Schema, check_schema, columns_by_id, numbered_schemas
+from arco_catalog.iceberg.schema import NameBudget, Schema, check_schema, columns_by_id, numbered_schemas
 from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, Fields, check
 from arco_catalog.iceberg.updates import (
     LAST_ADDED,
@@ -64,7 +66,7 @@ class AssertViewUuid:
 
     def check(self, view: ViewMetadata) -> None:
         """Raises `CommitFailed` for another view."""
-        if self.uuid.lower() != view["view-uuid"].lower():
+        if not same_uuid(self.uuid, view["view-uuid"]):
             raise requirement_failed(f"view UUID does not match: expected {view['view-uuid']} != {self.uuid}")
 
 
@@ -107,16 +109,19 @@ class ViewCommit:
     actions: tuple[str, ...] = ()
 
 
-def parse_view_commit(body: JsonValue) -> ViewCommit:
+def parse_view_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> ViewCommit:
     """Reads a `CommitViewRequest`, its identifier apart. Raises `BadRequest` as `parse_commit` does."""
     request = Fields(check(OBJECT, body, "request"))
-    requirements = Named.read(request, "requirements", "type", VIEW_REQUIREMENTS)
-    updates = Named.read(request, "updates", "action", VIEW_UPDATES)
+    requirements = Named.read(request, "requirements", "type", VIEW_REQUIREMENTS, MAX_REQUIREMENTS)
+    updates = Named.read(request, "updates", "action", VIEW_UPDATES, MAX_UPDATES)
     refuse_unknown(requirements, updates)
-    return ViewCommit(requirements.parsed(), updates.parsed(), requirements.names, updates.names)
+    parsed = requirements.parsed(checkpoint), updates.parsed(checkpoint)
+    return ViewCommit(*parsed, requirements.names, updates.names)
 
 
-def apply_view_commit(base: JsonObject | None, commit: ViewCommit, *, now_ms: int, name: str) -> JsonObject | None:
+def apply_view_commit(
+    base: JsonObject | None, commit: ViewCommit, *, now_ms: int, name: str, checkpoint: Checkpoint = no_deadline
+) -> JsonObject | None:
     """The view's next metadata, None where the commit changes nothing. `base` is never changed.
 
     Raises `NoSuchView` where `base` is None, `CommitFailed` where a requirement does not hold, `BadRequest` where an
@@ -126,9 +131,12 @@ def apply_view_commit(base: JsonObject | None, commit: ViewCommit, *, now_ms: in
         raise NoSuchView(f"View does not exist: {name}")
     draft = ViewDraft(complete_view(base), now_ms)
     for requirement in commit.requirements:
+        checkpoint()
         requirement.check(draft.base)
     for update in commit.updates:
+        checkpoint()
         draft.apply(update)
+    checkpoint()
     return draft.finish()
 
 
@@ -142,6 +150,7 @@ class ViewDraft:
             {name: value.copy() if isinstance(value, list | dict) else value for name, value in base.items()},
         )
         self.now_ms = now_ms
+        self.names = NameBudget()
         self.schemas = numbered_schemas(base["schemas"])
         self.versions = Numbered(
             base["versions"],
@@ -158,7 +167,7 @@ class ViewDraft:
         """Raises `BadRequest` where the update is not allowed."""
         match update:
             case AssignUuid(uuid):
-                if uuid.lower() != self.base["view-uuid"].lower():
+                if not same_uuid(uuid, self.base["view-uuid"]):
                     raise BadRequest("Cannot reassign uuid")
             case UpgradeFormatVersion(version):
                 self._upgrade(version)
@@ -187,7 +196,7 @@ class ViewDraft:
 
     def add_schema(self, schema: Schema) -> None:
         """Keeps the schema under the id of an equal one, else under the next. Column ids stay the client's."""
-        check_schema(schema, columns_by_id(schema), 3)
+        check_schema(schema, columns_by_id(schema, self.names), 3)
         schema_id = self.schemas.id_of(schema)
         if schema_id is None:
             schema_id = self.schemas.next_id("schema")

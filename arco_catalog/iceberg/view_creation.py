@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import cast
 
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.properties import refuse_empty_paths, refuse_reserved, strip_trailing_slash
@@ -47,12 +48,15 @@ def parse_create_view(body: JsonValue) -> CreateView:
     )
 
 
-def new_view_metadata(request: CreateView, *, location: str, view_uuid: str, now_ms: int) -> JsonObject:
+def new_view_metadata(
+    request: CreateView, *, location: str, view_uuid: str, now_ms: int, checkpoint: Checkpoint = no_deadline
+) -> JsonObject:
     """The first metadata of a view at `location`: version 1 with schema 0, made now. Raises `BadRequest`.
 
     Column ids stay the client's: nothing is stored under them.
     """
     check_schema(request.schema, columns_by_id(request.schema), 3)
+    checkpoint()
     representations = request.version["representations"]
     if not representations:
         raise BadRequest("Cannot create view without specifying a query")

@@ -3,9 +3,10 @@
 from collections.abc import Hashable, Iterable
 from typing import NotRequired, TypedDict, cast
 
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import BadRequest, IllegalArgument
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.iceberg.schema import SCHEMA, Schema, columns_by_id
+from arco_catalog.iceberg.schema import SCHEMA, NameBudget, Schema, columns_by_id
 from arco_catalog.iceberg.shapes import INT, LONG, NAME, OBJECT, STRING, STRINGS, check, list_of, record
 
 FORMAT_VERSION = 1
@@ -94,10 +95,11 @@ def complete_view(metadata: JsonObject) -> ViewMetadata:
     return cast(ViewMetadata, {**metadata, "properties": metadata.get("properties") or {}})
 
 
-def check_registered_view(metadata: JsonValue) -> JsonObject:
+def check_registered_view(metadata: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
     """`metadata` as it is, if it is a view's that a catalog can go on from. Raises `BadRequest` otherwise."""
     document = check(OBJECT, metadata, "metadata")
     view = complete_view(check(_VIEW_METADATA, document, "metadata"))
+    checkpoint()
     if view["format-version"] != FORMAT_VERSION:
         raise BadRequest(f"Unsupported format version: {view['format-version']}")
     schemas = _unique("schema-id", (schema.get("schema-id", 0) for schema in view["schemas"]))
@@ -108,8 +110,10 @@ def check_registered_view(metadata: JsonValue) -> JsonObject:
     schema_id = current_version(view)["schema-id"]
     if schema_id not in schemas:
         raise BadRequest(f"Cannot find current schema with id {schema_id} in schemas: {sorted(schemas)}")
+    names = NameBudget()
     for schema in view["schemas"]:
-        columns_by_id(schema)
+        columns_by_id(schema, names)
+        checkpoint()
     return document
 
 

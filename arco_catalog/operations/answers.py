@@ -1,23 +1,33 @@
 """What a mutation answers, and the form in which markers and registry commits keep it.
 
-Small answers are kept as they are; a table's state by reference, to be rebuilt on replay: equivalent, not necessarily
-identical (design.md 6.1).
+Small answers are kept as they are. A table's state, and whatever tells properties of a namespace, are kept by reference
+and rebuilt on replay: equivalent, not necessarily identical (design.md 6.1).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from arco_catalog.iceberg import errors
 from arco_catalog.iceberg.errors import Broken, Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import integer, mapping, text
+from arco_catalog.state.fields import integer, mapping, text, texts
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceValue:
+    """A stored value of a namespace, by its id, from which an answer can be rebuilt; `namespace` is its name."""
+
+    id: str
+    namespace: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A status and a JSON body, or none."""
+    """A status and a JSON body, or none. One that tells properties of a namespace names the value that holds them:
+    properties may be long, and secrets, and what keeps answers is read by everybody and kept for ever."""
 
     status: int
     body: JsonObject | None = None
+    value: NamespaceValue | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +55,22 @@ class Reference:
     created: bool
 
 
-Kept = Document | Reference | Refusal
+@dataclass(frozen=True, slots=True)
+class NamespaceReference:
+    """A kept `Document` of a namespace, its value yet to be read."""
+
+    status: int
+    value: NamespaceValue
+
+
+Kept = Document | Reference | NamespaceReference | Refusal
 
 
 def keep(answer: Answer | Reference | Refusal) -> JsonObject:
     """The form to store."""
     match answer:
+        case Document(status, _, NamespaceValue(value, namespace)):
+            return {"status": status, "namespace": {"levels": [*namespace], "value": value}}
         case Document(status, body):
             return {"status": status, "body": body}
         case TableState(entity, location, _, created) | Reference(entity, location, created):
@@ -69,8 +89,11 @@ def recall(stored: JsonObject) -> Kept:
     table = mapping(stored, "table")
     if table:
         return Reference(text(table, "entity"), text(table, "metadata_location"), bool(table.get("created")))
+    status, namespace = integer(stored, "status"), mapping(stored, "namespace")
+    if namespace:
+        return NamespaceReference(status, NamespaceValue(text(namespace, "value"), texts(namespace, "levels")))
     body = stored.get("body")
-    return Document(integer(stored, "status"), body if isinstance(body, dict) else None)
+    return Document(status, body if isinstance(body, dict) else None)
 
 
 def _refusals(root: type[Refusal]) -> dict[str, type[Refusal]]:

@@ -57,7 +57,7 @@ class IdempotencyKey:
 class Call:
     """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
     say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is what the host can carry back, None
-    for everything."""
+    for everything; `body_bytes` is how long the body was: work on a long one is done beside the event loop."""
 
     method: str
     path: str
@@ -69,6 +69,7 @@ class Call:
     key: IdempotencyKey | None = None
     commit: bool = False
     answer_limit: AnswerLimit | None = None
+    body_bytes: int = 0
 
     def identity(self) -> RequestIdentity:
         """What the key is bound to. Raises `BadRequest` if the body has no canonical form."""

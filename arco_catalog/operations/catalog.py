@@ -1,10 +1,14 @@
 """One catalog as a process serves it, and one request's session with it."""
 
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from arco_catalog.iceberg.checkpoint import Checkpoint
+from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.afterwards import Afterwards
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.record import open_record
@@ -15,15 +19,19 @@ from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Files, Space
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import AllowedLocations, Location
+from arco_catalog.state.marker import RequestIdentity
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.spilling import Limits
 from arco_catalog.state.store_clock import StoreClock
-from storage_backends import ObjectStore
+from arco_catalog.state.worker_threads import off_loop
+from storage_backends import ObjectStore, StoreUnavailable
 from storage_backends.wrappers.deadline import DeadlineStore
 from storage_backends.wrappers.measuring import MeasuringStore
 from storage_backends.wrappers.timekeeping import TimekeepingStore
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
@@ -98,14 +106,28 @@ class Session:
         self.state = State(bounded(timed), catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill)
         spaces = [Space(space.root, bounded(space.store)) for space in catalog.spaces]
         self.files = Files(spaces, catalog.files, self.state)
+        self._identity: RequestIdentity | None = None
+
+    async def identify(self) -> None:
+        """Finds out what the request's key is bound to, before its marker is asked for: that reads all of the body.
+        Raises `BadRequest`."""
+        if self.call.key is not None and self._identity is None:
+            self._identity = await off_loop(self.call.body_bytes, self.call.identity)
 
     def marker(self) -> MarkerLog | None:
-        """The marker of the request's idempotency key, None without a key."""
+        """The marker of the request's idempotency key, None without a key. Raises `BadRequest`."""
         if self.call.key is None:
             return None
         key_hash = self.call.key_hash()
         self.record.keyed(key_hash)
-        return MarkerLog(self.state, key_hash, self.call.identity())
+        return MarkerLog(self.state, key_hash, self._identity or self.call.identity())
+
+    async def parsed(self, parse: Callable[[JsonObject, Checkpoint], T], body: JsonObject) -> T:
+        """What a body means. Raises `BadRequest`, and `Unavailable` if the deadline passes over it."""
+        try:
+            return await off_loop(self.call.body_bytes, lambda: parse(body, self.check_deadline))
+        except StoreUnavailable as error:
+            raise Unavailable(f"Nothing was done: {error}") from error
 
     def check_metadata(self, metadata: bytes, name: str) -> None:
         """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current."""
@@ -120,6 +142,12 @@ class Session:
     def now_ms(self) -> int:
         """What time it is, for whatever is kept: by the machine's clock, set right by what the store has told."""
         return self.catalog.clock.now_ms(self.runtime.now_ms())
+
+    def check_deadline(self) -> None:
+        """The checkpoint of all long work of this request. Raises `StoreUnavailable` once its deadline has passed: what
+        that means is for the driver to say, as if the store had not answered."""
+        if self.late():
+            raise StoreUnavailable("the request's deadline has passed")
 
     def late(self) -> bool:
         """Whether the deadline has passed, on the wall clock (design.md 6.2, rule 5)."""

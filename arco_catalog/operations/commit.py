@@ -20,7 +20,7 @@ from storage_backends import Applied, Refused
 
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitTableRequest; one with `assert-create` creates the table."""
-    commit = table.parse_commit(request)
+    commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
     async with session.turn(namespace, name):
@@ -29,7 +29,7 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitViewRequest."""
-    commit = view.parse_view_commit(request)
+    commit = await session.parsed(view.parse_view_commit, request)
     async with session.turn(namespace, name):
         return await run(session, CommitRelation(session, VIEWS, namespace, name, commit))
 
@@ -52,6 +52,9 @@ class CommitRelation(Mutation[TableView]):
 
     async def complete(self, view: TableView) -> None:
         await self.change.complete(view)
+
+    async def work(self, view: TableView) -> None:
+        await self.change.work(view)
 
     def binding(self, view: TableView, attempt: Attempt) -> Binding:
         if view.entry is None or view.pointer is None:

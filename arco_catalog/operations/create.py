@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from arco_catalog.iceberg import table, view
+from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import CommitFailed, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import STRING, Fields
@@ -16,14 +17,14 @@ from arco_catalog.operations.kinds import TABLES, VIEWS
 from arco_catalog.operations.mutation import Attempt, Settled
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.registry_change import RegistryMutation, RegistryView
-from arco_catalog.state.index import Index, Namespace
+from arco_catalog.state.index import Namespace
 
 
 async def create_table(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
     """Carries out a CreateTableRequest; with `stage-create` nothing is made, and the answer has no location of a
     metadata file."""
     name = Fields(request, "request").required("name", STRING)
-    wanted = table.parse_create_table(request)
+    wanted = await session.parsed(lambda body, _: table.parse_create_table(body), request)
     creator = _NewTable(session, namespace, name, wanted)
     return await run(session, _Staging(creator) if wanted.stage else Creation(creator))
 
@@ -35,7 +36,7 @@ async def create_from_commit(session: Session, namespace: Namespace, name: str, 
 
 async def create_view(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
     """Carries out a CreateViewRequest."""
-    wanted = view.parse_create_view(request)
+    wanted = await session.parsed(lambda body, _: view.parse_create_view(body), request)
     return await run(session, Creation(_NewView(session, namespace, wanted)))
 
 
@@ -44,11 +45,13 @@ class _NewTable(Creator):
         super().__init__(session, TABLES, namespace, name)
         self.wanted = wanted
 
-    def document(self, index: Index, entity: str) -> JsonObject:
-        runtime = self.session.runtime
-        location = self.wanted.location or self.default_location(index, entity)
+    def make(self, location: str, uuid: str, checkpoint: Checkpoint) -> JsonObject:
         return table.new_table_metadata(
-            self.wanted, location=location, table_uuid=runtime.uuid(), now_ms=self.session.now_ms()
+            self.wanted,
+            location=self.wanted.location or location,
+            table_uuid=uuid,
+            now_ms=self.session.now_ms(),
+            checkpoint=checkpoint,
         )
 
     def named_locations(self) -> Iterable[str]:
@@ -67,18 +70,18 @@ class TableFromCommit(Creator):
     def already_there(self) -> Refusal:
         return CommitFailed("Requirement failed: table already exists")
 
-    def document(self, index: Index, entity: str) -> JsonObject:
+    def make(self, location: str, uuid: str, checkpoint: Checkpoint) -> JsonObject:
         commit = self.commit
         if not any(isinstance(update, SetLocation) for update in commit.updates):
-            default = SetLocation(self.default_location(index, entity))
-            commit = replace(commit, updates=(default, *commit.updates))
+            commit = replace(commit, updates=(SetLocation(location), *commit.updates))
         document = table.apply_commit(
             None,
             commit,
             now_ms=self.session.now_ms(),
             base_location=None,
             name=dotted(self.namespace, self.name),
-            new_uuid=self.session.runtime.uuid(),
+            new_uuid=uuid,
+            checkpoint=checkpoint,
         )
         if document is None:
             raise CommitFailed("A table can't be created from a commit without updates")
@@ -93,11 +96,13 @@ class _NewView(Creator):
         super().__init__(session, VIEWS, namespace, wanted.name)
         self.wanted = wanted
 
-    def document(self, index: Index, entity: str) -> JsonObject:
-        runtime = self.session.runtime
-        location = self.wanted.location or self.default_location(index, entity)
+    def make(self, location: str, uuid: str, checkpoint: Checkpoint) -> JsonObject:
         return view.new_view_metadata(
-            self.wanted, location=location, view_uuid=runtime.uuid(), now_ms=self.session.now_ms()
+            self.wanted,
+            location=self.wanted.location or location,
+            view_uuid=uuid,
+            now_ms=self.session.now_ms(),
+            checkpoint=checkpoint,
         )
 
     def named_locations(self) -> Iterable[str]:
@@ -113,6 +118,9 @@ class _Staging(RegistryMutation):
     def __init__(self, creator: Creator) -> None:
         super().__init__(creator.session)
         self.creator = creator
+
+    async def work(self, view: RegistryView) -> None:
+        await self.creator.work()
 
     def change(self, view: RegistryView, attempt: Attempt) -> Settled:
         index = view.head.index

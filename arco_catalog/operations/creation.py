@@ -11,8 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.properties import strip_trailing_slash
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.kinds import Semantics
@@ -21,12 +23,20 @@ from arco_catalog.operations.mutation import Attempt, Settled, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+from arco_catalog.operations.reserve import check_named
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.store_clock import MAX_CORRECTION_MS
+from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
 from storage_backends import Version
+
+SOMEWHERE, SOMEBODY = "a location of the catalog's choice", "a uuid of the catalog's choice"
+"""Stand for both in metadata that is made before they are known. No client can name a location or a uuid so."""
+OURS = ("location", "table-uuid", "view-uuid")
+"""Where they stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +61,42 @@ class Creator:
         self.requirements: Sequence[str] = ()
         self.updates: Sequence[str] = ()
         self._drafts: dict[str, Draft] = {}
+        self._ready: JsonObject | Refusal | None = None
+        self._ready_ms = 0
+
+    async def work(self) -> None:
+        """Does what `document` would take long for, beside the event loop and up to the deadline. What it refuses is
+        for `document` to tell, once the name is known to be free."""
+        self.session.check_deadline()
+        size = self.session.call.body_bytes
+        now_ms = self.session.now_ms()
+        outdated = abs(now_ms - self._ready_ms) > MAX_CORRECTION_MS  # the clock was set right since
+        if size >= SMALL_BYTES and (self._ready is None or outdated):
+            self._ready, self._ready_ms = await off_loop(size, self._beforehand), now_ms
+
+    def _beforehand(self) -> JsonObject | Refusal:
+        try:
+            return self.make(SOMEWHERE, SOMEBODY, self.session.check_deadline)
+        except Refusal as refusal:
+            return refusal
 
     @abstractmethod
+    def make(self, location: str, uuid: str, checkpoint: Checkpoint) -> JsonObject:
+        """The first metadata, at this location and with this uuid unless the request names others. Raises `Refusal`,
+        and what `checkpoint` does."""
+
     def document(self, index: Index, entity: str) -> JsonObject:
         """The first metadata. Raises `Refusal`."""
+        location, uuid = self.default_location(index, entity), self.session.runtime.uuid()
+        if isinstance(self._ready, Refusal):
+            raise self._ready
+        if self._ready is None:
+            return self.make(location, uuid, no_deadline)
+        chosen = {SOMEWHERE: strip_trailing_slash(location), SOMEBODY: uuid}
+        return {
+            name: chosen.get(value, value) if name in OURS and isinstance(value, str) else value
+            for name, value in self._ready.items()
+        }
 
     @abstractmethod
     def named_locations(self) -> Iterable[str]:
@@ -86,8 +128,10 @@ class Creator:
         return Location.parse(namespace.location).below(f"{slug(self.name)}-{entity}").uri
 
     def locations(self, document: JsonObject) -> list[Location]:
-        """The locations that it holds, none inside another. Raises `BadRequest` for one that is not allowed."""
+        """The locations that it holds, none inside another. Raises `BadRequest` for one that is not allowed, and for
+        more than may be named at once."""
         allowed = self.session.catalog.locations
+        check_named(list(self.named_locations()))
         outermost: list[Location] = []
         for location in [allowed.check(text) for text in (table.location(document), *self.named_locations())]:
             if not any(location.inside(other) for other in outermost):
@@ -155,6 +199,9 @@ class Creation(RegistryMutation):
         self.creator = creator
         self.created = created
         self.kind = f"create-{creator.semantics.kind}"
+
+    async def work(self, view: RegistryView) -> None:
+        await self.creator.work()
 
     def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
         creates: tuple[str, str] | None = None

@@ -29,7 +29,7 @@ from arco_catalog.state.age import has_passed
 from arco_catalog.state.marker import Binding, Slot
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS
-from storage_backends import Applied, InvalidKey, StoreDenied, StoreError, StoreUnavailable
+from storage_backends import Applied, InvalidKey, StoreDenied, StoreError
 
 V = TypeVar("V", bound=View)
 
@@ -46,6 +46,7 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
     Raises `Refusal` for a definite no, `CommitStateUnknown` where the change may have been or may yet be made,
     `Unavailable` where nothing was done, and `KeyInProgress` or `KeyReused` for the key itself.
     """
+    await session.identify()
     driver = Driver(session, mutation)
     try:
         return await driver.run()
@@ -140,6 +141,7 @@ class Driver(Generic[V]):
                 return await self.answer_on_evidence(landed)
             self.planned_ms = self.session.now_ms()
             try:
+                await self.mutation.work(view)
                 plan = await look_up(self.session.state, partial(self.mutation.plan, view, self.attempt))
                 if isinstance(plan, Prelude):
                     await plan.run()
@@ -392,8 +394,7 @@ class Driver(Generic[V]):
 
     def check_deadline(self) -> None:
         """Between every read and the compare-and-swap that relies on it (rule 5)."""
-        if self.session.late():
-            raise StoreUnavailable("the request's deadline has passed")
+        self.session.check_deadline()
 
     async def back_off(self) -> None:
         """Full jitter after a lost compare-and-swap."""

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from arco_catalog.iceberg import table, view
+from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import AlreadyExists, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.names import dotted, no_such
@@ -20,13 +21,20 @@ class Semantics(ABC):
 
     @abstractmethod
     def apply(
-        self, base: JsonObject, commit: AnyCommit, *, now_ms: int, base_file: str, name: str
+        self,
+        base: JsonObject,
+        commit: AnyCommit,
+        *,
+        now_ms: int,
+        base_file: str,
+        name: str,
+        checkpoint: Checkpoint = no_deadline,
     ) -> JsonObject | None:
-        """The next metadata, None where nothing changes. Raises `Refusal`."""
+        """The next metadata, None where nothing changes. Raises `Refusal`, and what `checkpoint` does."""
 
     @abstractmethod
-    def check_registered(self, document: JsonValue) -> JsonObject:
-        """The metadata in a file that somebody registers. Raises `BadRequest`."""
+    def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
+        """The metadata in a file that somebody registers. Raises `BadRequest`, and what `checkpoint` does."""
 
     @abstractmethod
     def uuid(self, document: JsonObject) -> str | None:
@@ -76,13 +84,22 @@ class TableSemantics(Semantics):
     kind: Kind = "table"
 
     def apply(
-        self, base: JsonObject, commit: AnyCommit, *, now_ms: int, base_file: str, name: str
+        self,
+        base: JsonObject,
+        commit: AnyCommit,
+        *,
+        now_ms: int,
+        base_file: str,
+        name: str,
+        checkpoint: Checkpoint = no_deadline,
     ) -> JsonObject | None:
         assert isinstance(commit, table.Commit)
-        return table.apply_commit(base, commit, now_ms=now_ms, base_location=base_file, name=name)
+        return table.apply_commit(
+            base, commit, now_ms=now_ms, base_location=base_file, name=name, checkpoint=checkpoint
+        )
 
-    def check_registered(self, document: JsonValue) -> JsonObject:
-        return table.check_registered(document)
+    def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
+        return table.check_registered(document, checkpoint)
 
     def uuid(self, document: JsonObject) -> str | None:
         return table.table_uuid(document)
@@ -121,13 +138,20 @@ class ViewSemantics(Semantics):
     kind: Kind = "view"
 
     def apply(
-        self, base: JsonObject, commit: AnyCommit, *, now_ms: int, base_file: str, name: str
+        self,
+        base: JsonObject,
+        commit: AnyCommit,
+        *,
+        now_ms: int,
+        base_file: str,
+        name: str,
+        checkpoint: Checkpoint = no_deadline,
     ) -> JsonObject | None:
         assert isinstance(commit, view.ViewCommit)
-        return view.apply_view_commit(base, commit, now_ms=now_ms, name=name)
+        return view.apply_view_commit(base, commit, now_ms=now_ms, name=name, checkpoint=checkpoint)
 
-    def check_registered(self, document: JsonValue) -> JsonObject:
-        return view.check_registered_view(document)
+    def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
+        return view.check_registered_view(document, checkpoint)
 
     def uuid(self, document: JsonObject) -> str | None:
         return view.view_uuid(document)

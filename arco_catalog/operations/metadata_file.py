@@ -30,14 +30,19 @@ class NewMetadata:
         semantics: Semantics,
         document: JsonObject,
         base: MetadataFile | None,
+        *,
+        body: bytes | None = None,
     ) -> "NewMetadata":
         """Names the file `{NNNNN}-{uuid}`, NNNNN one more than its base's and the UUID a fresh one, in the folder as
-        the table spells it: tables of one request may share that folder, and the tries of one do."""
+        the table spells it: tables of one request may share that folder, and the tries of one do. `body` is the
+        document's bytes, where they are known already."""
         version = table.next_metadata_version(None if base is None else base.location)
         folder = table.metadata_directory(document, table.location(document))
         name = table.metadata_file_name(version, session.runtime.uuid(), table.metadata_codec(document))
         ms = semantics.ms(document, None if base is None else base.ms, session.now_ms())
-        return cls(semantics, document, dumps(document), MetadataFile(f"{folder}/{name}", ms), base)
+        return cls(
+            semantics, document, dumps(document) if body is None else body, MetadataFile(f"{folder}/{name}", ms), base
+        )
 
     def write(self, session: Session) -> Write:
         """The file itself."""

@@ -124,6 +124,11 @@ class Mutation(ABC, Generic[V]):
     async def complete(self, view: V) -> None:
         """Reads the rest of what planning needs into the view. A refusal that this meets is kept there for `plan`."""
 
+    async def work(self, view: V) -> None:
+        """Does what planning on this view would take long for, beside the event loop and up to the deadline; `plan`
+        finds it done. Raises `Refusal` as `plan` does, and `StoreUnavailable` past the deadline."""
+        return None
+
     @abstractmethod
     def binding(self, view: V, attempt: Attempt) -> Binding:
         """What an attempt on this view may move. Raises `Unread` for what it must look up."""

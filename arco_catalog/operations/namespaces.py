@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from arco_catalog.iceberg.errors import AlreadyExists, NamespaceNotEmpty, Unprocessable
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, Unprocessable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.answers import Answer, Document
+from arco_catalog.iceberg.shapes import quoted
+from arco_catalog.operations.answers import Answer, Document, NamespaceValue
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Settled, Write
 from arco_catalog.operations.names import dotted, existing_namespace
+from arco_catalog.operations.rebuilding import described
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
 from arco_catalog.state.access import encode_value
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace
@@ -18,6 +20,15 @@ from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.segments import Unread
 
 LOCATION = "location"
+
+MAX_KEY_BYTES = 512
+"""Of a property's name."""
+MAX_VALUE_BYTES = 64 << 10
+"""Of its value."""
+MAX_PROPERTIES_BYTES = 256 << 10
+"""Of all names and values of one namespace."""
+MAX_REMOVALS = 1_000
+"""Names in one request to remove properties: the answer repeats them."""
 
 
 async def create_namespace(session: Session, namespace: Namespace, properties: Mapping[str, str]) -> Answer:
@@ -29,7 +40,7 @@ async def load_namespace(session: Session, namespace: Namespace) -> JsonObject:
     """The namespace and its properties. Raises `NoSuchNamespace`."""
     head = await session.state.head()
     entry = await look_up(session.state, lambda: existing_namespace(head.index, namespace))
-    return _described(namespace, await session.state.namespace_properties(entry.value))
+    return described(namespace, await session.state.namespace_properties(entry.value))
 
 
 async def namespace_exists(session: Session, namespace: Namespace) -> None:
@@ -50,8 +61,35 @@ async def drop_namespace(session: Session, namespace: Namespace) -> Answer:
     return await run(session, _Drop(session, namespace))
 
 
-def _described(namespace: Namespace, properties: Mapping[str, JsonValue]) -> JsonObject:
-    return {"namespace": [*namespace], "properties": dict(properties)}
+def check_properties(
+    namespace: Namespace, updates: Mapping[str, JsonValue], after: Mapping[str, JsonValue], before: int = 0
+) -> None:
+    """Raises `BadRequest` for a property that is too long, or if all are together and take more than `before` bytes,
+    which they did already."""
+    for name, value in updates.items():
+        what = f"Invalid property {quoted(name)} of namespace {dotted(namespace)}"
+        if (size := len(name.encode())) > MAX_KEY_BYTES:
+            raise BadRequest(f"{what}: its name is {size:,} bytes long, more than {MAX_KEY_BYTES:,}")
+        if (size := len(str(value).encode())) > MAX_VALUE_BYTES:
+            raise BadRequest(f"{what}: its value is {size:,} bytes long, more than {MAX_VALUE_BYTES:,}")
+    total = size_of(after)
+    if total > max(MAX_PROPERTIES_BYTES, before):
+        largest = max(updates or after, key=lambda name: len(name) + len(str(after.get(name))))
+        raise BadRequest(
+            f"The properties of namespace {dotted(namespace)} would be {total:,} bytes, more than "
+            f"{MAX_PROPERTIES_BYTES:,}; the longest of those given is {quoted(largest)}"
+        )
+
+
+def check_removals(number: int) -> None:
+    """Raises `BadRequest` for more removals than one request may ask for."""
+    if number > MAX_REMOVALS:
+        raise BadRequest(f"One request may remove {MAX_REMOVALS:,} properties at most, not {number:,}")
+
+
+def size_of(properties: Mapping[str, JsonValue]) -> int:
+    """Bytes of names and values together."""
+    return sum(len(name.encode()) + len(str(value).encode()) for name, value in properties.items())
 
 
 class _NamespaceChange(RegistryMutation):
@@ -60,9 +98,10 @@ class _NamespaceChange(RegistryMutation):
         self.namespace = namespace
         self._values: dict[tuple[str, bytes], str] = {}
 
-    def value(self, attempt: Attempt, properties: JsonObject) -> tuple[str, Write]:
-        """An immutable value, fresh for the attempt, and how to write it. The same properties are the same value."""
-        body = encode_value(properties)
+    def value(self, attempt: Attempt, properties: JsonObject, answer: JsonObject | None = None) -> tuple[str, Write]:
+        """An immutable value, fresh for the attempt, and how to write it. The same properties, with the same answer,
+        are the same value."""
+        body = encode_value(properties, answer)
         self.session.check_properties(body, dotted(self.namespace))
         value = self._values.setdefault((attempt.id, body), f"{attempt.id}-{len(self._values) + 1}")
         key = self.state.paths.entity_value("namespace", value)
@@ -102,11 +141,12 @@ class _Create(_NamespaceChange):
             raise AlreadyExists(f"Namespace already exists: {dotted(self.namespace)}")
         location = self.allowed_location(self.properties, self.default_location(index))
         properties: JsonObject = {**self.properties, LOCATION: self.properties.get(LOCATION, location)}
+        check_properties(self.namespace, properties, properties)
         value, write = self.value(attempt, properties)
         entry = NamespaceEntry.new(entity=attempt.entity, value=value, location=location)
         return Change(
             edits={namespace_key(self.namespace): entry.json},
-            answer=Document(200, _described(self.namespace, properties)),
+            answer=Document(200, described(self.namespace, properties), NamespaceValue(value, self.namespace)),
             detail={"namespace": [*self.namespace], "entity": attempt.entity},
             first=[write],
         )
@@ -136,6 +176,7 @@ class _UpdateProperties(_NamespaceChange):
             self._known[entry.value] = await self.state.namespace_properties(entry.value)
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
+        check_removals(len(self.removals))
         both = sorted(set(self.removals) & set(self.updates))
         if both:
             raise Unprocessable(f"Invalid namespace update, cannot both set and remove: {', '.join(both)}")
@@ -145,20 +186,18 @@ class _UpdateProperties(_NamespaceChange):
         properties: JsonObject = {key: value for key, value in before.items() if key not in removed}
         properties.update(self.updates)
         location = self.allowed_location(properties, self.default_location(view.head.index))
-        answer = Document(
-            200,
-            {
-                "updated": [*self.updates],
-                "removed": [*removed],
-                "missing": [key for key in self.removals if key not in before],
-            },
-        )
+        told: JsonObject = {
+            "updated": [*self.updates],
+            "removed": [*removed],
+            "missing": [key for key in self.removals if key not in before],
+        }
         if properties == before:
-            return Settled(answer)
-        value, write = self.value(attempt, properties)
+            return Settled(Document(200, told))
+        check_properties(self.namespace, dict(self.updates), properties, size_of(before))
+        value, write = self.value(attempt, properties, told)
         return Change(
             edits={namespace_key(self.namespace): entry.with_value(value, location).json},
-            answer=answer,
+            answer=Document(200, told, NamespaceValue(value, self.namespace)),
             detail={"namespace": [*self.namespace], "entity": entry.entity},
             first=[write],
         )

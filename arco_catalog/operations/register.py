@@ -3,6 +3,8 @@
 Nothing is written but the pointer and the registry's commit.
 """
 
+from functools import partial
+
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
@@ -24,6 +26,7 @@ from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.state.worker_threads import off_loop
 
 
 async def register_table(
@@ -52,6 +55,7 @@ class _Register(RegistryMutation):
         self.overwrite = overwrite
         self._body: bytes | None = None
         self._claimed: Claim | None = None
+        self._document: JsonObject = {}
 
     def incomplete(self, view: RegistryView) -> bool:
         return self._body is None and view.refusal is None
@@ -64,7 +68,9 @@ class _Register(RegistryMutation):
                     f"{self.file} left its table's metadata log and is removed, as that table asks for "
                     "(write.metadata.delete-after-commit.enabled): register a newer file, or a copy under another name"
                 )
-            self._body = await self.session.files.read(self.file)
+            body = await self.session.files.read(self.file)
+            self._document = await off_loop(len(body), partial(self._checked, body))
+            self._body = body
         except Refusal as refusal:
             view.refusal = refusal
 
@@ -88,8 +94,7 @@ class _Register(RegistryMutation):
         self._check_name(index)
         if view.refusal is not None:
             raise view.refusal
-        body = self._body or b""
-        document = self._document(body)
+        body, document = self._body or b"", self._document
         self.session.check_metadata(body, dotted(self.namespace, self.name))
         replaced = relation(view.head, self.namespace, self.name, self.semantics.kind)
         normal = self._free_locations(index, document, replaced)
@@ -126,9 +131,9 @@ class _Register(RegistryMutation):
         refuse_folders(self.session, index, locations.values(), self.namespace)
         return list(locations)
 
-    def _document(self, body: bytes) -> JsonObject:
+    def _checked(self, body: bytes) -> JsonObject:
         try:
-            document = self.semantics.check_registered(loads(body))
+            document = self.semantics.check_registered(loads(body), self.session.check_deadline)
         except MalformedJson as error:
             raise BadRequest(f"{self.file} is not a metadata file: {error}") from error
         for logged in self.semantics.logged_files(document):

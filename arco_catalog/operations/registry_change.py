@@ -12,9 +12,8 @@ from functools import partial
 
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import Answer, Document, Reference, keep, recall
+from arco_catalog.operations.answers import Answer, keep, recall
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.current_file import rebuilt
 from arco_catalog.operations.decisions import settle_names
 from arco_catalog.operations.evidence import FORGOTTEN, moved_registry
 from arco_catalog.operations.lookup import look_up
@@ -29,6 +28,7 @@ from arco_catalog.operations.mutation import (
     View,
     Write,
 )
+from arco_catalog.operations.rebuilding import rebuilt
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.operations.shared_commits import Member, Part
 from arco_catalog.state.access import State
@@ -120,13 +120,9 @@ class RegistryMutation(Mutation[RegistryView]):
         commit = head if commit_id == head.id else await self.state.registry_commit(commit_id)
         operation = commit.operation(attempt)
         kept = recall(answer) if operation is not None and isinstance(answer := operation.get("answer"), dict) else None
-        match kept:
-            case Document():
-                return kept
-            case Reference():
-                return await rebuilt(self.session, kept)
-            case _:
-                raise Broken(f"registry commit {commit_id} kept no answer for operation {attempt}")
+        if kept is None or isinstance(kept, Refusal):
+            raise Broken(f"registry commit {commit_id} kept no answer for operation {attempt}")
+        return await rebuilt(self.session, kept)
 
 
 class RegistryMove:

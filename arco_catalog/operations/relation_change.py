@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import Broken, NotFound, Refusal
-from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.applied import apply
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.cleaning import cleaning
 from arco_catalog.operations.kinds import AnyCommit, Semantics
@@ -18,6 +20,7 @@ from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location, refuse_reserved
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.worker_threads import off_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,41 +75,55 @@ class RelationChange:
             except Refusal as refusal:
                 view.refusal = refusal
 
+    async def work(self, view: TableView) -> None:
+        """Checks the requirements and applies the updates, for `compute`. Raises `Refusal`, and `StoreUnavailable` past
+        the deadline."""
+        pointer, body = view.pointer, view.base
+        if view.refusal is None and view.applied is None and pointer is not None and body is not None:
+            self.session.check_deadline()
+            made = partial(
+                apply,
+                self.semantics,
+                pointer.metadata.location,
+                body,
+                self.commit,
+                now_ms=self.session.now_ms(),
+                name=dotted(self.namespace, self.name),
+                checkpoint=self.session.check_deadline,
+            )
+            view.applied = await off_loop(len(body) + self.session.call.body_bytes, made)
+
     def compute(self, view: TableView, attempt: Attempt) -> Changed | Unchanged | Prelude:
-        """Checks the requirements and applies the updates. Raises `Refusal`."""
+        """What the request does to what the view shows; `work` has been done. Raises `Refusal`."""
         if view.refusal is not None:
             raise view.refusal
         if view.entry is None:
             raise self.semantics.no_such(self.namespace, self.name)
-        pointer, body = view.pointer, view.base
-        if pointer is None or body is None:
+        pointer, body, applied = view.pointer, view.base, view.applied
+        if pointer is None or body is None or applied is None:
             raise Broken(f"{dotted(self.namespace, self.name)} was planned without its base")
-        base = loads(body)
-        if not isinstance(base, dict):
-            raise Broken(f"{pointer.metadata.location} is not a JSON object")
-        document = self.semantics.apply(
-            base,
-            self.commit,
-            now_ms=self.session.now_ms(),
-            base_file=pointer.metadata.location,
-            name=dotted(self.namespace, self.name),
-        )
-        if document is None:
+        if applied.document is None:
             return Unchanged(pointer, body)
         missing = unheld(self.session, view.entry, self.semantics.explicit_locations(self.commit))
         if missing:
             return Prelude(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
-        return self._changed(view.entry, pointer, base, document, attempt)
+        return self._changed(view.entry, pointer, applied.base, applied.document, applied.body, attempt)
 
     def lacks(self, entry: RelationEntry) -> bool:
         """Whether the registry's entry, read again, no longer holds a location that the commit names."""
         return bool(unheld(self.session, entry, self.semantics.explicit_locations(self.commit)))
 
     def _changed(
-        self, entry: RelationEntry, pointer: Pointer, base: JsonObject, document: JsonObject, attempt: Attempt
+        self,
+        entry: RelationEntry,
+        pointer: Pointer,
+        base: JsonObject,
+        document: JsonObject,
+        body: bytes,
+        attempt: Attempt,
     ) -> Changed:
         refuse_reserved(Location.parse(table.metadata_directory(document, table.location(document))))
-        new = NewMetadata.of(self.session, self.semantics, document, pointer.metadata)
+        new = NewMetadata.of(self.session, self.semantics, document, pointer.metadata, body=body)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
         said = receipts(
             self.session,

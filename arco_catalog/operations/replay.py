@@ -1,11 +1,11 @@
 """The answer that a final slot holds, given again (design.md 6.1)."""
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, Refusal, Unsupported
+from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal, Unsupported
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Reference, recall
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.claims import Claims
-from arco_catalog.operations.current_file import rebuilt
+from arco_catalog.operations.rebuilding import rebuilt
 
 
 async def replay(session: Session, kept: JsonObject) -> Answer:
@@ -14,14 +14,13 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
     match recall(kept):
         case Refusal() as refusal:
             raise refusal
-        case Reference() as reference:
-            session.record.about(reference.entity)
+        case answer:
+            if isinstance(answer, Reference):
+                session.record.about(answer.entity)
             try:
-                return await rebuilt(session, reference)
-            except Refusal as refusal:
-                raise CommitStateUnknown(f"The answer can't be rebuilt: {refusal.message}") from refusal
-        case document:
-            return document
+                return await rebuilt(session, answer)
+            except (Refusal, Broken) as lost:
+                raise CommitStateUnknown(f"The answer can't be rebuilt: {lost.message}") from lost
 
 
 async def replay_only(session: Session, claims: Claims | None, reason: str) -> Answer:

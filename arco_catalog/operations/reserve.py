@@ -27,11 +27,16 @@ MAX_HELD = 32
 """Locations that a table or view may hold: each stands in the registry's HEAD."""
 
 
+def check_named(named: Sequence[str]) -> None:
+    """Raises `BadRequest` for more locations than a commit may name."""
+    if len(named) > MAX_NAMED:
+        raise BadRequest(f"A commit may name at most {MAX_NAMED} locations, not {len(named)}")
+
+
 def unheld(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[Location]:
     """Those of the named locations that the table does not hold yet, or is about to give back. Raises `BadRequest` for
     a forbidden one, and for more than a commit may name."""
-    if len(named) > MAX_NAMED:
-        raise BadRequest(f"A commit may name at most {MAX_NAMED} locations, not {len(named)}")
+    check_named(named)
     leaving = entry.leaving
     held = [Location.of_normal(location) for location in entry.locations if location not in leaving]
     wanted = [session.catalog.locations.check(location) for location in named]

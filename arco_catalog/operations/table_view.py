@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import Broken, CommitFailed, Refusal, Unavailable
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_read, as_written, committed
@@ -32,6 +33,16 @@ class Wanted:
     rank: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a commit makes of its base: the document and the bytes that are to follow it, None and none of them where it
+    changes nothing."""
+
+    base: JsonObject
+    document: JsonObject | None
+    body: bytes
+
+
 @dataclass
 class TableView(View):
     """What the name means, and the state of that. `head_fresh` and `pointer_fresh` say what was read for this request.
@@ -45,6 +56,8 @@ class TableView(View):
     head_fresh: bool
     pointer_fresh: bool
     base: bytes | None = None
+    applied: Applied | None = None
+    """What a request's commit makes of the base, once that is known."""
     refusal: Refusal | None = None
 
     @property

@@ -5,6 +5,7 @@ One object decides. It is created pending beside the metadata files; then every 
 are settled, by us or by whoever meets them.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ from arco_catalog.operations.lapsed import CROWDED, settle_lapsed
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View
 from arco_catalog.operations.name_intents import try_to_settle, waited_for
-from arco_catalog.operations.names import dotted
+from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.relation_change import Changed, RelationChange
 from arco_catalog.operations.table_view import TableView, Wanted, locate_under, relation
 from arco_catalog.state.entries import RelationEntry, Undecided
@@ -38,21 +39,28 @@ TableChange = tuple[Namespace, str, JsonObject]
 """One table's part of a request: its name, and its CommitTableRequest."""
 
 
+def check_size(session: Session, tables: int) -> None:
+    """Raises `BadRequest` for more tables than a transaction may name."""
+    limit = session.settings.max_transaction_tables
+    if tables > limit:
+        raise BadRequest(f"A transaction may name at most {limit} tables, not {tables}")
+
+
 async def commit_transaction(session: Session, changes: Sequence[TableChange]) -> Answer:
     """Applies all changes, or none. Raises `BadRequest` for a table named twice, or too many of them."""
-    names = [(namespace, name) for namespace, name, _ in changes]
-    twice = sorted({dotted(*name) for name in names if names.count(name) > 1})
+    check_size(session, len(changes))
+    names = Counter((namespace, name) for namespace, name, _ in changes)
+    twice = sorted(dotted(*name) for name, times in names.items() if times > 1)
     if twice:
         raise BadRequest(f"A transaction may name a table only once: {', '.join(twice)}")
-    limit = session.settings.max_transaction_tables
-    if len(names) > limit:
-        raise BadRequest(f"A transaction may name at most {limit} tables, not {len(names)}")
     if not changes:
         return Document(204)
     if len(changes) == 1:
         await commit_table(session, *changes[0])
         return Document(204)
-    transaction = Transaction(session, changes)
+    commits = [await session.parsed(table.parse_commit, body) for _, _, body in changes]
+    named = [(namespace, name) for namespace, name, _ in changes]
+    transaction = Transaction(session, list(zip(named, commits, strict=True)))
     try:
         answer = await run(session, transaction)
     except CatalogError:
@@ -84,13 +92,12 @@ class TransactionView(View):
 class Transaction(Mutation[TransactionView]):
     """One request over several tables."""
 
-    def __init__(self, session: Session, changes: Sequence[TableChange]) -> None:
+    def __init__(self, session: Session, changes: Sequence[tuple[Identifier, table.Commit]]) -> None:
         self.session = session
         self.state = session.state
         self.commits: list[RelationChange] = []
         self.creations: list[TableFromCommit] = []
-        for namespace, name, body in changes:
-            commit = table.parse_commit(body)
+        for (namespace, name), commit in changes:
             if commit.creates:
                 self.creations.append(TableFromCommit(session, namespace, name, commit))
             else:
@@ -121,6 +128,12 @@ class Transaction(Mutation[TransactionView]):
 
     async def complete(self, view: TransactionView) -> None:
         await beside(*(change.complete(part) for change, part in zip(self.commits, view.tables, strict=True)))
+
+    async def work(self, view: TransactionView) -> None:
+        for change, part in zip(self.commits, view.tables, strict=True):
+            await change.work(part)
+        for creator in self.creations:
+            await creator.work()
 
     def binding(self, view: TransactionView, attempt: Attempt) -> Binding:
         return Binding(transaction=attempt.id)

@@ -186,13 +186,18 @@ class State:
         known = self._caches.values.get(value)
         if known is not None:
             return known
+        properties = mapping(await self.namespace_value(value), "properties")
+        self._caches.values.put(value, properties, PARSED_SIZE * len(dumps(properties)))
+        return properties
+
+    async def namespace_value(self, value: str) -> JsonObject:
+        """All that a change of a namespace wrote: the properties, and the answer where they are not the answer. Raises
+        `Broken` where it is gone."""
         key = self.paths.entity_value("namespace", value)
         found = await self.store.get(key)
         if not isinstance(found, Found):
             raise Broken(f"{key} is gone")
-        properties = mapping(parse_record(found.body, key), "properties")
-        self._caches.values.put(value, properties, PARSED_SIZE * len(found.body))
-        return properties
+        return parse_record(found.body, key)
 
     # Pointers
 
@@ -281,6 +286,8 @@ class State:
         await self._runtime.sleep(2 * RESEND_SECONDS * self._runtime.random())
 
 
-def encode_value(properties: JsonObject) -> bytes:
-    """The stored form of a namespace's properties."""
-    return dumps({"version": 1, "properties": properties}, sort_keys=True)
+def encode_value(properties: JsonObject, answer: JsonObject | None = None) -> bytes:
+    """The stored form of a namespace's properties, with what their change was answered where that tells anything
+    else."""
+    told: JsonObject = {} if answer is None else {"answer": answer}
+    return dumps({"version": 1, "properties": properties, **told}, sort_keys=True)

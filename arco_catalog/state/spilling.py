@@ -6,9 +6,11 @@ also rewrites the one segment that most of them are meant for: a bounded piece o
 An entry that depends on a transaction is never spilled: whoever settles it finds it among the edits.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from math import sqrt
 
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.index import Index
@@ -26,16 +28,29 @@ from arco_catalog.state.segments import (
 
 EDITS_A_FLUSH = 16
 """A commit of so many edits may flush once more: group commits must not outrun the flushes."""
+FULL_AT_ROOT = 6
+"""The root of the number of segments from which on the buffer is as large as it may be."""
 PIECES = 8
 """Full segments that one flush writes at most, roughly; what is left stays embedded until the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes: of one range's edits before some are flushed, and of a segment before it is split."""
+    """Bytes: of one range's edits before some are flushed, at most and while there are few segments (`least`), and of a
+    segment before it is split."""
 
     embedded: int = 64 << 10
     segment: int = 256 << 10
+    least: int = 32 << 10
+
+    def buffer(self, segments: int) -> int:
+        """How many bytes of edits a range with so many segments keeps before it flushes some.
+
+        Every registry commit holds the whole buffer, so a small one saves bytes with each commit; a flush rewrites one
+        segment for the edits that are meant for it, which are the fewer the smaller the buffer and the more the
+        segments. Both together are least where the buffer grows as the root of the number of segments.
+        """
+        return min(self.embedded, max(self.least, int(self.embedded * sqrt(segments) / FULL_AT_ROOT)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,9 @@ class _Flush:
 def spill(index: Index, edits: int, spilling: Spilling) -> tuple[Index, list[Segment]]:
     """The index after what a commit of so many edits flushes, and the segments to write before it becomes HEAD. Raises
     `Unread` for the segments that are rewritten."""
-    chosen = _fattest(_groups(index, spilling.limits), spilling.limits.embedded, 1 + edits // EDITS_A_FLUSH)
+    sizes = Counter(range_of(ref.first) for ref in index.directory.refs)
+    buffers = {start: spilling.limits.buffer(sizes[start]) for start in RANGES}
+    chosen = _fattest(_groups(index, spilling.limits, buffers), buffers, 1 + edits // EDITS_A_FLUSH)
     if not chosen:
         return index, []
     busy = {group.ref for group in chosen if group.ref is not None}
@@ -118,13 +135,13 @@ def waits(entry: JsonObject | None) -> bool:
     return entry is not None and "transaction" in entry
 
 
-def _groups(index: Index, limits: Limits) -> Iterator[_Group]:
+def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterator[_Group]:
     """The edits of each range that has outgrown the limit, by the segments that they are meant for."""
     ends: list[str | None] = [*RANGES[1:], None]
     for start, end in zip(RANGES, ends, strict=True):
         everything = index.edited_in(Stretch(start, end, None))
         pending: JsonObject = {key: index.edits[key] for key in everything if not waits(index.edits[key])}
-        if len(dumps(pending)) <= limits.embedded:
+        if len(dumps(pending)) <= buffers[start]:
             continue
         for stretch in index.directory.stretches(start, end):
             group = _Group(start, stretch.ref)
@@ -138,15 +155,15 @@ def _groups(index: Index, limits: Limits) -> Iterator[_Group]:
                 yield group
 
 
-def _fattest(groups: Iterator[_Group], limit: int, most: int) -> list[_Group]:
+def _fattest(groups: Iterator[_Group], buffers: Mapping[str, int], most: int) -> list[_Group]:
     """The groups to flush: of each range, the largest ones until what is left is within the limit."""
     chosen: list[_Group] = []
     by_range = sorted(
         groups, key=lambda group: (group.range, -group.size, "" if group.ref is None else group.ref.first)
     )
-    for _, members in groupby(by_range, key=lambda group: group.range):
+    for start, members in groupby(by_range, key=lambda group: group.range):
         largest = list(members)
-        excess = sum(group.size for group in largest) - limit
+        excess = sum(group.size for group in largest) - buffers[start]
         for group in largest:
             if excess > 0:
                 chosen.append(group)

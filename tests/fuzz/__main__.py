@@ -1,4 +1,5 @@
-"""A long campaign: other requests in every run, at catalogs in memory and at a real server; ends 1 for a fault.
+"""A long campaign: other requests in every run, at catalogs in memory and at a real server, and what commits cost; ends
+1 for a fault.
 
 `python -m tests.fuzz --minutes 10` is what `make fuzz` does. What it finds belongs into the corpus.
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 from hypothesis import given, seed
 
 from storage_backends.open import open_store
+from tests.fuzz import growth
 from tests.fuzz.campaign import Tally, bounds, exchange, in_memory, run, sequences
 from tests.fuzz.checks import audit
 from tests.fuzz.corpus import entries
@@ -32,7 +34,7 @@ EXAMPLES = 40
 
 
 def main() -> int:
-    """Runs both campaigns, half of the time each."""
+    """Runs the campaigns: a tenth of the time for what commits cost, half of it at a real server."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="how long (default 10)")
     parser.add_argument("--seed", type=int, default=None, help="where to begin; printed if not given")
@@ -40,13 +42,25 @@ def main() -> int:
     number = random.randrange(1 << 32) if parsed.seed is None else parsed.seed
     print(f"seed {number}")
     tally, faults = Tally(), 0
-    faults += _in_memory(tally, number, time.monotonic() + 30 * parsed.minutes)
+    faults += _growth(number, time.monotonic() + 6 * parsed.minutes)
+    faults += _in_memory(tally, number, time.monotonic() + 24 * parsed.minutes)
     with tempfile.TemporaryDirectory(prefix="arco-fuzz-") as folder:
         faults += _live(tally, number, time.monotonic() + 30 * parsed.minutes, Path(folder))
     for label in operations():
         print(f"{tally.success(label):4.0%} {label} {dict(tally.by_status(label))}")
     print(f"{tally.requests:,} requests, slowest {tally.slowest:.2f} s, {faults} faults")
     return 1 if faults else 0
+
+
+def _growth(number: int, until: float) -> int:
+    """Programs whose cost must not grow beyond linear."""
+    faults = 0
+    while time.monotonic() < until:
+        number += 1
+        with _told("the cost of commits", number) as failed:
+            growth.run(EXAMPLES, number=number)
+        faults += len(failed)
+    return faults
 
 
 def _in_memory(tally: Tally, number: int, until: float) -> int:

@@ -234,4 +234,4 @@ async def test_optional_fields_may_be_null(client: Client) -> None:
 
 
 def test_the_bounds_are_those_of_the_documentation() -> None:
-    assert (HttpOptions().max_body_bytes, HttpOptions().max_body_depth) == (32 * 1024 * 1024, 200)
+    assert (HttpOptions().max_body_bytes, HttpOptions().max_body_depth) == (8 * 1024 * 1024, 200)

@@ -1,0 +1,12 @@
+"""Where long work may be told to stop: the caller's deadline, without a clock in here."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+Checkpoint: TypeAlias = Callable[[], None]
+"""Called between the steps of work whose size a client chooses. Raises what the caller wants to see when time is over;
+nothing has been changed then."""
+
+
+def no_deadline() -> None:
+    """The checkpoint of who waits as long as it takes."""

@@ -1,0 +1,80 @@
+"""Branches and tags while a commit changes them."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import cast
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.snapshots import REF_FIELDS, SnapshotRef
+
+
+class Refs:
+    """Refs by name. Each change costs as much as the change is long: fields that nobody here knows are kept apart and
+    put back once, and refs are found by their snapshot without looking at all of them."""
+
+    def __init__(self, refs: Mapping[str, SnapshotRef]) -> None:
+        self._by_name = dict(refs)
+        self._unknown: dict[str, JsonObject] = {}
+        """For the refs that were changed: their unknown fields, which `_by_name` has not."""
+
+    def set(self, name: str, ref: SnapshotRef) -> bool:
+        """Makes or moves a ref. Returns whether that changes anything.
+
+        Retention that `ref` does not name is gone; fields that nobody here knows stay.
+        """
+        known, unknown = _split(ref)
+        old = self._by_name.get(name)
+        if old is None:
+            self._unknown[name] = unknown
+        else:
+            if name not in self._unknown:
+                old, self._unknown[name] = _split(old)
+                self._by_name[name] = old
+            kept = self._unknown[name]
+            if known == old and all(field in kept and kept[field] == value for field, value in unknown.items()):
+                return False
+            kept.update(unknown)
+            self._forget_snapshot_of(name)
+        self._by_name[name] = known
+        if "_names" in vars(self):
+            self._names.setdefault(known["snapshot-id"], {})[name] = None
+        return True
+
+    def remove(self, name: str) -> bool:
+        """Removes a ref. Returns whether it was there."""
+        if name not in self._by_name:
+            return False
+        self._forget_snapshot_of(name)
+        del self._by_name[name]
+        self._unknown.pop(name, None)
+        return True
+
+    def of_snapshots(self, snapshot_ids: Iterable[int]) -> list[str]:
+        """The names of all refs to these snapshots."""
+        return [name for snapshot_id in snapshot_ids for name in self._names.get(snapshot_id, ())]
+
+    def stored(self) -> dict[str, SnapshotRef]:
+        """The refs as metadata holds them."""
+        return {
+            name: cast(SnapshotRef, {**unknown, **ref}) if (unknown := self._unknown.get(name)) else ref
+            for name, ref in self._by_name.items()
+        }
+
+    @cached_property
+    def _names(self) -> dict[int, dict[str, None]]:
+        """The names of the refs to each snapshot, kept up to date from its first use on."""
+        names: dict[int, dict[str, None]] = {}
+        for name, ref in self._by_name.items():
+            names.setdefault(ref["snapshot-id"], {})[name] = None
+        return names
+
+    def _forget_snapshot_of(self, name: str) -> None:
+        if "_names" in vars(self):
+            del self._names[self._by_name[name]["snapshot-id"]][name]
+
+
+def _split(ref: SnapshotRef) -> tuple[SnapshotRef, JsonObject]:
+    fields = cast(JsonObject, ref)
+    known = {name: value for name, value in fields.items() if name in REF_FIELDS}
+    unknown = {name: value for name, value in fields.items() if name not in REF_FIELDS}
+    return cast(SnapshotRef, known), unknown

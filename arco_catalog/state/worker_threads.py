@@ -1,0 +1,66 @@
+"""Pure work that takes long, beside the event loop: whoever else is served keeps being served
+(docs/decisions/0024-nothing-costs-more-than-linear.md)."""
+
+import asyncio
+import gc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Lock
+from typing import TypeVar
+
+T = TypeVar("T")
+
+SMALL_BYTES = 64 << 10
+"""Work on fewer bytes than these is done in place: some 20 ms at worst, and mostly less than handing it over."""
+THREADS = 2
+"""Python runs one thread at a time: more of them would only make the event loop wait longer for its turn."""
+
+
+class _Collector:
+    """The garbage collector, which stays away while any long work is done: it would go through all of a large document
+    again and again, holding every thread up, for cycles that JSON has none of."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._at_work = 0
+
+    def kept_off(self, work: Callable[[], T]) -> Callable[[], T]:
+        """The work, done without collections."""
+
+        def undisturbed() -> T:
+            self._change(1)
+            try:
+                return work()
+            finally:
+                self._change(-1)
+
+        return undisturbed
+
+    def _change(self, by: int) -> None:
+        with self._lock:
+            self._at_work += by
+            if self._at_work == 0:
+                gc.enable()
+            elif self._at_work == 1 and by == 1:
+                gc.disable()
+
+
+_COLLECTOR = _Collector()
+
+
+async def off_loop(size: int, work: Callable[[], T]) -> T:
+    """What `work` returns or raises: done by a thread where the `size` of what it works on, in bytes, is not small.
+
+    `work` must be pure, or touch nothing that anybody else does. A caller who is cancelled leaves it behind: it ends at
+    its next checkpoint past the deadline.
+    """
+    if size < SMALL_BYTES:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(_threads(), _COLLECTOR.kept_off(work))
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Made when first needed: a process that serves small requests has none."""
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="arco-work")
