@@ -114,7 +114,7 @@ variable "force_destroy" {
 # The front door
 
 variable "endpoint" {
-  description = "What answers HTTP: http-api (default; names with / ? # % are refused), rest-api or function-url."
+  description = "What answers HTTP: http-api (default; names with / ? # % + are refused), rest-api or function-url."
   type        = string
   default     = "http-api"
 

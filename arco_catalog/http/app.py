@@ -87,7 +87,7 @@ class App:
         options = self._service.options
         commits = False
         try:
-            match = self._router.match(request.raw_path)
+            match = self._router.match(request.raw_path, request.spelling)
             if match is None:
                 path = request.raw_path.decode("latin-1")
                 raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists what there is")

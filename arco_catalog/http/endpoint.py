@@ -33,21 +33,24 @@ class Endpoint(StrEnum):
 
     @property
     def unroutable(self) -> str:
-        """Characters that a name loses, or can't be told apart by, in a path that has passed."""
-        return "/?#%" if self is Endpoint.HTTP_API else ""
+        """Characters that a name loses, or can't be told apart by, in a path that has passed: `%2B` arrives as `+`, as
+        does the space of a Java client."""
+        return "/?#%+" if self is Endpoint.HTTP_API else ""
 
 
 def raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> bytes:
     """The path as the client sent it, below the stage. `event` is what the endpoint invokes a function with: payload
     format 2.0, of a REST API 1.0.
 
-    An HTTP API decodes the path; encoding it again gives every name back but those with a slash or a question mark. The
-    other two pass it on as it came.
+    An HTTP API decodes the path; encoding it again gives every name back but those with a slash, a question mark or a
+    plus. The other two pass it on as it came.
     """
     match endpoint:
         case Endpoint.HTTP_API:
             path = _below_stage(event["rawPath"], event["requestContext"]["stage"])
-            return quote(path, safe="/", errors="surrogatepass").encode()  # what is no text is for the router to refuse
+            return quote(
+                path, safe="/+", errors="surrogatepass"
+            ).encode()  # what is no text is for the router to refuse
         case Endpoint.REST_API:
             path = event["path"]
         case Endpoint.FUNCTION_URL:

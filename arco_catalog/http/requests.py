@@ -9,6 +9,7 @@ from arco_catalog.http.asgi import Receive, Scope
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.principal import principal_of
 from arco_catalog.http.query import Query
+from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.iceberg.shapes import kind_of
@@ -50,6 +51,11 @@ class Request:
             receive,
             principal_of(scope),
         )
+
+    @property
+    def spelling(self) -> Spelling:
+        """How the client spells names in paths."""
+        return spelling_of(self.headers)
 
     def query(self) -> Query:
         """The decoded query. Raises `BadRequest`."""
