@@ -4,6 +4,7 @@ Iceberg's shape."""
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.http.asgi import Receive, Scope, Send
+from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.encoding import encoded
 from arco_catalog.http.errors import error_response
 from arco_catalog.http.exchange import Effect, Exchange, Route, Service
@@ -87,6 +88,8 @@ class App:
         options = self._service.options
         commits = False
         try:
+            if options.allowed_hosts is not None:
+                check_page(request.headers, request.server, options.allowed_hosts)
             match = self._router.match(request.raw_path, request.spelling)
             if match is None:
                 path = request.raw_path.decode("latin-1")
@@ -107,6 +110,8 @@ class App:
         self, route: Route, params: Mapping[str, str], request: Request, handling: Handling
     ) -> Exchange:
         """The request as its handler sees it, refused here if any such request would be."""
+        if route.has_body or route.effect is not Effect.READS:
+            check_media_type(request.headers, needs_body=route.has_body)
         if PREFIX in route.template:
             prefix = params.get("prefix") or self._service.default_warehouse()
             params = {**params, "prefix": prefix}

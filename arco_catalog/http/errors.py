@@ -1,8 +1,8 @@
 """Errors as clients are told of them: the one table from class to status and type.
 
 Every type is one that the specification or its reference implementation knows, because clients switch on it; where they
-know none for a status (405, 413), the nearest in meaning. One is our own, where nothing known is near: an answer that
-the host cannot carry, which clients take by its status for any bad request and show with its message.
+know none for a status (405, 413, 415), the nearest in meaning. One is our own, where nothing known is near: an answer
+that the host cannot carry, which clients take by its status for any bad request and show with its message.
 """
 
 import logging
@@ -34,6 +34,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.NamespaceNotEmpty: (409, "NamespaceNotEmptyException"),
     e.CommitFailed: (409, "CommitFailedException"),
     e.PayloadTooLarge: (413, "BadRequestException"),
+    e.UnsupportedMediaType: (415, "BadRequestException"),
     e.AnswerTooLarge: (400, "AnswerTooLargeException"),
     e.Unprocessable: (422, "UnprocessableEntityException"),
     e.KeyReused: (422, "UnprocessableEntityException"),

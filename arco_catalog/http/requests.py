@@ -28,7 +28,8 @@ class ClientGone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`raw_path` and `raw_query` are as sent; header names are in lower case, repeated headers joined by commas."""
+    """`raw_path` and `raw_query` are as sent; header names are in lower case, repeated headers joined by commas.
+    `server` is the address at which it arrived, if that is known."""
 
     method: str
     raw_path: bytes
@@ -36,6 +37,7 @@ class Request:
     headers: Mapping[str, str]
     receive: Receive
     principal: str
+    server: str | None = None
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive) -> "Request":
@@ -50,6 +52,7 @@ class Request:
             _joined(scope["headers"]),
             receive,
             principal_of(scope),
+            (scope.get("server") or (None,))[0],
         )
 
     @property

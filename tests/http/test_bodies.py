@@ -127,7 +127,7 @@ async def test_a_body_that_never_ends_is_given_up(site_with: Callable[..., Site]
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await client.app(scope_of("POST", "/v1/wh/namespaces", {}), receive, send)
+    await client.app(scope_of("POST", "/v1/wh/namespaces", {"content-type": "application/json"}), receive, send)
 
     assert sent[0]["status"] == 400
     assert b"did not arrive within 0.01 s" in sent[1]["body"]
@@ -145,7 +145,7 @@ async def test_a_client_that_hangs_up_is_not_answered(client: Client) -> None:
     async def send(message: Message) -> None:
         raise AssertionError("nobody is there")
 
-    await client.app(scope_of("POST", "/v1/wh/namespaces", {}), receive, send)
+    await client.app(scope_of("POST", "/v1/wh/namespaces", {"content-type": "application/json"}), receive, send)
 
     assert incoming == []
 

@@ -92,7 +92,10 @@ async def test_encoded_slashes_and_plus_signs_reach_the_catalog(site: Site, wire
 
 
 async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(wire: Wire) -> None:
-    request = "POST /v1/wh/namespaces HTTP/1.1\nContent-Length: 99999999999\nExpect: 100-continue\n"
+    request = (
+        "POST /v1/wh/namespaces HTTP/1.1\nContent-Type: application/json\n"
+        "Content-Length: 99999999999\nExpect: 100-continue\n"
+    )
 
     status, _, body = await wire.send(request)
 
