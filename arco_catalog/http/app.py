@@ -15,7 +15,7 @@ from arco_catalog.http.router import PREFIX, Router
 from arco_catalog.http.routes import HEALTH, ROUTES
 from arco_catalog.http.telemetry.report import Handling, Report
 from arco_catalog.http.telemetry.telemetry import Telemetry
-from arco_catalog.iceberg.errors import MethodNotAllowed, NoSuchRoute, NoSuchWarehouse, Unsupported
+from arco_catalog.iceberg.errors import MethodNotAllowed, NoSuchRoute, NoSuchWarehouse, NotAuthorized, Unsupported
 from arco_catalog.operations.catalog import Catalog
 from arco_catalog.operations.record import recording
 
@@ -90,6 +90,8 @@ class App:
         try:
             if options.allowed_hosts is not None:
                 check_page(request.headers, request.server, options.allowed_hosts)
+            if request.caller.nameless is not None:
+                raise NotAuthorized(request.caller.nameless)
             match = self._router.match(request.raw_path, request.spelling)
             if match is None:
                 path = request.raw_path.decode("latin-1")
@@ -125,7 +127,7 @@ class App:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         query = request.query()
         body = await request.json_object(self._service.options) if route.has_body else None
-        return Exchange(self._service, route, params, query, request.headers, request.principal, body)
+        return Exchange(self._service, route, params, query, request.headers, request.caller, body)
 
     def _wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         error = MethodNotAllowed(f"{request.method} is not possible here: use {' or '.join(allowed)}")

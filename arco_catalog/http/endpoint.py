@@ -19,6 +19,8 @@ Handler = Callable[[Any, Any], dict[str, Any]]
 
 _RAW_PATH = "arco.raw_path"
 """Where the path is put into an event."""
+_NAMES: Mapping[str, str] = {"etag": "ETag", "www-authenticate": "WWW-Authenticate"}
+"""Headers whose parts do not simply begin with a capital."""
 _UNREADABLE = frozenset(("host", "x-forwarded-port"))
 """Headers that the adapter takes for a name and a number, and nobody else looks at. Behind a proxy the second has
 several numbers (`443,80`), on which the adapter breaks."""
@@ -89,7 +91,7 @@ def answering(adapter: Handler, app: WithRawPath) -> Handler:
     def handler(event: Any, context: Any) -> dict[str, Any]:
         before = app.requests
         try:
-            return adapter(_readable(event, app.endpoint), context)
+            return _spelled(adapter(_readable(event, app.endpoint), context))
         except Exception as error:
             if app.requests != before:
                 raise
@@ -97,12 +99,23 @@ def answering(adapter: Handler, app: WithRawPath) -> Handler:
             told = described(400, "BadRequestException", f"The event is no request of the endpoint {app.endpoint}")
             return {
                 "statusCode": told.status,
-                "headers": {"content-type": "application/json"},
+                "headers": {"Content-Type": "application/json"},
                 "body": told.body.decode(),
                 "isBase64Encoded": False,
             }
 
     return handler
+
+
+def _spelled(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with header names in their usual spelling, which the adapter lower-cased and a REST API passes on:
+    Iceberg's Java client up to 1.11 finds an `ETag` under just that spelling (apache/iceberg#17978)."""
+    spelled = {
+        part: {_NAMES.get(name) or name.title(): value for name, value in result[part].items()}
+        for part in ("headers", "multiValueHeaders")
+        if result.get(part)
+    }
+    return {**result, **spelled}
 
 
 def _readable(event: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:

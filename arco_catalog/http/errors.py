@@ -74,7 +74,7 @@ def error_response(
             if isinstance(error, e.Unavailable | e.CommitStateUnknown):
                 _LOG.warning("a request was not carried out, or not for certain: %s", error.message)
             status, kind = _status_and_type(error, commits, dialect)
-            return described(status, kind, error.message, {**headers, **_told_to_wait(error)})
+            return described(status, kind, error.message, {**headers, **_told_besides(error)})
         case _:
             _LOG.error("a request failed unexpectedly", exc_info=error)
             return _failure("The server failed unexpectedly; its log says how", commits)
@@ -99,9 +99,12 @@ def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> 
     raise TypeError(f"{type(error).__name__} is missing in the table of errors")
 
 
-def _told_to_wait(error: e.CatalogError) -> Mapping[str, str]:
-    """How many seconds to wait. Clients really sleep that long, and send a POST again only if they are told so."""
+def _told_besides(error: e.CatalogError) -> Mapping[str, str]:
+    """How many seconds to wait: clients really sleep that long, and send a POST again only if they are told so. Or how
+    to say who one is."""
     match error:
+        case e.NotAuthorized():
+            return {"WWW-Authenticate": "Bearer"}
         case e.KeyInProgress():
             return {"Retry-After": str(error.retry_after)}
         case e.Unavailable():

@@ -16,6 +16,7 @@ from arco_catalog.http.names import (
     required_identifier,
 )
 from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
+from arco_catalog.http.principal import Caller
 from arco_catalog.http.query import Query
 from arco_catalog.http.responses import Response
 from arco_catalog.http.source import update_source
@@ -98,7 +99,7 @@ class Exchange:
     params: Mapping[str, str]
     query: Query
     headers: Mapping[str, str]
-    principal: str
+    caller: Caller
     body: JsonObject | None
 
     @property
@@ -169,20 +170,24 @@ class Exchange:
 
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""
-        return self.catalog.session(
+        source = update_source(self.headers, self.caller, self.options.source_principals)
+        session = self.catalog.session(
             Call(
                 method=self.route.method,
                 path=self.route.template if self.route.effect is Effect.READS else self.canonical_path(),
                 query=self.query.canonical,
                 body=self.body,
-                principal=self.principal,
-                source=update_source(self.headers, self.principal),
+                principal=self.caller.principal,
+                source=source.stored,
                 deadline_ms=self.catalog.runtime.now_ms() + self.catalog.settings.request_ms,
                 key=self._key(),
                 commit=self.route.commits,
                 answer_limit=self.answer_limit,
+                role_session=self.caller.session,
             )
         )
+        session.record.ignored_claim = source.ignored
+        return session
 
     @property
     def answer_limit(self) -> AnswerLimit | None:

@@ -17,6 +17,7 @@ class HttpOptions:
     `unroutable` are characters that paths lose on their way here: nothing new may have them in its name. `health` adds
     `/health`, for whoever watches a server. `allowed_hosts` are names under which a server is reached besides those of
     its machine, and has foreign web pages refused; None where a gateway, which authenticates, is in front.
+    `source_principals` are patterns of principals that may say for whom they act.
     """
 
     default_warehouse: str | None = None
@@ -30,3 +31,4 @@ class HttpOptions:
     unroutable: str = ""
     health: bool = False
     allowed_hosts: tuple[str, ...] | None = None
+    source_principals: tuple[str, ...] = ()

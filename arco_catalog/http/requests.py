@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from arco_catalog.http.asgi import Receive, Scope
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.principal import principal_of
+from arco_catalog.http.principal import Caller, caller_of
 from arco_catalog.http.query import Query
 from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge
@@ -36,7 +36,7 @@ class Request:
     raw_query: bytes
     headers: Mapping[str, str]
     receive: Receive
-    principal: str
+    caller: Caller
     server: str | None = None
 
     @classmethod
@@ -51,7 +51,7 @@ class Request:
             scope.get("query_string", b""),
             _joined(scope["headers"]),
             receive,
-            principal_of(scope),
+            caller_of(scope),
             (scope.get("server") or (None,))[0],
         )
 

@@ -1,8 +1,8 @@
 """How clients spell a name in a path, where they differ from each other (docs/engines.md, docs/decisions/0028).
 
 Iceberg's Java client (Spark, Trino, Flink) form-encodes path segments: a space is `+`, a plus `%2B`. PyIceberg and
-DuckDB percent-encode both. So in a path `+` is a space. iceberg-go and iceberg-rust leave a plus bare, and lose some
-characters altogether: whoever reads `+` of theirs as a space drops another table than they named.
+DuckDB percent-encode both. So in a path `+` is a space. iceberg-go, iceberg-rust and ClickHouse leave a plus bare, and
+lose some characters altogether: whoever reads `+` of theirs as a space drops another table than they named.
 """
 
 from collections.abc import Mapping
@@ -49,6 +49,8 @@ _BY_PRODUCT = {
     "GoIceberg": Spelling("iceberg-go", plus_is_space=False, loses="/%"),
     # apache/iceberg-rust, crates/catalog/rest: names are put into the URL as they are, and its parser reads them.
     "iceberg-rs": Spelling("iceberg-rust", plus_is_space=False, loses="/?#%\\", trims_end=True),
+    # ClickHouse, RestCatalog.cpp: names as they are, and nothing escapes a space.
+    "ClickHouse": Spelling("ClickHouse", plus_is_space=False, loses="/?#% "),
     # PyIceberg quotes the levels of `parent`, and requests quotes the parameter.
     "PyIceberg": Spelling("PyIceberg", parent_twice=True),
 }

@@ -85,6 +85,7 @@ class Session:
         self.runtime = catalog.runtime
         self.record = record = open_record()
         record.principal = call.principal
+        record.session = call.role_session
 
         def bounded(store: ObjectStore) -> ObjectStore:
             if record.store is not None:
@@ -103,7 +104,7 @@ class Session:
             return None
         key_hash = self.call.key_hash()
         self.record.keyed(key_hash)
-        return MarkerLog(self.state, key_hash, self.call.identity())
+        return MarkerLog(self.state, key_hash, self.call.identity(), self.call.earlier_key_hash())
 
     def check_metadata(self, metadata: bytes, name: str) -> None:
         """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current."""

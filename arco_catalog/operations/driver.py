@@ -97,6 +97,8 @@ class Driver(Generic[V]):
 
     async def run(self) -> Answer:
         """The whole of it."""
+        if self.marker is not None:
+            await self.marker.find_earlier()
         if self.session.settings.read_only_because is not None:
             return await self.answer_read_only(self.session.settings.read_only_because)
         key = self.session.call.key

@@ -88,8 +88,8 @@ def test_chunks_of_one_byte_are_a_body(server: ArcoServer) -> None:
     body = b'{"updates":{"a":"c"}}'
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
     head = (
-        b"POST /v1/%b/namespaces/db/properties HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
-        % WAREHOUSE.encode()
+        b"POST /v1/%b/namespaces/db/properties HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Type: application/json\r\nConnection: close\r\n" % WAREHOUSE.encode()
     )
 
     assert status_of(exchange(server, [head + b"Transfer-Encoding: chunked\r\n\r\n", chunks])) == 200

@@ -95,6 +95,8 @@ DUCKDB = Speller(
 )
 ICEBERG_GO = Speller("iceberg-go", "GoIceberg/0.5.0", go, form)
 ICEBERG_RUST = Speller("iceberg-rust", "iceberg-rs/0.8.0", rust, form)
+CLICKHOUSE = Speller("ClickHouse", "ClickHouse/26.3.1.1 (official build)", by_segment(str), form)
+"""Sends names as they are: no more of them than plain ones and a plus."""
 
 SPELLERS = (JAVA, PYICEBERG, DUCKDB, ICEBERG_GO, ICEBERG_RUST)
 LOSES = {ICEBERG_GO.name: "/%", ICEBERG_RUST.name: "/?#%\\"}

@@ -7,7 +7,7 @@ import pytest
 
 from tests.http.conftest import Site
 from tests.http.naming import Naming, Send
-from tests.http.spellings import ICEBERG_GO, ICEBERG_RUST, JAVA, NAMES, NEVER, SPELLERS, Speller, lost
+from tests.http.spellings import CLICKHOUSE, ICEBERG_GO, ICEBERG_RUST, JAVA, NAMES, NEVER, SPELLERS, Speller, lost
 from tests.operations.desk import schema
 
 every_client = pytest.mark.parametrize("speller", SPELLERS, ids=str)
@@ -61,19 +61,28 @@ def test_what_one_client_made_another_finds(send: Send, speller: Speller, name: 
     assert found["metadata-location"] == made["metadata-location"]
 
 
-@pytest.mark.parametrize("speller", [ICEBERG_GO, ICEBERG_RUST], ids=str)
+@pytest.mark.parametrize("speller", [ICEBERG_GO, ICEBERG_RUST, CLICKHOUSE], ids=str)
 def test_who_leaves_a_plus_bare_drops_the_table_with_the_plus_and_not_the_one_with_the_space(
     send: Send, speller: Speller
 ) -> None:
-    naming = Naming(speller, send)
-    naming.make("db")
+    maker, naming = Naming(JAVA, send), Naming(speller, send)
+    maker.make("db")
     for name in ("a b", "a+b"):
-        naming.done("POST", "/v1/wh/namespaces/db/tables", {"name": name, "schema": schema("x")})
+        maker.done("POST", "/v1/wh/namespaces/db/tables", {"name": name, "schema": schema("x")})
 
     naming.done("DELETE", speller.target("namespaces", ("db",), "tables", "a+b"))
 
     left = naming.done("GET", "/v1/wh/namespaces/db/tables")["identifiers"]
     assert left == [{"namespace": ["db"], "name": "a b"}]
+
+
+@pytest.mark.parametrize("name", ["a b", "a%2Fb", "a/b", "a?", "#"])
+def test_clickhouse_makes_nothing_that_it_could_not_ask_for(send: Send, name: str) -> None:
+    naming = Naming(CLICKHOUSE, send)
+
+    why = naming.refused("/v1/wh/namespaces", {"namespace": [name]})
+
+    assert "ClickHouse does not escape it in paths" in why
 
 
 def test_the_java_client_to_come_which_writes_a_space_as_percent_20_is_understood_too(send: Send) -> None:
