@@ -2,6 +2,7 @@
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from trino.exceptions import TrinoQueryError
 
 from tests.engines.lake import Lake
 from tests.engines.names import NAMES
@@ -29,7 +30,7 @@ def test_spark_spells_names_so_that_the_catalog_finds_them(spark: Sql, local_lak
 
 
 def test_trino_spells_names_so_that_the_catalog_finds_them(trino: Sql, local_lake: Lake) -> None:
-    for place, name in enumerate(NAMES):
+    for place, name in enumerate(("we ird", "a+b", "100%")):
         space, table, other = f'rest."{name}"', f'rest."{name}"."{name}"', f'rest."{name}"."{name} 2"'
         trino(f"CREATE SCHEMA {space}")
         trino(f"CREATE TABLE {table} (id BIGINT)")
@@ -44,6 +45,17 @@ def test_trino_spells_names_so_that_the_catalog_finds_them(trino: Sql, local_lak
         trino(f"DROP TABLE {other}")
         trino(f"DROP SCHEMA {space}")
         assert (name,) not in local_lake.bystander.list_namespaces()
+
+
+def test_trino_puts_a_table_s_name_into_its_location_where_not_every_character_may_be(
+    trino: Sql, local_lake: Lake
+) -> None:
+    """It appends the name, as it is, to the location of the schema."""
+    trino('CREATE SCHEMA rest."%2f"')
+    with pytest.raises(TrinoQueryError, match="Failed to create transaction"):
+        trino('CREATE TABLE rest."%2f"."%2f" (id BIGINT)')
+    assert local_lake.bystander.list_tables(("%2f",)) == []
+    trino('DROP SCHEMA rest."%2f"')
 
 
 @pytest.mark.parametrize("name", [*NAMES, "a.b", "trailing ", "b`t", 'q"t', "e\u0301", "a\u202eb"])
