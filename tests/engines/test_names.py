@@ -58,7 +58,7 @@ def test_trino_puts_a_table_s_name_into_its_location_where_not_every_character_m
     trino('DROP SCHEMA rest."%2f"')
 
 
-@pytest.mark.parametrize("name", [*NAMES, "a.b", "trailing ", "b`t", 'q"t', "e\u0301", "a\u202eb"])
+@pytest.mark.parametrize("name", [*NAMES, "a.b", "trailing ", "b`t", 'q"t', "e\u0301"])
 def test_pyiceberg_spells_names_so_that_the_catalog_finds_them(local_lake: Lake, name: str) -> None:
     catalog = local_lake.bystander
     catalog.create_namespace((name,))
