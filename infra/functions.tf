@@ -23,6 +23,7 @@ locals {
     ARCO_ALLOW_LOCATION_OVERLAP = tostring(var.allow_location_overlap)
     ARCO_IDEMPOTENCY_DIALECT    = var.idempotency_dialect
     ARCO_ENDPOINT               = var.endpoint
+    ARCO_SOURCE_PRINCIPALS      = join(",", var.source_principals)
     ARCO_LOG_LEVEL              = var.log_level
     ARCO_METRICS_NAMESPACE      = local.metrics_namespace
   }

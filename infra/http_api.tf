@@ -62,7 +62,8 @@ resource "aws_apigatewayv2_stage" "api" {
     for_each = aws_cloudwatch_log_group.access
     content {
       destination_arn = access_log_settings.value.arn
-      # No query, no header: what a client sends there may be a secret.
+      # No query, no header: what a client sends there may be a secret. The caller is who signed, with the session of a
+      # role, or whom the token is for.
       format = jsonencode({
         time        = "$context.requestTime"
         request     = "$context.requestId"
@@ -73,6 +74,7 @@ resource "aws_apigatewayv2_stage" "api" {
         ms          = "$context.responseLatency"
         functionMs  = "$context.integrationLatency"
         sourceIp    = "$context.identity.sourceIp"
+        caller      = var.authorization == "jwt" ? "$context.authorizer.claims.sub" : "$context.identity.userArn"
         error       = "$context.error.message"
         integration = "$context.integrationErrorMessage"
         authorizer  = "$context.authorizer.error"

@@ -143,8 +143,34 @@ data "aws_iam_policy_document" "engine" {
     for_each = var.authorization == "iam" ? [1] : []
     content {
       sid       = "CallTheCatalog"
-      actions   = var.endpoint == "function-url" ? ["lambda:InvokeFunctionUrl", "lambda:InvokeFunction"] : ["execute-api:Invoke"]
+      actions   = local.function_url ? ["lambda:InvokeFunctionUrl"] : ["execute-api:Invoke"]
       resources = [local.front_door.callable_arn]
+
+      dynamic "condition" {
+        for_each = local.function_url ? [1] : []
+        content {
+          test     = "StringEquals"
+          variable = "lambda:FunctionUrlAuthType"
+          values   = ["AWS_IAM"]
+        }
+      }
+    }
+  }
+
+  # A function URL asks for this right too. Without the condition it would be that to invoke the function directly, with
+  # an event that names as its caller whom the invoker likes. `Bool` does not hold where the key is missing.
+  dynamic "statement" {
+    for_each = var.authorization == "iam" && local.function_url ? [1] : []
+    content {
+      sid       = "CallTheCatalogThroughItsUrl"
+      actions   = ["lambda:InvokeFunction"]
+      resources = [local.front_door.callable_arn]
+
+      condition {
+        test     = "Bool"
+        variable = "lambda:InvokedViaFunctionUrl"
+        values   = ["true"]
+      }
     }
   }
 

@@ -94,6 +94,7 @@ resource "aws_api_gateway_stage" "api" {
         ms         = "$context.responseLatency"
         functionMs = "$context.integrationLatency"
         sourceIp   = "$context.identity.sourceIp"
+        caller     = "$context.identity.userArn" # with the session of an assumed role
         error      = "$context.error.message"
       })
     }

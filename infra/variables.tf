@@ -114,7 +114,7 @@ variable "force_destroy" {
 # The front door
 
 variable "endpoint" {
-  description = "What answers HTTP: http-api (default; names with / ? # % are refused), rest-api or function-url."
+  description = "What answers HTTP: http-api (default; names with / ? # % + are refused), rest-api or function-url."
   type        = string
   default     = "http-api"
 
@@ -143,7 +143,11 @@ variable "authorization" {
   }
   validation {
     condition     = var.authorization != "jwt" || var.jwt != null
-    error_message = "authorization = \"jwt\" needs jwt = { issuer, audience }."
+    error_message = "authorization = \"jwt\" needs jwt = { issuer, audience, scopes }."
+  }
+  validation {
+    condition     = var.authorization != "jwt" || try(length(var.jwt.scopes), 0) > 0 || var.allow_any_scope
+    error_message = "jwt.scopes is empty: any token of the audience could do anything in the catalog. Name the scopes of which a token must have one, or say with allow_any_scope = true that this is meant."
   }
   validation {
     condition     = var.authorization == "jwt" || var.jwt == null
@@ -159,6 +163,23 @@ variable "allow_unauthenticated" {
   description = "Say that authorization = \"none\" is meant."
   type        = bool
   default     = false
+}
+
+variable "allow_any_scope" {
+  description = "Say that jwt without scopes is meant: every token of the audience may do everything."
+  type        = bool
+  default     = false
+}
+
+variable "source_principals" {
+  description = "Who may say on whose behalf a request comes (X-Arco-Admin-User, X-Arco-Servo-...): role ARNs as receipts name them (arn:aws:sts::ACCOUNT:assumed-role/NAME), ARNs of users, or subjects of tokens; * matches any text. What others say there is ignored."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for principal in var.source_principals : principal != "" && !strcontains(principal, ",")])
+    error_message = "source_principals must be names of principals, without commas."
+  }
 }
 
 variable "jwt" {

@@ -16,6 +16,7 @@ from arco_catalog.http.telemetry.setup import function_log, function_telemetry
 from arco_catalog.operations.answer_limit import LAMBDA_PAYLOAD_BYTES
 from arco_catalog.operations.call import Dialect
 from arco_catalog.operations.environment import catalog_to_serve
+from arco_catalog.operations.variables import listed
 from arco_catalog.state.runtime import SystemRuntime
 
 function_log(os.environ)
@@ -32,6 +33,7 @@ _options = HttpOptions(
     gzip=True,
     payload_bytes=LAMBDA_PAYLOAD_BYTES,
     unroutable=_endpoint.unroutable,
+    source_principals=tuple(listed(os.environ.get("ARCO_SOURCE_PRINCIPALS", ""))),
 )
 _telemetry = function_telemetry(os.environ, _runtime)
 _app = WithRawPath(create_app({_catalog.settings.warehouse: _catalog}, _options, _telemetry), _endpoint)

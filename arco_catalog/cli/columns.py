@@ -61,22 +61,24 @@ def duration(ms: JsonValue) -> str:
 
 
 def by(record: JsonObject) -> str:
-    """Who a receipt or a registry commit is by: principal, and by which client."""
-    source = record.get("source")
+    """Who a receipt or a registry commit is by: principal, with the session of its role, and by which client."""
+    source, session = record.get("source"), record.get("session")
     client = via(source) if isinstance(source, dict) else None
-    principal = plain(record.get("principal"))
+    principal = plain(record.get("principal")) + (f"/{session}" if isinstance(session, str) else "")
     return principal if client is None else f"{principal} ({client})"
 
 
 def via(source: JsonObject) -> str | None:
-    """Which client an UpdateSource names (seed 004, section 8.2)."""
+    """Which client an UpdateSource names (seed 004, section 8.2), or claimed to be: where nobody vouched for it, and in
+    records of the time when everybody was believed."""
+    claims = "claims " if source.get("claimed") is True or "principal" not in source else ""
     match source:
         case {"kind": "IcebergRest", "client_info": str(client)}:
             return client
         case {"kind": "Servo", "run_id": str(run), "task_id": str(task)}:
-            return f"Servo run {run}, task {task}"
+            return f"{claims}Servo run {run}, task {task}"
         case {"kind": "AdminApi", "user_id": str(user)}:
-            return f"admin {user}"
+            return f"{claims}admin {user}"
         case {"kind": "Cli"}:
             return "arco"
         case {"kind": "Restored"}:

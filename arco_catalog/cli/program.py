@@ -44,6 +44,13 @@ SERVE = (
         "commas between them",
         metavar="PREFIX",
     ),
+    Gathered(
+        "--allowed-host",
+        "ARCO_ALLOWED_HOSTS",
+        "name under which clients reach the server, besides addresses and localhost: others are refused on loopback, "
+        "and everywhere once one is allowed; * allows any",
+        metavar="NAME",
+    ),
     Switch("--allow-location-overlap", ALLOW_LOCATION_OVERLAP, "let tables lie in each other's locations"),
     Option(
         "--idempotency-dialect",

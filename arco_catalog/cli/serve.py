@@ -20,6 +20,7 @@ from arco_catalog.cli.failure import Failure
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.session import saying_that_it_waits
 from arco_catalog.http.app import create_app
+from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.http.telemetry.lines import Write
@@ -52,6 +53,7 @@ class ServeOptions:
     warehouse: str
     allowed_locations: Sequence[str]
     allow_location_overlap: bool
+    allowed_hosts: Sequence[str]
     dialect: Dialect
     gzip: bool
     log_format: str
@@ -72,6 +74,7 @@ class ServeOptions:
             warehouse=parsed.warehouse,
             allowed_locations=parsed.allowed_location,
             allow_location_overlap=parsed.allow_location_overlap,
+            allowed_hosts=parsed.allowed_host,
             dialect=parsed.idempotency_dialect,
             gzip=parsed.gzip,
             log_format=parsed.log_format,
@@ -92,12 +95,13 @@ def run(options: ServeOptions) -> int:
 
 async def _serve(options: ServeOptions) -> None:
     import_handlers()
+    hosts = _allowed_hosts(options)
     with _listener(options) as listener:
         telemetry = _telemetry(options)
         afterwards = Afterwards()
         catalog = replace(await _open(options), afterwards=afterwards, turns=Turns())
         try:
-            http = HttpOptions(dialect=options.dialect, gzip=options.gzip, health=True)
+            http = HttpOptions(dialect=options.dialect, gzip=options.gzip, health=True, allowed_hosts=hosts)
             config = uvicorn.Config(
                 create_app({options.warehouse: catalog}, http, telemetry),
                 http=BoundedProtocol,
@@ -153,6 +157,13 @@ def _listener(options: ServeOptions) -> socket.socket:
     if options.listener is None:
         return listen(options.host, options.port)
     return socket.socket(fileno=options.listener)
+
+
+def _allowed_hosts(options: ServeOptions) -> tuple[str, ...]:
+    try:
+        return tuple(parse_host(host) for host in options.allowed_hosts)
+    except ValueError as error:
+        raise Failure(f"--allowed-host: {error}") from error
 
 
 def _announce(options: ServeOptions, catalog: Catalog, listener: socket.socket) -> None:

@@ -4,6 +4,7 @@ Iceberg's shape."""
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.http.asgi import Receive, Scope, Send
+from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.encoding import encoded
 from arco_catalog.http.errors import error_response
 from arco_catalog.http.exchange import Effect, Exchange, Route, Service
@@ -20,6 +21,7 @@ from arco_catalog.iceberg.errors import (
     MethodNotAllowed,
     NoSuchRoute,
     NoSuchWarehouse,
+    NotAuthorized,
     Unsupported,
 )
 from arco_catalog.operations.catalog import Catalog
@@ -94,7 +96,11 @@ class App:
         options = self._service.options
         commits = False
         try:
-            match = self._router.match(request.raw_path)
+            if options.allowed_hosts is not None:
+                check_page(request.headers, request.server, options.allowed_hosts)
+            if request.caller.nameless is not None:
+                raise NotAuthorized(request.caller.nameless)
+            match = self._router.match(request.raw_path, request.spelling)
             if match is None:
                 path = request.raw_path.decode("latin-1")
                 raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists what there is")
@@ -114,6 +120,8 @@ class App:
         self, route: Route, params: Mapping[str, str], request: Request, handling: Handling
     ) -> Exchange:
         """The request as its handler sees it, refused here if any such request would be."""
+        if route.has_body or route.effect is not Effect.READS:
+            check_media_type(request.headers, needs_body=route.has_body)
         if PREFIX in route.template:
             prefix = params.get("prefix") or self._service.default_warehouse()
             params = {**params, "prefix": prefix}
@@ -130,7 +138,7 @@ class App:
             body, size = await request.json_object(self._service.options) if route.has_body else (None, 0)
         except SlowBody as slow:
             raise self._unread(route, request, str(slow)) from slow
-        return Exchange(self._service, route, params, query, request.headers, request.principal, body, size)
+        return Exchange(self._service, route, params, query, request.headers, request.caller, body, size)
 
     @staticmethod
     def _unread(route: Route, request: Request, reason: str) -> BadRequest | CommitStateUnknown:

@@ -19,6 +19,8 @@ Handler = Callable[[Any, Any], dict[str, Any]]
 
 _RAW_PATH = "arco.raw_path"
 """Where the path is put into an event."""
+_NAMES: Mapping[str, str] = {"etag": "ETag", "www-authenticate": "WWW-Authenticate"}
+"""Headers whose parts do not simply begin with a capital."""
 _UNREADABLE = frozenset(("host", "x-forwarded-port"))
 """Headers that the adapter takes for a name and a number, and nobody else looks at. Behind a proxy the second has
 several numbers (`443,80`), on which the adapter breaks."""
@@ -33,21 +35,24 @@ class Endpoint(StrEnum):
 
     @property
     def unroutable(self) -> str:
-        """Characters that a name loses, or can't be told apart by, in a path that has passed."""
-        return "/?#%" if self is Endpoint.HTTP_API else ""
+        """Characters that a name loses, or can't be told apart by, in a path that has passed: `%2B` arrives as `+`, as
+        does the space of a Java client."""
+        return "/?#%+" if self is Endpoint.HTTP_API else ""
 
 
 def raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> bytes:
     """The path as the client sent it, below the stage. `event` is what the endpoint invokes a function with: payload
     format 2.0, of a REST API 1.0.
 
-    An HTTP API decodes the path; encoding it again gives every name back but those with a slash or a question mark. The
-    other two pass it on as it came.
+    An HTTP API decodes the path; encoding it again gives every name back but those with a slash, a question mark or a
+    plus. The other two pass it on as it came.
     """
     match endpoint:
         case Endpoint.HTTP_API:
             path = _below_stage(event["rawPath"], event["requestContext"]["stage"])
-            return quote(path, safe="/", errors="surrogatepass").encode()  # what is no text is for the router to refuse
+            return quote(
+                path, safe="/+", errors="surrogatepass"
+            ).encode()  # what is no text is for the router to refuse
         case Endpoint.REST_API:
             path = event["path"]
         case Endpoint.FUNCTION_URL:
@@ -86,7 +91,7 @@ def answering(adapter: Handler, app: WithRawPath) -> Handler:
     def handler(event: Any, context: Any) -> dict[str, Any]:
         before = app.requests
         try:
-            return adapter(_readable(event, app.endpoint), context)
+            return _spelled(adapter(_readable(event, app.endpoint), context))
         except Exception as error:
             if app.requests != before:
                 raise
@@ -94,12 +99,23 @@ def answering(adapter: Handler, app: WithRawPath) -> Handler:
             told = described(400, "BadRequestException", f"The event is no request of the endpoint {app.endpoint}")
             return {
                 "statusCode": told.status,
-                "headers": {"content-type": "application/json"},
+                "headers": {"Content-Type": "application/json"},
                 "body": told.body.decode(),
                 "isBase64Encoded": False,
             }
 
     return handler
+
+
+def _spelled(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with header names in their usual spelling, which the adapter lower-cased and a REST API passes on:
+    Iceberg's Java client up to 1.11 finds an `ETag` under just that spelling (apache/iceberg#17978)."""
+    spelled = {
+        part: {_NAMES.get(name) or name.title(): value for name, value in result[part].items()}
+        for part in ("headers", "multiValueHeaders")
+        if result.get(part)
+    }
+    return {**result, **spelled}
 
 
 def _readable(event: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Errors as clients are told of them: the one table from class to status and type.
 
 Every type is one that the specification or its reference implementation knows, because clients switch on it; where they
-know none for a status (405, 413), the nearest in meaning. One is our own, where nothing known is near: an answer that
-the host cannot carry, which clients take by its status for any bad request and show with its message.
+know none for a status (405, 413, 415), the nearest in meaning. One is our own, where nothing known is near: an answer
+that the host cannot carry, which clients take by its status for any bad request and show with its message.
 """
 
 import logging
@@ -34,6 +34,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.NamespaceNotEmpty: (409, "NamespaceNotEmptyException"),
     e.CommitFailed: (409, "CommitFailedException"),
     e.PayloadTooLarge: (413, "BadRequestException"),
+    e.UnsupportedMediaType: (415, "BadRequestException"),
     e.AnswerTooLarge: (400, "AnswerTooLargeException"),
     e.Unprocessable: (422, "UnprocessableEntityException"),
     e.KeyReused: (422, "UnprocessableEntityException"),
@@ -70,7 +71,7 @@ def error_response(
             if isinstance(error, e.Unavailable | e.CommitStateUnknown):
                 _LOG.warning("a request was not carried out, or not for certain: %s", error.message)
             status, kind = _status_and_type(error, commits, dialect)
-            return described(status, kind, error.message, {**headers, **_told_to_wait(error)})
+            return described(status, kind, error.message, {**headers, **_told_besides(error)})
         case _:
             _LOG.error("a request failed unexpectedly", exc_info=error)
             return _failure("The server failed unexpectedly; its log says how", commits)
@@ -92,9 +93,12 @@ def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> 
     raise TypeError(f"{type(error).__name__} is missing in the table of errors")
 
 
-def _told_to_wait(error: e.CatalogError) -> Mapping[str, str]:
-    """How many seconds to wait. Clients really sleep that long, and send a POST again only if they are told so."""
+def _told_besides(error: e.CatalogError) -> Mapping[str, str]:
+    """How many seconds to wait: clients really sleep that long, and send a POST again only if they are told so. Or how
+    to say who one is."""
     match error:
+        case e.NotAuthorized():
+            return {"WWW-Authenticate": "Bearer"}
         case e.KeyInProgress():
             return {"Retry-After": str(error.retry_after)}
         case e.Unavailable():

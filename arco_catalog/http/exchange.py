@@ -16,9 +16,11 @@ from arco_catalog.http.names import (
     required_identifier,
 )
 from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
+from arco_catalog.http.principal import Caller
 from arco_catalog.http.query import Query
 from arco_catalog.http.responses import Response
 from arco_catalog.http.source import update_source
+from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields
@@ -97,7 +99,7 @@ class Exchange:
     params: Mapping[str, str]
     query: Query
     headers: Mapping[str, str]
-    principal: str
+    caller: Caller
     body: JsonObject | None
     body_bytes: int = 0
 
@@ -141,40 +143,53 @@ class Exchange:
         ):
             raise BadRequest(f"Invalid request.identifier: it names another {what} than the path")
 
+    @property
+    def spelling(self) -> Spelling:
+        """How the client spells names in paths."""
+        return spelling_of(self.headers)
+
+    def check_new(self, name: str, what: str) -> str:
+        """The name, if something new may have it: it must be possible to ask for it again. Raises `BadRequest`."""
+        return check_routable(name, what, self.options.unroutable, self.spelling)
+
     def new_name(self) -> str:
         """The body's `name`, for something that is to be made. Raises `BadRequest`."""
-        return check_routable(read_name(self.fields), "request.name", self.options.unroutable)
+        return self.check_new(read_name(self.fields), "request.name")
 
     def check_creation(self, change: JsonObject, name: str) -> None:
         """A commit that makes a table needs a name that can be asked for again. Raises `BadRequest`."""
         if creates(change):
-            check_routable(name, "table", self.options.unroutable)
+            self.check_new(name, "table")
 
     def renaming(self) -> tuple[Identifier, Identifier]:
         """Source and destination of a rename. Raises `BadRequest`."""
         separator = self.options.namespace_separator
         source = required_identifier(self.fields, "source", separator)
         destination = required_identifier(self.fields, "destination", separator)
-        check_routable(destination[1], "request.destination.name", self.options.unroutable)
+        self.check_new(destination[1], "request.destination.name")
         return source, destination
 
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""
-        return self.catalog.session(
+        source = update_source(self.headers, self.caller, self.options.source_principals)
+        session = self.catalog.session(
             Call(
                 method=self.route.method,
                 path=self.route.template if self.route.effect is Effect.READS else self.canonical_path(),
                 query=self.query.canonical,
                 body=self.body,
-                principal=self.principal,
-                source=update_source(self.headers, self.principal),
+                principal=self.caller.principal,
+                source=source.stored,
                 deadline_ms=self.catalog.runtime.now_ms() + self.catalog.settings.request_ms,
                 key=self._key(),
                 commit=self.route.commits,
                 answer_limit=self.answer_limit,
                 body_bytes=self.body_bytes,
+                role_session=self.caller.session,
             )
         )
+        session.record.ignored_claim = source.ignored
+        return session
 
     @property
     def answer_limit(self) -> AnswerLimit | None:

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from arco_catalog.http.options import UNIT_SEPARATOR
+from arco_catalog.http.spelling import Spelling
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of
@@ -34,9 +35,10 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
-def check_routable(name: str, what: str, unroutable: str) -> str:
-    """The name, if something new may have it: nothing in it changes the direction of writing, and the endpoint can
-    carry it, which may not hold for the `unroutable` characters. Raises `BadRequest`."""
+def check_routable(name: str, what: str, unroutable: str, spelling: Spelling) -> str:
+    """The name, if something new may have it: nothing in it changes the direction of writing, the endpoint can carry
+    it, which may not hold for the `unroutable` characters, and the client can ask for it in its own `spelling`. Raises
+    `BadRequest`."""
     acting = acting_character(name)
     if acting is not None:
         raise BadRequest(f"{what} must not contain the character {acting}: {name!r}")
@@ -44,6 +46,11 @@ def check_routable(name: str, what: str, unroutable: str) -> str:
         raise BadRequest(
             f"{what} must not contain {lost!r}: the endpoint in front of this catalog decodes paths, and no request "
             "could name it afterwards. A catalog behind a REST API or a function URL takes such names"
+        )
+    if lost := spelling.lost(name):
+        raise BadRequest(
+            f"{what} must not contain {lost!r}: {spelling.client} does not escape it in paths, and could not name it "
+            "afterwards. Clients that percent-encode names (Spark, Trino, PyIceberg, DuckDB) may create such names"
         )
     return name
 

@@ -1,7 +1,7 @@
 """Handlers of namespaces."""
 
 from arco_catalog.http.exchange import Exchange
-from arco_catalog.http.names import check_routable, decode_namespace, read_namespace
+from arco_catalog.http.names import decode_namespace, read_namespace
 from arco_catalog.http.responses import NO_CONTENT, Response, answer_response, json_response
 from arco_catalog.iceberg.shapes import STRING, STRINGS, list_of
 from arco_catalog.operations import namespaces
@@ -16,7 +16,7 @@ def paging(exchange: Exchange) -> Paging:
 async def list_(exchange: Exchange) -> Response:
     """Children of `parent`; an empty parent is none."""
     joined = exchange.query.one("parent")
-    parent = decode_namespace(joined, exchange.options.namespace_separator) if joined else ()
+    parent = decode_namespace(exchange.spelling.parent(joined), exchange.options.namespace_separator) if joined else ()
     listed = await list_namespaces(exchange.session(), parent, paging(exchange))
     return json_response({"namespaces": listed.items, "next-page-token": listed.next_page_token})
 
@@ -24,7 +24,7 @@ async def list_(exchange: Exchange) -> Response:
 async def create(exchange: Exchange) -> Response:
     """Creates a namespace inside an existing one, or at the top."""
     namespace = read_namespace(exchange.fields, exchange.options.namespace_separator)
-    check_routable(namespace[-1], "request.namespace", exchange.options.unroutable)
+    exchange.check_new(namespace[-1], "request.namespace")
     properties = exchange.fields.optional("properties", STRINGS) or {}
     return answer_response(await namespaces.create_namespace(exchange.session(), namespace, properties))
 

@@ -15,7 +15,9 @@ class HttpOptions:
     `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses
     large answers for clients that accept it. `payload_bytes` is what the host carries of an answer; None sets no limit.
     `unroutable` are characters that paths lose on their way here: nothing new may have them in its name. `health` adds
-    `/health`, for whoever watches a server.
+    `/health`, for whoever watches a server. `allowed_hosts` are names under which a server is reached besides those of
+    its machine, and has foreign web pages refused; None where a gateway, which authenticates, is in front.
+    `source_principals` are patterns of principals that may say for whom they act.
     """
 
     default_warehouse: str | None = None
@@ -28,3 +30,5 @@ class HttpOptions:
     payload_bytes: int | None = None
     unroutable: str = ""
     health: bool = False
+    allowed_hosts: tuple[str, ...] | None = None
+    source_principals: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ def decode_text(encoded: bytes) -> str:
 
 
 def decode_form(encoded: bytes) -> str:
-    """The same for a query, where `+` is a space. Raises `BadRequest`."""
+    """The same where `+` is a space: in queries, and in the paths of most clients. Raises `BadRequest`."""
     return decode_text(encoded.replace(b"+", b" "))
 
 

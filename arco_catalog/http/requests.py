@@ -7,8 +7,9 @@ from urllib.parse import quote
 
 from arco_catalog.http.asgi import Receive, Scope
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.principal import principal_of
+from arco_catalog.http.principal import Caller, caller_of
 from arco_catalog.http.query import Query
+from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.iceberg.shapes import kind_of
@@ -33,14 +34,16 @@ class SlowBody(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`raw_path` and `raw_query` are as sent; header names are in lower case, repeated headers joined by commas."""
+    """`raw_path` and `raw_query` are as sent; header names are in lower case, repeated headers joined by commas.
+    `server` is the address at which it arrived, if that is known."""
 
     method: str
     raw_path: bytes
     raw_query: bytes
     headers: Mapping[str, str]
     receive: Receive
-    principal: str
+    caller: Caller
+    server: str | None = None
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive) -> "Request":
@@ -54,8 +57,14 @@ class Request:
             scope.get("query_string", b""),
             _joined(scope["headers"]),
             receive,
-            principal_of(scope),
+            caller_of(scope),
+            (scope.get("server") or (None,))[0],
         )
+
+    @property
+    def spelling(self) -> Spelling:
+        """How the client spells names in paths."""
+        return spelling_of(self.headers)
 
     def query(self) -> Query:
         """The decoded query. Raises `BadRequest`."""

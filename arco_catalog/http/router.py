@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from arco_catalog.http.exchange import Route
-from arco_catalog.http.percent import decode_text
+from arco_catalog.http.spelling import USUAL, Spelling
 
 PREFIX = "{prefix}"
 REMEMBERED_PATHS = 1_024
@@ -59,14 +59,14 @@ class Router:
             self._by_length.setdefault(len(path.segments), []).append(path)
         self._remembered = lru_cache(REMEMBERED_PATHS)(self._match)
 
-    def match(self, raw_path: bytes) -> Match | None:
+    def match(self, raw_path: bytes, spelling: Spelling = USUAL) -> Match | None:
         """The routes at a path, None if there are none. Raises `BadRequest` for a path that does not decode."""
-        return (self._remembered if len(raw_path) <= REMEMBERED_PATH_BYTES else self._match)(raw_path)
+        return (self._remembered if len(raw_path) <= REMEMBERED_PATH_BYTES else self._match)(raw_path, spelling)
 
-    def _match(self, raw_path: bytes) -> Match | None:
+    def _match(self, raw_path: bytes, spelling: Spelling) -> Match | None:
         if not raw_path.startswith(b"/"):
             return None
-        segments = [decode_text(segment) for segment in raw_path[1:].split(b"/")]
+        segments = [spelling.decode(segment) for segment in raw_path[1:].split(b"/")]
         candidates = self._by_length.get(len(segments), ())
         return next((match for path in candidates if (match := path.match(segments)) is not None), None)
 

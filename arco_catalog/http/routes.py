@@ -59,7 +59,7 @@ ROUTES: Sequence[Route] = (
     Route("POST", TABLE, Later("table_changes", "commit"), COMMITS),
     Route("DELETE", TABLE, Later("table_changes", "drop"), MUTATES),
     Route("POST", f"{TABLE}/metrics", Later("tables", "report_metrics")),
-    Route("POST", f"{TABLE}/unregister", Later("table_changes", "unregister"), MUTATES),
+    Route("POST", f"{TABLE}/unregister", Later("table_changes", "unregister"), MUTATES, takes_json=False),
     Route("POST", f"{CATALOG}/tables/rename", Later("table_changes", "rename"), MUTATES),
     Route("POST", f"{CATALOG}/transactions/commit", Later("transactions", "commit"), COMMITS),
     Route("GET", VIEWS, Later("views", "list_")),

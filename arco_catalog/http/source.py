@@ -1,9 +1,15 @@
-"""Where a change came from, as request headers say it and receipts keep it (seed 004, section 8.2)."""
+"""Where a change came from, as request headers say it and receipts keep it (seed 004, section 8.2).
+
+A header proves nothing. What anonymous clients say of themselves is kept as a claim; of authenticated ones only those
+that the operator named may speak for others, and what the rest say is ignored (docs/decisions/0030).
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from arco_catalog.http.principal import CONTROL, MAX_TEXT
+from arco_catalog.http.principal import CONTROL, MAX_TEXT, Caller
 from arco_catalog.http.telemetry.clients import products
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
@@ -13,22 +19,43 @@ SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
 
 
-def update_source(headers: Mapping[str, str], principal: str) -> JsonObject:
-    """The `UpdateSource` of a request; header names are lower case. Raises `BadRequest` for one that is half told, told
-    twice or malformed.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An `UpdateSource` as it is stored. `ignored` is whether the request claimed another that it had no right to."""
+
+    stored: JsonObject
+    ignored: bool = False
+
+
+def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collection[str]) -> Source:
+    """The source of a request; header names are lower case, `trusted` are patterns of principals that may say for whom
+    they act. Raises `BadRequest` for a claim that counts and is half told, told twice or malformed.
 
     No request fails for its client's name. Of a User-Agent the products are kept, and never the free text around them.
     """
+    client: JsonObject = {
+        "kind": "IcebergRest",
+        "client_info": products(headers.get("user-agent")),
+        "principal": caller.principal,
+    }
+    if not any(name in headers for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER)):
+        return Source(client)
+    if not caller.authenticated:
+        return Source({**_claim(headers), "principal": caller.principal, "claimed": True})
+    if any(fnmatchcase(caller.principal, pattern) for pattern in trusted):
+        return Source({**_claim(headers), "principal": caller.principal})
+    return Source(client, ignored=True)
+
+
+def _claim(headers: Mapping[str, str]) -> JsonObject:
     run, task, user = (headers.get(name) for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER))
-    if (run is not None or task is not None) and user is not None:
-        raise BadRequest("A request comes from a Servo task or from an administrator, not from both")
-    if run is not None or task is not None:
+    if user is None:
         if run is None or task is None:
             raise BadRequest("X-Arco-Servo-Run-Id and X-Arco-Servo-Task-Id go together")
         return {"kind": "Servo", "run_id": _ulid("Run", run), "task_id": _ulid("Task", task)}
-    if user is not None:
-        return {"kind": "AdminApi", "user_id": _user(user)}
-    return {"kind": "IcebergRest", "client_info": products(headers.get("user-agent")), "principal": principal}
+    if run is not None or task is not None:
+        raise BadRequest("A request comes from a Servo task or from an administrator, not from both")
+    return {"kind": "AdminApi", "user_id": _user(user)}
 
 
 def _ulid(what: str, text: str) -> str:

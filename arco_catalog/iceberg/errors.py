@@ -55,6 +55,10 @@ class PayloadTooLarge(Refusal):
     """The body has more bytes than a request may have."""
 
 
+class UnsupportedMediaType(Refusal):
+    """The body is of another kind than the route takes, or nobody said of which."""
+
+
 class AnswerTooLarge(Refusal):
     """The answer, or that to a change, is more than the host of this catalog can carry."""
 

@@ -17,6 +17,10 @@ KEY_AHEAD_MS = 5 * 60 * 1000
 """How far in the future a key's time may lie."""
 
 
+ANONYMOUS = "anonymous"
+"""The principal of everybody, where nothing stands in front that would know."""
+
+
 class Dialect(StrEnum):
     """Whose idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's (seed 001)."""
 
@@ -57,7 +61,8 @@ class IdempotencyKey:
 class Call:
     """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
     say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is what the host can carry back, None
-    for everything; `body_bytes` is how long the body was: work on a long one is done beside the event loop."""
+    for everything; `body_bytes` is how long the body was: work on a long one is done beside the event loop;
+    `role_session` tells apart who assumed the role that is the principal."""
 
     method: str
     path: str
@@ -70,6 +75,13 @@ class Call:
     commit: bool = False
     answer_limit: AnswerLimit | None = None
     body_bytes: int = 0
+    role_session: str | None = None
+
+    @property
+    def by(self) -> JsonObject:
+        """What records say of who asked."""
+        session: JsonObject = {} if self.role_session is None else {"session": self.role_session}
+        return {"principal": self.principal, **session, "source": self.source}
 
     def identity(self) -> RequestIdentity:
         """What the key is bound to. Raises `BadRequest` if the body has no canonical form."""
@@ -80,7 +92,17 @@ class Call:
         return RequestIdentity(self.method, self.path, self.query, payload, self.principal)
 
     def key_hash(self) -> str:
-        """Names the key's marker; in the Polaris dialect method and path are part of the key."""
+        """Names the key's marker. In the Polaris dialect, whose keys anybody may guess, method, path and principal are
+        part of the key."""
         assert self.key is not None
-        scope = f"{self.method} {self.path}" if self.key.dialect is Dialect.POLARIS else ""
-        return key_hash(scope, self.key.text)
+        if self.key.dialect is not Dialect.POLARIS:
+            return key_hash("", self.key.text)
+        principal = "" if self.principal == ANONYMOUS else f"\n{self.principal}"
+        return key_hash(f"{self.method} {self.path}{principal}", self.key.text)
+
+    def earlier_key_hash(self) -> str | None:
+        """The name that the marker would have had before principals were part of it, None where that is the same."""
+        assert self.key is not None
+        if self.key.dialect is not Dialect.POLARIS or self.principal == ANONYMOUS:
+            return None
+        return key_hash(f"{self.method} {self.path}", self.key.text)

@@ -96,6 +96,7 @@ class Session:
         self.runtime = catalog.runtime
         self.record = record = open_record()
         record.principal = call.principal
+        record.session = call.role_session
 
         def bounded(store: ObjectStore) -> ObjectStore:
             if record.store is not None:
@@ -120,7 +121,8 @@ class Session:
             return None
         key_hash = self.call.key_hash()
         self.record.keyed(key_hash)
-        return MarkerLog(self.state, key_hash, self._identity or self.call.identity())
+        identity = self._identity or self.call.identity()
+        return MarkerLog(self.state, key_hash, identity, self.call.earlier_key_hash())
 
     async def parsed(self, parse: Callable[[JsonObject, Checkpoint], T], body: JsonObject) -> T:
         """What a body means. Raises `BadRequest`, and `Unavailable` if the deadline passes over it."""

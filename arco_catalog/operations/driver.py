@@ -114,6 +114,8 @@ class Driver(Generic[V]):
 
     async def run(self) -> Answer:
         """The whole of it."""
+        if self.marker is not None:
+            await self.marker.find_earlier()
         if self.session.settings.read_only_because is not None:
             return await replay_only(self.session, self.claims, self.session.settings.read_only_because)
         try:

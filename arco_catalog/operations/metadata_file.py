@@ -102,8 +102,7 @@ def receipts(
         "added_snapshot_ids": snapshot_ids,
         "requirements": [*requirements],
         "updates": [*updates],
-        "principal": session.call.principal,
-        "source": session.call.source,
+        **session.call.by,
         "request": {"method": session.call.method, "path": session.call.path},
     }
     announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, said=said)

@@ -24,12 +24,15 @@ class Record:
 
     `entities` are the tables and views that it was about, with the table's uuid where that is known. `attempt` is the
     last attempt's id, `tries` their number; a conflict is a compare-and-swap that was lost, after which the change was
-    planned anew.
+    planned anew. `session` is that of an assumed role. `ignored_claim`: the request named a source for which its
+    principal may not speak.
     """
 
     store: Measurement | None = None
     entities: dict[str, str | None] = field(default_factory=dict)
     principal: str | None = None
+    session: str | None = None
+    ignored_claim: bool = False
     key: str | None = None
     attempt: str | None = None
     tries: int = 0

@@ -207,11 +207,7 @@ class RegistryMove:
 
     def operation(self, change: Change) -> Operation:
         """The entry in the registry's history."""
-        detail: JsonObject = {
-            "principal": self.session.call.principal,
-            "source": self.session.call.source,
-            **change.detail,
-        }
+        detail: JsonObject = {**self.session.call.by, **change.detail}
         return Operation(self.attempt.id, self.mutation.kind, detail, keep(change.answer))
 
 

@@ -45,7 +45,9 @@ class Location:
         # Before anybody decodes it: until nothing changes, that takes time in the square of the length.
         _check_length(text, MAX_BYTES)
         match = _URI.fullmatch(text)
-        if match is None or _CONTROL.search(text) or not _FORBIDDEN.isdisjoint(text):
+        if forbidden := "".join(sorted(_FORBIDDEN.intersection(text))):
+            raise BadRequest(f"Not a valid location: {text!r}: it must not contain any of {forbidden!r}")
+        if match is None or _CONTROL.search(text):
             raise BadRequest(f"Not a valid location: {text!r}: expected an absolute URI such as s3://bucket/path")
         scheme = match[1].lower()
         path = match[4] or ""

@@ -4,23 +4,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from arco_catalog.state.access import State
-from arco_catalog.state.marker import RequestIdentity, Slot
+from arco_catalog.state.marker import RequestIdentity, Slot, bound_to
 from storage_backends import ABSENT, Applied, Found, Missing, Refused, Unknown
 
 
 class MarkerLog:
     """A slot log. `slots` are the slots seen so far, from 0 on without gaps; `now_ms` is the store's time of the last
-    answer, by which ages are judged."""
+    answer, by which ages are judged. `earlier_hash` names the log in which older versions would have kept this
+    request, where that was another."""
 
-    def __init__(self, state: State, key_hash: str, identity: RequestIdentity) -> None:
+    def __init__(self, state: State, key_hash: str, identity: RequestIdentity, earlier_hash: str | None = None) -> None:
         self._state = state
         self._hash = key_hash
+        self._earlier_hash = earlier_hash
         self.identity = identity
         self.slots: list[Slot] = []
         self.now_ms = 0
 
     def _key(self, slot: int) -> str:
         return self._state.paths.marker_slot(self._hash, slot)
+
+    async def find_earlier(self) -> None:
+        """Goes on with the log of an older version, if this very request began one there: it may have been applied."""
+        earlier, self._earlier_hash = self._earlier_hash, None
+        if earlier is None:
+            return
+        key = self._state.paths.marker_slot(earlier, 0)
+        found = await self._state.store.get(key)
+        if isinstance(found, Found) and bound_to(Slot.parse(found, key), self.identity):
+            self._hash = earlier
 
     async def read_on(self) -> Sequence[Slot]:
         """Reads whatever slots came after those seen. The last answer is always an empty slot."""

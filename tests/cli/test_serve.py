@@ -64,7 +64,10 @@ async def test_a_request_under_way_is_answered_before_the_end(store: str) -> Non
     async with serving(store) as server:
         port = int(server.uri.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (NS.encode(), len(body)))
+        writer.write(
+            b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            % (NS.encode(), len(body))
+        )
         writer.write(body[:5])
         await writer.drain()
         assert (await server.call("GET", "/health"))[0] == 200  # by now it has read what came before

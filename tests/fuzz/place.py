@@ -186,6 +186,13 @@ async def keep_files(site: Site) -> None:
     await site.store.put(f"{site.place.warehouse}/warehouse/{KEPT_VIEW}", dumps(view), ABSENT)
 
 
+def typed(request: Request) -> list[tuple[str, str]]:
+    """Its headers, which say that a body is JSON unless they say what else it is."""
+    named = {name.lower() for name, _ in request.headers}
+    json = [] if "content-type" in named or request.method != "POST" else [("Content-Type", "application/json")]
+    return [*json, *request.headers]
+
+
 class MemorySite:
     """A catalog in memory, its app called directly, its clock stopped: the same requests get the same answers."""
 
@@ -202,7 +209,7 @@ class MemorySite:
         return MemorySite(store, clock)
 
     async def send(self, request: Request) -> Answer:
-        headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in request.headers]
+        headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in typed(request)]
         scope = {**scope_of(request.method, request.target, {}), "headers": headers}
         messages: list[Message] = [{"type": "http.request", "body": request.body, "more_body": False}]
         return await self._client.exchange(scope, messages)
@@ -234,7 +241,7 @@ class LiveSite:
         connection = http.client.HTTPConnection(self._host, timeout=60)
         try:
             connection.putrequest(request.method, request.target, skip_accept_encoding=True)
-            for name, value in request.headers:
+            for name, value in typed(request):
                 connection.putheader(name, value.encode("latin-1"))
             connection.putheader("Content-Length", str(len(request.body)))
             connection.endheaders(request.body)

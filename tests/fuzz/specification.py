@@ -91,6 +91,7 @@ EVERYWHERE = {
     404: "there is no warehouse, namespace or route of that name",
     406: "the catalog does not do this",
     413: "the body is larger than the server takes",
+    415: "the body is said to be something else than JSON",
 }
 """Statuses beyond the specification's that any operation may answer, in the default shape of errors."""
 KEY_REUSED = 422

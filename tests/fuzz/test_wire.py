@@ -14,6 +14,7 @@ EXCHANGES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "wire.json
 CPU_SECONDS = 5.0
 """What a server may spend on one exchange: on the clock it takes as long as others let it."""
 PATIENCE = 60.0
+JSON = b"Content-Type: application/json"
 QUIET = 0.2
 """How long to wait for a server that may have nothing to say."""
 MOST = 300 << 20
@@ -31,7 +32,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArcoServer]:
 
 
 def _post(path: str, body: bytes, *headers: bytes) -> bytes:
-    lines = [b"POST /v1/%b/%b HTTP/1.1" % (WAREHOUSE.encode(), path.encode()), b"Host: x", b"Connection: close"]
+    lines = [
+        b"POST /v1/%b/%b HTTP/1.1" % (WAREHOUSE.encode(), path.encode()),
+        b"Host: localhost",
+        JSON,
+        b"Connection: close",
+    ]
     return b"\r\n".join([*lines, *headers, b"Content-Length: %d" % len(body), b"", body])
 
 
@@ -67,7 +73,7 @@ def test_bytes_that_are_no_request_are_refused(sent: dict[str, Any], server: Arc
     assert server.cpu_seconds() - before < CPU_SECONDS
     assert status_of(answer) in sent["statuses"], (sent["why"], answer[:300])
     assert answer.count(b"HTTP/1.1 ") == sent.get("answers", 0 if status_of(answer) is None else 1), answer
-    assert status_of(exchange(server, [b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"])) == 200
+    assert status_of(exchange(server, [b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"])) == 200
 
 
 def test_a_request_may_dribble(server: ArcoServer) -> None:
@@ -81,13 +87,19 @@ def test_a_request_may_dribble(server: ArcoServer) -> None:
 def test_chunks_of_one_byte_are_a_body(server: ArcoServer) -> None:
     body = b'{"updates":{"a":"c"}}'
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
-    head = b"POST /v1/%b/namespaces/db/properties HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" % WAREHOUSE.encode()
+    head = (
+        b"POST /v1/%b/namespaces/db/properties HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Type: application/json\r\nConnection: close\r\n" % WAREHOUSE.encode()
+    )
 
     assert status_of(exchange(server, [head + b"Transfer-Encoding: chunked\r\n\r\n", chunks])) == 200
 
 
 def test_chunks_without_end_are_cut_off(server: ArcoServer) -> None:
-    head = b"POST /v1/%b/namespaces HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" % WAREHOUSE.encode()
+    head = (
+        b"POST /v1/%b/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        % WAREHOUSE.encode()
+    )
     chunk = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
 
     answer = exchange(server, [head + b"Transfer-Encoding: chunked\r\n\r\n", *[chunk] * 64])
@@ -96,7 +108,7 @@ def test_chunks_without_end_are_cut_off(server: ArcoServer) -> None:
     assert server.memory("VmHWM") < MOST
 
 
-HEAD = b"POST /v1/%b/namespaces HTTP/1.1\r\nHost: x\r\n" % WAREHOUSE.encode()
+HEAD = b"POST /v1/%b/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" % WAREHOUSE.encode()
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 ENDLESS = {
     "headers": (HEAD, b"X-A: b\r\n" * 8192),
@@ -104,7 +116,7 @@ ENDLESS = {
     "a target": (b"GET /", b"b" * (64 << 10)),
     "an extension of a chunk": (CHUNKED + b"1;", b"b" * (64 << 10)),
     "trailers": (CHUNKED + b"2\r\n{}\r\n0\r\n", b"X-A: b\r\n" * 8192),
-    "requests": (b"", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 2000),
+    "requests": (b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000),
 }
 
 
@@ -117,7 +129,7 @@ def test_what_never_ends_is_cut_off(what: str, server: ArcoServer) -> None:
 
     assert answer == b"" or status_of(answer) in (200, 400)
     assert server.memory("VmRSS") - before < 64 << 20
-    assert status_of(exchange(server, [b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"])) == 200
+    assert status_of(exchange(server, [b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"])) == 200
 
 
 def test_what_is_no_request_is_not_answered_in_place_of_the_commit_before(server: ArcoServer) -> None:

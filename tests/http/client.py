@@ -66,14 +66,18 @@ class Client:
     async def send(
         self, method: str, target: str, data: bytes = b"", headers: Mapping[str, str] | None = None, pieces: int = 1
     ) -> Answer:
-        """One request. Underscores in header names become dashes; the body comes in that many `pieces`."""
+        """One request. Underscores in header names become dashes; the body comes in that many `pieces`. A POST is said
+        to be JSON unless the headers say what it is; an empty type is none."""
         size = -(-len(data) // pieces) or 1
         incoming = [data[start : start + size] for start in range(0, len(data), size)] or [b""]
         messages: list[Message] = [
             {"type": "http.request", "body": piece, "more_body": place < len(incoming)}
             for place, piece in enumerate(incoming, 1)
         ]
-        return await self.exchange(scope_of(method, target, {**self.headers, **(headers or {})}), messages)
+        given = {name.replace("_", "-").lower(): value for name, value in {**self.headers, **(headers or {})}.items()}
+        if method == "POST":
+            given.setdefault("content-type", "application/json")
+        return await self.exchange(scope_of(method, target, given), messages)
 
     async def exchange(self, scope: Scope, incoming: list[Message]) -> Answer:
         """The bare protocol."""

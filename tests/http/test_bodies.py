@@ -127,7 +127,8 @@ async def send_without_end(site: Site, target: str, headers: dict[str, str]) -> 
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await site.client.app(scope_of("POST", target, headers), receive, send)
+    typed = {"content-type": "application/json", **headers}
+    await site.client.app(scope_of("POST", target, typed), receive, send)
     return sent[0]["status"], sent[1]["body"]
 
 
@@ -170,7 +171,7 @@ async def test_a_client_that_hangs_up_is_not_answered(client: Client) -> None:
     async def send(message: Message) -> None:
         raise AssertionError("nobody is there")
 
-    await client.app(scope_of("POST", "/v1/wh/namespaces", {}), receive, send)
+    await client.app(scope_of("POST", "/v1/wh/namespaces", {"content-type": "application/json"}), receive, send)
 
     assert incoming == []
 

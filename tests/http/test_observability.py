@@ -31,6 +31,7 @@ from tests.operations.desk import set_property
 
 DB = "/v1/wh/namespaces/db"
 T = f"{DB}/tables/t"
+JSON = {"content-type": "application/json"}
 OPENAPI = Path(__file__).parents[1] / "fuzz/openapi.json"
 """The specification, as the fuzzer keeps it."""
 
@@ -311,7 +312,7 @@ class TestRequestsThatGoNowhere:
         async def send(message: Message) -> None:
             sent.append(message)
 
-        await site.client.app(scope_of("POST", T, {}), receive, send)
+        await site.client.app(scope_of("POST", T, JSON), receive, send)
 
         assert sent == []
         assert (site.last["status"], site.last["error"], site.last["Operation"]) == (499, "ClientGone", "updateTable")
@@ -328,7 +329,7 @@ class TestRequestsThatGoNowhere:
         async def send(message: Message) -> None:
             raise AssertionError
 
-        task = asyncio.ensure_future(site.client.app(scope_of("POST", T, {}), receive, send))
+        task = asyncio.ensure_future(site.client.app(scope_of("POST", T, JSON), receive, send))
         await waiting.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -90,13 +90,14 @@ async def test_an_odd_name_works_on_every_route(bare_site: Site, name: str) -> N
     assert (await client.get("/v1/wh/namespaces")).json["namespaces"] == []
 
 
-async def test_a_plus_in_a_path_is_a_plus_and_in_a_query_a_space(bare_site: Site) -> None:
+async def test_a_plus_is_a_space_in_a_path_as_in_a_query(bare_site: Site) -> None:
     client = bare_site.client
     for name in ("a+b", "a b"):
         await client.post("/v1/wh/namespaces", {"namespace": [name]})
         await client.post("/v1/wh/namespaces", {"namespace": [name, "inner"]})
 
-    assert (await client.get("/v1/wh/namespaces/a+b")).json["namespace"] == ["a+b"]
+    assert (await client.get("/v1/wh/namespaces/a+b")).json["namespace"] == ["a b"]
+    assert (await client.get("/v1/wh/namespaces/a%2Bb")).json["namespace"] == ["a+b"]
     assert (await client.get("/v1/wh/namespaces?parent=a+b")).json["namespaces"] == [["a b", "inner"]]
     assert (await client.get("/v1/wh/namespaces?parent=a%2Bb")).json["namespaces"] == [["a+b", "inner"]]
 

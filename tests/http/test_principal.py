@@ -1,17 +1,21 @@
 """Who asks, as the event of a front door says."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from arco_catalog.cli.columns import by
 from arco_catalog.http.asgi import Receive, Scope, Send
-from arco_catalog.http.principal import ANONYMOUS, MAX_TEXT, principal_of
+from arco_catalog.http.principal import MAX_TEXT, NOBODY, Caller, caller_of
 from arco_catalog.iceberg.json import loads
+from arco_catalog.operations.call import Call, Dialect
+from arco_catalog.state.marker import key_hash
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found
 from tests.http.client import Client
 from tests.http.conftest import Site
+from tests.http.test_source import stored
 from tests.operations.desk import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
@@ -31,28 +35,65 @@ def with_token(**claims: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("context", "principal"),
     [
-        (signed(USER), USER),
-        (signed(f"{ROLE}/driver-1"), ROLE),
-        ({"identity": {"userArn": f"{ROLE}/driver-2", "sourceIp": "127.0.0.1"}}, ROLE),
-        (with_token(sub="ada@example.org", iss="https://id.example.org"), "ada@example.org"),
-        (with_token(sub="a\nb" + "x" * 1_000), "a?b" + "x" * (MAX_TEXT - 3)),
-        (with_token(iss="https://id.example.org"), ANONYMOUS),
-        (with_token(sub=7), ANONYMOUS),
-        (signed(None), ANONYMOUS),
-        (signed(""), ANONYMOUS),
-        ({"identity": {"userArn": None}}, ANONYMOUS),
-        ({"authorizer": None}, ANONYMOUS),
-        ({"authorizer": "x", "identity": []}, ANONYMOUS),
-        ({}, ANONYMOUS),
-        (None, ANONYMOUS),
+        (signed(USER), Caller(USER)),
+        (signed(f"{ROLE}/driver-1"), Caller(ROLE, "driver-1")),
+        (signed(f"{ROLE}/ada@example.org"), Caller(ROLE, "ada@example.org")),
+        (signed(f"{ROLE}/"), Caller(ROLE)),
+        ({"identity": {"userArn": f"{ROLE}/driver-2", "sourceIp": "127.0.0.1"}}, Caller(ROLE, "driver-2")),
+        (with_token(sub="ada@example.org", iss="https://id.example.org"), Caller("ada@example.org")),
+        ({"identity": {"userArn": None}}, NOBODY),
+        ({"authorizer": None}, NOBODY),
+        ({"authorizer": "x", "identity": []}, NOBODY),
+        ({}, NOBODY),
+        (None, NOBODY),
     ],
 )
-def test_a_principal_is_who_was_checked_at_the_door(context: object, principal: str) -> None:
-    assert principal_of({"aws.event": {"requestContext": context}}) == principal
+def test_a_principal_is_who_was_checked_at_the_door(context: object, principal: Caller) -> None:
+    assert called({"requestContext": context}) == principal
+
+
+def called(event: object) -> Caller:
+    return caller_of({"aws.event": event})
 
 
 def test_without_a_door_everybody_is_anonymous() -> None:
-    assert principal_of({}) == ANONYMOUS
+    assert caller_of({}) == NOBODY
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("a\nb", "a?b"), ("a\nb", "a\rb"), ("x" * 300 + "1", "x" * 300 + "2"), ("x" * 300, "x" * MAX_TEXT)],
+)
+def test_two_subjects_stay_two_however_they_must_be_changed_to_be_shown(one: str, other: str) -> None:
+    told = [called({"requestContext": with_token(sub=subject)}).principal for subject in (one, other)]
+
+    assert told[0] != told[1]
+    assert all(len(each) <= MAX_TEXT and each.isprintable() for each in told)
+
+
+NAMELESS = [
+    with_token(iss="https://id.example.org"),
+    with_token(sub=7),
+    with_token(sub=""),
+    with_token(sub=None),
+    {"authorizer": {"jwt": {"claims": None}}},
+    {"authorizer": {"jwt": {}}},
+    signed(None),
+    signed(""),
+    {"authorizer": {"iam": {}}},
+]
+
+
+@pytest.mark.parametrize("context", NAMELESS, ids=str)
+@pytest.mark.parametrize(("method", "target"), [("GET", TABLE), ("DELETE", TABLE), ("GET", "/v1/config")])
+async def test_who_was_let_in_without_a_name_is_refused_lest_all_of_them_be_one(
+    site: Site, context: Mapping[str, object], method: str, target: str
+) -> None:
+    answer = await client_of(site, context).send(method, target)
+
+    assert (answer.status, answer.error_type) == (401, "NotAuthorizedException")
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert (await site.client.head(TABLE)).status == 204
 
 
 def client_of(site: Site, context: Mapping[str, object]) -> Client:
@@ -73,6 +114,19 @@ async def test_receipts_say_who_signed(site: Site) -> None:
     assert [each["principal"] for each in receipts if isinstance(each, dict) and base_of(each)] == [USER]
 
 
+async def test_receipts_and_history_tell_apart_who_assumed_a_role(site: Site) -> None:
+    for session in ("ada@example.org", "bob@example.org"):
+        await client_of(site, signed(f"{ROLE}/{session}")).post(TABLE, set_property("by", session))
+    await client_of(site, signed(f"{ROLE}/eve")).delete(TABLE)
+
+    receipts = [each for each in (await stored(site, "/iceberg/committed/")).values() if base_of(each)]
+    history = [str(each["operations"]) for each in (await stored(site, "/core/commits/")).values()]
+    assert {each["principal"] for each in receipts} == {ROLE}
+    assert {str(each["session"]) for each in receipts} == {"ada@example.org", "bob@example.org"}
+    assert [each for each in history if "drop-table" in each and "'session': 'eve'" in each]
+    assert {by(each) for each in receipts} == {f"{ROLE}/ada@example.org", f"{ROLE}/bob@example.org"}
+
+
 async def test_a_key_is_its_principals_own(site: Site) -> None:
     key = site.key()
     first = await client_of(site, signed(f"{ROLE}/one")).post(TABLE, set_property("a", "b"), idempotency_key=key)
@@ -81,3 +135,53 @@ async def test_a_key_is_its_principals_own(site: Site) -> None:
 
     assert (first.status, again.status, other.status) == (200, 200, 409)
     assert again.json["metadata-location"] == first.json["metadata-location"]
+
+
+async def test_in_the_polaris_dialect_one_key_of_two_principals_is_two(site_with: Callable[..., Site]) -> None:
+    """Anybody may choose any text for a key there: whoever came first held it against all others."""
+    site = site_with(dialect=Dialect.POLARIS)
+    await site.namespace("db", "db")
+    await site.table("t")
+    for number, context in enumerate((signed(USER), signed(f"{ROLE}/one"), with_token(sub="ada"), {})):
+        client = client_of(site, context)
+        first = await client.post(TABLE, set_property("a", str(number)), idempotency_key="job-1")
+        again = await client.post(TABLE, set_property("a", str(number)), idempotency_key="job-1")
+        other = await client.post(TABLE, set_property("a", "other"), idempotency_key="job-1")
+        assert (first.status, again.status, other.status) == (200, 200, 422)
+        assert again.json["metadata-location"] == first.json["metadata-location"]
+
+
+@pytest.mark.parametrize("read_only", [None, "it must be"])
+async def test_a_request_whose_marker_an_older_version_made_is_not_applied_again(
+    site_with: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, read_only: str | None
+) -> None:
+    """Before principals were part of a Polaris key's path."""
+    site = site_with(dialect=Dialect.POLARIS)
+    await site.namespace("db", "db")
+    await site.table("t")
+    with monkeypatch.context() as older:
+        older.setattr(Call, "key_hash", lambda call: key_hash(f"{call.method} {call.path}", call.key.text))
+        older.setattr(Call, "earlier_key_hash", lambda call: None)
+        first = await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
+
+    site.client = site.serve(read_only_because=read_only)
+    again = await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
+
+    assert (first.status, again.status) == (200, 200)
+    assert again.json["metadata-location"] == first.json["metadata-location"]
+
+
+async def test_another_s_marker_of_an_older_version_holds_nobody_up(
+    site_with: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = site_with(dialect=Dialect.POLARIS)
+    await site.namespace("db", "db")
+    await site.table("t")
+    with monkeypatch.context() as older:
+        older.setattr(Call, "key_hash", lambda call: key_hash(f"{call.method} {call.path}", call.key.text))
+        older.setattr(Call, "earlier_key_hash", lambda call: None)
+        await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
+
+    answer = await client_of(site, signed(f"{ROLE}/one")).post(TABLE, set_property("a", "c"), idempotency_key="job-1")
+
+    assert answer.status == 200

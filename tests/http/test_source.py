@@ -2,6 +2,9 @@
 
 import pytest
 
+from arco_catalog.cli.columns import by
+from arco_catalog.http.asgi import Receive, Scope, Send
+from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.reconcile import reconcile
@@ -9,11 +12,14 @@ from arco_catalog.state.receipt import base_of
 from storage_backends import Found
 from tests.http.client import Client
 from tests.http.conftest import Site
+from tests.http.watched import Watched
 from tests.operations.desk import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 RUN, TASK = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"
 SERVO = {"x_arco_servo_run_id": RUN, "x_arco_servo_task_id": TASK}
+CLAIMED: JsonObject = {"principal": "anonymous", "claimed": True}
+"""What stands beside a source that nobody vouches for."""
 SOURCES: list[tuple[dict[str, str], JsonObject]] = [
     ({}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
     ({"user_agent": "Spark/4.1"}, {"kind": "IcebergRest", "client_info": "Spark/4.1", "principal": "anonymous"}),
@@ -23,9 +29,9 @@ SOURCES: list[tuple[dict[str, str], JsonObject]] = [
     ),
     ({"user_agent": "a" * 300}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
     ({"user_agent": "a\tb"}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
-    (SERVO, {"kind": "Servo", "run_id": RUN, "task_id": TASK}),
-    ({**SERVO, "x_arco_servo_run_id": RUN.lower()}, {"kind": "Servo", "run_id": RUN, "task_id": TASK}),
-    ({"x_arco_admin_user": "ada@example.org"}, {"kind": "AdminApi", "user_id": "ada@example.org"}),
+    (SERVO, {"kind": "Servo", "run_id": RUN, "task_id": TASK, **CLAIMED}),
+    ({**SERVO, "x_arco_servo_run_id": RUN.lower()}, {"kind": "Servo", "run_id": RUN, "task_id": TASK, **CLAIMED}),
+    ({"x_arco_admin_user": "ada@example.org"}, {"kind": "AdminApi", "user_id": "ada@example.org", **CLAIMED}),
 ]
 
 
@@ -101,3 +107,62 @@ async def test_what_is_half_told_or_malformed_is_refused(site: Site, headers: di
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
     assert why in answer.message
     assert len(await stored(site, "/iceberg/committed/")) == 1, "the creation's alone"
+
+
+ROLE = "arn:aws:sts::123456789012:assumed-role/servo"
+CLAIMS = [SERVO, {"x_arco_admin_user": "ada"}, {"x_arco_admin_user": ""}, {"x_arco_servo_run_id": "x"}]
+
+
+def through_the_door(site: Site, client: Client) -> Client:
+    """The same client, signed in as a role."""
+    context = {"authorizer": {"iam": {"userArn": f"{ROLE}/run-7"}}}
+
+    async def behind(scope: Scope, receive: Receive, send: Send) -> None:
+        await client.app({**scope, "aws.event": {"requestContext": context}}, receive, send)
+
+    return Client(behind)
+
+
+@pytest.mark.parametrize("headers", CLAIMS, ids=str)
+@pytest.mark.parametrize("trusted", [(), ("arn:aws:sts::123456789012:assumed-role/other",), ("arn:aws:sts::*/admin*",)])
+async def test_of_a_principal_that_may_not_speak_for_others_a_claim_is_ignored_and_told(
+    trusted: tuple[str, ...], headers: dict[str, str]
+) -> None:
+    site = Watched(options=HttpOptions(source_principals=trusted))
+    await site.namespace("db", "db")
+    await site.table("t")
+
+    answer = await through_the_door(site, site.client).post(TABLE, set_property("a", "b"), **headers)
+
+    said = [each for each in (await stored(site, "/iceberg/committed/")).values() if each["base"]]
+    assert answer.status == 200
+    assert [each["source"] for each in said] == [{"kind": "IcebergRest", "client_info": None, "principal": ROLE}]
+    line = site.last
+    assert (line["principal"], line["session"], line["ignored_claim"]) == (ROLE, "run-7", True)
+
+
+@pytest.mark.parametrize("trusted", [ROLE, "arn:aws:sts::123456789012:assumed-role/*"])
+async def test_a_principal_that_the_operator_named_is_believed(trusted: str) -> None:
+    site = Watched(options=HttpOptions(source_principals=(trusted,)))
+    await site.namespace("db", "db")
+    await site.table("t")
+
+    await through_the_door(site, site.client).post(TABLE, set_property("a", "b"), x_arco_admin_user="ada")
+
+    [said] = [each for each in (await stored(site, "/iceberg/committed/")).values() if each["base"]]
+    assert said["source"] == {"kind": "AdminApi", "user_id": "ada", "principal": ROLE}
+    assert by(said) == f"{ROLE}/run-7 (admin ada)"
+    assert "ignored_claim" not in site.last
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ({"kind": "AdminApi", "user_id": "ada", "principal": "anonymous", "claimed": True}, "claims admin ada"),
+        ({"kind": "AdminApi", "user_id": "ada"}, "claims admin ada"),  # of the time when everybody was believed
+        ({"kind": "Servo", "run_id": RUN, "task_id": TASK}, f"claims Servo run {RUN}, task {TASK}"),
+        ({"kind": "Servo", "run_id": RUN, "task_id": TASK, "principal": ROLE}, f"Servo run {RUN}, task {TASK}"),
+    ],
+)
+def test_people_are_shown_the_principal_and_that_a_claim_is_one(source: JsonObject, shown: str) -> None:
+    assert by({"principal": "anonymous", "source": source}) == f"anonymous ({shown})"

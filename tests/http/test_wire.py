@@ -84,15 +84,18 @@ async def test_an_error_to_head_has_no_body(wire: Wire) -> None:
 
 
 async def test_encoded_slashes_and_plus_signs_reach_the_catalog(site: Site, wire: Wire) -> None:
-    await site.table("a/b+c")
+    await site.table("a/b+c d")
 
-    status, _, _ = await wire.send("GET /v1/wh/namespaces/db/tables/a%2Fb+c HTTP/1.1\n")
+    status, _, _ = await wire.send("GET /v1/wh/namespaces/db/tables/a%2Fb%2Bc+d HTTP/1.1\n")
 
     assert status == "HTTP/1.1 200 OK"
 
 
 async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(wire: Wire) -> None:
-    request = "POST /v1/wh/namespaces HTTP/1.1\nContent-Length: 99999999999\nExpect: 100-continue\n"
+    request = (
+        "POST /v1/wh/namespaces HTTP/1.1\nContent-Type: application/json\n"
+        "Content-Length: 99999999999\nExpect: 100-continue\n"
+    )
 
     status, _, body = await wire.send(request)
 

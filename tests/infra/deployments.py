@@ -36,6 +36,12 @@ ACCEPTED: dict[str, Variables] = {
         "memory": {"api": 1769},
         "reserved_concurrency": {"reconcile": 1},
         "idempotency_dialect": "polaris",
+        "source_principals": ["arn:aws:sts::123456789012:assumed-role/servo", "arn:aws:iam::123456789012:user/*"],
+    },
+    "any-scope": {
+        "authorization": "jwt",
+        "jwt": {"issuer": "https://id.example.com/lake", "audience": ["lake"]},
+        "allow_any_scope": True,
     },
     "anyone": {"authorization": "none", "allow_unauthenticated": True, "kms_key_arn": KEY, "access_logs": False},
 }
@@ -59,6 +65,7 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     ),
     "warehouse_that_expires": ({"warehouse": "_probe"}, "expires after a day"),
     "prefix_that_climbs": ({"prefix": "a/../b"}, "must not hold . or .."),
+    "principal_with_a_comma": ({"source_principals": ["a,b"]}, "without commas"),
     "unknown_level": ({"log_level": "verbose"}, "DEBUG, INFO, WARNING or ERROR"),
     "namespace_of_amazon": ({"metrics_namespace": "AWS/Arco"}, "must not begin with AWS/"),
     "versions_not_kept": ({"noncurrent_days": 0}, "at least 1"),
@@ -72,7 +79,11 @@ REFUSED_TOGETHER: dict[str, tuple[Variables, str]] = {
         {"authorization": "none", "allow_unauthenticated": True, "endpoint": "function-url"},
         "a permission (lambda:InvokedViaFunctionUrl) that this provider cannot express",
     ),
-    "tokens_without_an_issuer": ({"authorization": "jwt"}, "needs jwt = { issuer, audience }"),
+    "tokens_without_an_issuer": ({"authorization": "jwt"}, "needs jwt = { issuer, audience, scopes }"),
+    "tokens_of_any_scope": (
+        {"authorization": "jwt", "jwt": {"issuer": "https://id.example.com", "audience": ["lake"]}},
+        "any token of the audience could do anything",
+    ),
     "issuer_that_nobody_asks": ({"authorization": "iam", "jwt": JWT}, "nobody would look at a token"),
     "tokens_at_a_rest_api": (
         {"authorization": "jwt", "jwt": JWT, "endpoint": "rest-api"},

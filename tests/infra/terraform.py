@@ -186,3 +186,15 @@ class Plan:
             for resource in found["resources"]
             if resource["mode"] == "managed"
         ]
+
+    def data(self, deployment: str, address: str) -> Mapping[str, Any]:
+        """What a data source of a deployment gave while it was planned."""
+        document: Any = self.document
+        modules = document["prior_state"]["values"]["root_module"]["child_modules"]
+        found = next(module for module in modules if module["address"] == f"module.{deployment}")
+        values: Mapping[str, Any] = next(
+            resource["values"]
+            for resource in found["resources"]
+            if resource["address"] == f"module.{deployment}.{address}"
+        )
+        return values

@@ -1,6 +1,7 @@
 """What a plan makes."""
 
-from typing import Any
+import json
+from typing import Any, cast
 
 import pytest
 
@@ -74,6 +75,7 @@ def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) 
         assert said["ARCO_WAREHOUSE"] == given.get("warehouse", "main")
         assert said["ARCO_ENDPOINT"] == given.get("endpoint", "http-api")
         assert said["ARCO_METRICS_NAMESPACE"] == given.get("metrics_namespace", "ArcoCatalog/lake")
+        assert said["ARCO_SOURCE_PRINCIPALS"] == ",".join(cast(list[str], given.get("source_principals", [])))
         assert said["ARCO_IDEMPOTENCY_DIALECT"] == given.get("idempotency_dialect", "iceberg")
         assert said.get("OTEL_EXPORTER_OTLP_ENDPOINT") == given.get("otlp_endpoint")
 
@@ -188,6 +190,25 @@ def test_access_logs_stay_json_where_the_gateway_has_an_error_to_tell(plan: Plan
     [logged] = only(plan, deployment, kind)["access_log_settings"]
 
     assert "$context.error.messageString" not in logged["format"]  # in quotes of its own
+
+
+@pytest.mark.parametrize(
+    ("deployment", "kind", "caller"),
+    [
+        ("fresh", "aws_apigatewayv2_stage", "$context.identity.userArn"),
+        ("rest", "aws_api_gateway_stage", "$context.identity.userArn"),
+        ("existing", "aws_apigatewayv2_stage", "$context.authorizer.claims.sub"),
+    ],
+)
+def test_the_gateway_logs_who_called(plan: Plan, deployment: str, kind: str, caller: str) -> None:
+    [logged] = only(plan, deployment, kind)["access_log_settings"]
+
+    assert json.loads(logged["format"])["caller"] == caller
+
+
+def test_a_token_needs_one_of_the_scopes_unless_it_was_said_that_any_will_do(plan: Plan) -> None:
+    assert only(plan, "existing", "aws_apigatewayv2_route")["authorization_scopes"] == ["catalog"]
+    assert not only(plan, "any-scope", "aws_apigatewayv2_route")["authorization_scopes"]
 
 
 def test_a_rest_api_logs_no_bodies(plan: Plan) -> None:

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tests.infra.deployments import ACCEPTED, KEY
-from tests.infra.policies import Statement, of_bucket, of_roles
+from tests.infra.policies import Statement, of_bucket, of_roles, statements
 from tests.infra.terraform import Plan
 from tests.infra.wildcards import REASONS, Wildcard
 
@@ -190,6 +190,70 @@ def test_only_services_of_aws_take_on_roles(plan: Plan, deployment: str) -> None
     services = ["lambda", "scheduler", *(["emr-serverless"] if "emr" in ACCEPTED[deployment] else [])]
 
     assert trusted == {json.dumps({"Service": f"{service}.amazonaws.com"}) for service in services}
+
+
+# Who may invoke
+
+
+def engine(plan: Plan, deployment: str) -> list[Statement]:
+    """What the policy for engines allows."""
+    return statements("engine", plan.data(deployment, "data.aws_iam_policy_document.engine")["json"])
+
+
+def invokes(found: list[Statement], context: dict[str, str]) -> bool:
+    """Whether somebody may invoke the API's function in a request that has these condition keys."""
+    return any(
+        statement.allows
+        and "lambda:InvokeFunction" in statement.actions
+        and all(
+            context.get(key) == value
+            for conditions in statement.conditions.values()
+            for key, value in conditions.items()
+        )
+        for statement in found
+    )
+
+
+def test_an_engine_invokes_the_function_through_its_url_and_not_past_it(plan: Plan) -> None:
+    """Directly invoked, the function would believe the `requestContext` that the invoker made up."""
+    found = engine(plan, "url")
+
+    assert invokes(found, {"lambda:InvokedViaFunctionUrl": "true"})
+    assert not invokes(found, {})
+    assert not invokes(found, {"lambda:InvokedViaFunctionUrl": "false"})
+    [url] = [statement for statement in found if "lambda:InvokeFunctionUrl" in statement.actions]
+    assert url.conditions == {"StringEquals": {"lambda:FunctionUrlAuthType": "AWS_IAM"}}
+    assert url.actions == ("lambda:InvokeFunctionUrl",)
+
+
+def test_the_condition_on_invoking_does_not_hold_where_the_key_is_missing(plan: Plan) -> None:
+    operators = {
+        operator
+        for statement in engine(plan, "url")
+        if "lambda:InvokeFunction" in statement.actions
+        for operator in statement.conditions
+    }
+
+    assert operators == {"Bool"}, "neither BoolIfExists nor any that a missing key satisfies"
+
+
+@deployment
+def test_no_role_but_the_schedule_s_may_invoke_a_function(plan: Plan, deployment: str) -> None:
+    invoking = {
+        statement.owner
+        for statement in of_roles(plan.deployment(deployment))
+        if any(action.startswith("lambda:") for action in statement.actions)
+    }
+
+    assert invoking == {"aws_iam_role_policy.schedule"}
+
+
+@deployment
+def test_functions_let_gateways_of_their_own_in_and_nobody_else(plan: Plan, deployment: str) -> None:
+    permissions = [found.values for found in plan.deployment(deployment) if found.type == "aws_lambda_permission"]
+
+    assert {found["principal"] for found in permissions} <= {"apigateway.amazonaws.com"}
+    assert bool(permissions) == (ACCEPTED[deployment].get("endpoint") != "function-url")
 
 
 # The bucket

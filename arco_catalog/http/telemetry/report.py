@@ -114,6 +114,8 @@ class Report:
             ("dropped_writes", record.dropped_writes or None),
             ("key", record.key),
             ("principal", record.principal),
+            ("session", record.session),
+            ("ignored_claim", record.ignored_claim or None),
             ("invocation", self.invocation),
             ("trace_id", self.trace_id),
             ("agent", clients.products(self.request.headers.get("user-agent"))),

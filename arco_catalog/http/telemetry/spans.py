@@ -46,6 +46,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "dropped_writes": "arco.dropped_writes",
     "key": "arco.key",
     "principal": "arco.principal",
+    "session": "arco.session",
+    "ignored_claim": "arco.ignored_claim",
     "request_id": "arco.request_id",
     "invocation": "faas.invocation_id",
 }

@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from tests.engines.lake import Lake
+from tests.engines.names import NAMES
 from tests.engines.shell import EngineError, Sql
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": pa.array(["a", "b", None])})
@@ -58,6 +59,22 @@ def test_duckdb(duckdb: Sql, local_lake: Lake) -> None:
         duckdb(f"DROP TABLE rest.duck.{table}")
     duckdb("DROP SCHEMA rest.duck")
     assert not local_lake.bystander.namespace_exists("duck")
+
+
+def test_duckdb_spells_names_so_that_the_catalog_finds_them(duckdb: Sql, local_lake: Lake) -> None:
+    for place, name in enumerate(NAMES):
+        space, table = f'rest."{name}"', f'rest."{name}"."{name}"'
+        duckdb(f"CREATE SCHEMA {space}")
+        duckdb(f"CREATE TABLE {table} (id BIGINT)")
+        duckdb(f"INSERT INTO {table} VALUES ({place})")
+        assert local_lake.bystander.list_tables((name,)) == [(name, name)]
+        assert local_lake.bystander.load_table((name, name)).scan().to_arrow().to_pylist() == [{"id": place}]
+        assert duckdb(f"SELECT * FROM {table}") == [(place,)]
+        duckdb(f'ALTER TABLE {table} RENAME TO "{name} 2"')
+        assert duckdb(f'SELECT * FROM {space}."{name} 2"') == [(place,)]
+        duckdb(f'DROP TABLE {space}."{name} 2"')
+        duckdb(f"DROP SCHEMA {space}")
+        assert (name,) not in local_lake.bystander.list_namespaces()
 
 
 @pytest.mark.parametrize(
