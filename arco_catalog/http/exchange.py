@@ -1,7 +1,7 @@
 """What a route is, and what its handler gets: one request, decoded, with the catalog that it is for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from arco_catalog.operations.call import Call, IdempotencyKey
 from arco_catalog.operations.catalog import Catalog, Session
 from arco_catalog.operations.names import Identifier
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.memory import Hold
 
 
 class Effect(Enum):
@@ -99,6 +100,7 @@ class Exchange:
     headers: Mapping[str, str]
     principal: str
     body: JsonObject | None
+    hold: Hold = field(default_factory=Hold)
 
     @property
     def options(self) -> HttpOptions:
@@ -171,6 +173,7 @@ class Exchange:
                 key=self._key(),
                 commit=self.route.commits,
                 answer_limit=self.answer_limit,
+                hold=self.hold,
             )
         )
 

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from arco_catalog.operations.call import Dialect
+from arco_catalog.state.memory import PATIENCE_SECONDS, REQUEST_MEMORY_BYTES
 
+MAX_BODY_BYTES = 32 << 20
 UNIT_SEPARATOR = "\x1f"
 """What joins the levels of a namespace in paths, unless a server advertises something else."""
 
@@ -15,16 +17,19 @@ class HttpOptions:
     `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses
     large answers for clients that accept it. `payload_bytes` is what the host carries of an answer; None sets no limit.
     `unroutable` are characters that paths lose on their way here: nothing new may have them in its name. `health` adds
-    `/health`, for whoever watches a server.
+    `/health`, for whoever watches a server. `request_memory_bytes` is what requests
+    under way may take together, `memory_seconds` how long one waits for its part.
     """
 
     default_warehouse: str | None = None
     dialect: Dialect = Dialect.ICEBERG
     namespace_separator: str = UNIT_SEPARATOR
-    max_body_bytes: int = 32 << 20
+    max_body_bytes: int = MAX_BODY_BYTES
     max_body_depth: int = 200
     body_seconds: float = 60.0
     gzip: bool = False
     payload_bytes: int | None = None
     unroutable: str = ""
     health: bool = False
+    request_memory_bytes: int = REQUEST_MEMORY_BYTES
+    memory_seconds: float = PATIENCE_SECONDS

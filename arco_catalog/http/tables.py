@@ -14,6 +14,7 @@ from arco_catalog.iceberg.shapes import NAME
 from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.state.memory import PARSED_WEIGHT
 
 
 async def list_(exchange: Exchange) -> Response:
@@ -34,6 +35,7 @@ async def load(exchange: Exchange) -> Response:
     if not none_match(exchange.headers.get("if-none-match"), headers["ETag"]):
         return Response(304, headers=headers)
     if snapshots == "refs":
+        await exchange.hold.take(PARSED_WEIGHT * len(state.metadata))
         state = _with_visible_snapshots(state)
     return table_response(state, headers, config=True)
 

@@ -28,6 +28,7 @@ from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.age import has_passed
 from arco_catalog.state.marker import Binding, Slot, bound_to
 from arco_catalog.state.marker_log import MarkerLog
+from arco_catalog.state.memory import OutOfMemory
 from storage_backends import Applied, InvalidKey, StoreDenied, StoreError, StoreUnavailable
 
 V = TypeVar("V", bound=View)
@@ -52,9 +53,10 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
         await driver.refuse_as_the_store_did(error)
         raise refused_by_store(error) from error
     except StoreError as error:
+        reason = str(error) if isinstance(error, OutOfMemory) else f"The object store failed: {error}"
         if driver.may_have_changed_something:
-            raise CommitStateUnknown(f"The object store failed: {error}") from error
-        raise Unavailable(f"The object store failed: {error}") from error
+            raise CommitStateUnknown(reason) from error
+        raise Unavailable(reason) from error
 
 
 class Driver(Generic[V]):

@@ -22,6 +22,7 @@ from arco_catalog.state.entries import RelationEntry, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import Binding
+from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.pointer import MetadataFile, Pointer
 
@@ -64,9 +65,12 @@ class _Register(RegistryMutation):
                     f"{self.file} left its table's metadata log and is removed, as that table asks for "
                     "(write.metadata.delete-after-commit.enabled): register a newer file, or a copy under another name"
                 )
-            self._body = await self.session.files.read(self.file)
+            body = await self.session.files.read(self.file)
         except Refusal as refusal:
             view.refusal = refusal
+        else:
+            await self.session.hold.take(PARSED_WEIGHT * len(body))
+            self._body = body
 
     def _check_name(self, index: Index) -> None:
         index.need(namespace_key(self.namespace), relation_key(self.namespace, self.name))
