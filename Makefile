@@ -129,6 +129,10 @@ bench-registry: .venv/.dev ## Calls, bytes and milliseconds at 100, 10,000 and 1
 bench-cold: .venv/.dev ## From a function's spawn to its first answer, beside bare starlette and a stock S3 client (ARGS=--sources)
 	$(BIN)/python -m bench.cold $(ARGS)
 
+.PHONY: bench-soak
+bench-soak: .venv/.dev ## Memory of a server under names, keys and agents that never repeat (ARGS="--minutes 30")
+	$(BIN)/python -m bench.soak $(ARGS)
+
 .PHONY: bench-creates
 bench-creates: .venv/.dev ## Clients that create tables at once, with shared registry commits and without (ARGS="--seconds 5")
 	$(BIN)/python -m bench.creates $(ARGS)

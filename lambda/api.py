@@ -10,13 +10,14 @@ from mangum import Mangum
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.endpoint import Endpoint, WithRawPath, answering
-from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.options import MAX_BODY_BYTES, HttpOptions
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.http.telemetry.setup import function_log, function_telemetry
 from arco_catalog.operations.answer_limit import LAMBDA_PAYLOAD_BYTES
 from arco_catalog.operations.call import Dialect
 from arco_catalog.operations.environment import catalog_to_serve
-from arco_catalog.operations.variables import listed
+from arco_catalog.operations.variables import MAX_BODY, REQUEST_MEMORY, listed, size_in
+from arco_catalog.state.memory import REQUEST_MEMORY_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 
 function_log(os.environ)
@@ -34,6 +35,8 @@ _options = HttpOptions(
     payload_bytes=LAMBDA_PAYLOAD_BYTES,
     unroutable=_endpoint.unroutable,
     source_principals=tuple(listed(os.environ.get("ARCO_SOURCE_PRINCIPALS", ""))),
+    max_body_bytes=size_in(os.environ, MAX_BODY, MAX_BODY_BYTES),
+    request_memory_bytes=size_in(os.environ, REQUEST_MEMORY, REQUEST_MEMORY_BYTES),
 )
 _telemetry = function_telemetry(os.environ, _runtime)
 _app = WithRawPath(create_app({_catalog.settings.warehouse: _catalog}, _options, _telemetry), _endpoint)

@@ -115,7 +115,10 @@ class LocalStore:
         """See `ObjectStore.get_range`."""
         _check_path(key)
         check_range(start, length)
-        return await self._in_thread(key, lambda: self._get_range(key, start, length))
+        if self._root_seen and not self._unsynced:
+            with suppress(NotInMemory), store_errors(key):
+                return self._get_range(key, start, length, at_once=True)
+        return await self._in_thread(key, lambda: self._get_range(key, start, length, at_once=False))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """See `ObjectStore.put`."""
@@ -178,7 +181,7 @@ class LocalStore:
             body = (read_from_memory if at_once else read_from_disk)(descriptor, status.st_size)
             return Found(body, version, written_ms_of(status), self._now_ms())
 
-    def _get_range(self, key: str, start: int, length: int) -> Found | Missing:
+    def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
         if not self._root_seen:
             return Missing(self._now_ms())
         *folders, name = key.split("/")
@@ -187,9 +190,11 @@ class LocalStore:
             if opened is None:
                 return Missing(self._now_ms())
             descriptor, status = opened
-            with open(descriptor, "rb", closefd=False) as file:
-                file.seek(start)
-                return Found(file.read(length), version_of(status), written_ms_of(status), self._now_ms())
+            size = max(0, min(length, status.st_size - start))
+            if at_once and size > READ_AT_ONCE:
+                raise NotInMemory
+            body = (read_from_memory if at_once else read_from_disk)(descriptor, size, start)
+            return Found(body, version_of(status), written_ms_of(status), self._now_ms())
 
     def _check_lasting(self, folders: Sequence[str]) -> None:
         """What is read, or refuses a write, may be a change of our own that an ailing disk has not made to last: it is

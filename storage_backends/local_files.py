@@ -143,14 +143,14 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
     return status if S_ISREG(status.st_mode) else None
 
 
-def read_from_memory(descriptor: int, size: int) -> bytes:
-    """A file of this size as far as the operating system holds it in memory. Raises `NotInMemory` where it does not, or
-    can't tell."""
+def read_from_memory(descriptor: int, size: int, start: int = 0) -> bytes:
+    """So much of a file from `start` on, if the operating system holds it in memory. Raises `NotInMemory` where it does
+    not, or can't tell."""
     if sys.platform != "linux":
         raise NotInMemory
     body = bytearray(size)
     try:
-        read = os.preadv(descriptor, [body], 0, os.RWF_NOWAIT)
+        read = os.preadv(descriptor, [body], start, os.RWF_NOWAIT)
     except OSError as error:  # not in memory, or on a file system that can't tell
         raise NotInMemory from error
     if read != size:
@@ -158,10 +158,11 @@ def read_from_memory(descriptor: int, size: int) -> bytes:
     return bytes(body)
 
 
-def read_from_disk(descriptor: int, size: int) -> bytes:
-    """A file of this size, wherever it is."""
+def read_from_disk(descriptor: int, size: int, start: int = 0) -> bytes:
+    """So much of a file, from `start` on, wherever it is."""
     with open(descriptor, "rb", closefd=False) as file:
-        return file.read()
+        file.seek(start)
+        return file.read(size)
 
 
 def write_to_last(path: str, body: bytes) -> int:

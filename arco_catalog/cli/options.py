@@ -116,6 +116,11 @@ def workers(text: str) -> int:
     return int(text)
 
 
+def size(text: str) -> int:
+    """A number of bytes."""
+    return _read(variables.size, text)
+
+
 def warehouse(text: str) -> str:
     """A catalog's name."""
     return _read(variables.warehouse, text)

@@ -19,10 +19,18 @@ from arco_catalog.cli.options import (
     log_level,
     port,
     positive,
+    size,
     warehouse,
     workers,
 )
-from arco_catalog.operations.variables import ALLOW_LOCATION_OVERLAP, ALLOWED_LOCATIONS
+from arco_catalog.operations.variables import (
+    ALLOW_LOCATION_OVERLAP,
+    ALLOWED_LOCATIONS,
+    CACHE_MEMORY,
+    MAX_BODY,
+    MAX_METADATA,
+    REQUEST_MEMORY,
+)
 from arco_catalog.state.characters import escaped
 
 INTERRUPTED = 130
@@ -91,6 +99,25 @@ SERVE = (
         workers,
         "N",
     ),
+    Option(
+        "--max-connections",
+        "ARCO_MAX_CONNECTIONS",
+        "connections of one process at most; fewer where its limit of open files is lower",
+        "512",
+        positive,
+        "N",
+    ),
+    Option(
+        "--request-memory",
+        REQUEST_MEMORY,
+        "what requests under way may take together: the others wait for it, and are answered 503",
+        "256MB",
+        size,
+        "SIZE",
+    ),
+    Option("--cache-memory", CACHE_MEMORY, "what all caches of a process may take", "100MB", size, "SIZE"),
+    Option("--max-body", MAX_BODY, "how large a request's body may be", "32MB", size, "SIZE"),
+    Option("--max-metadata", MAX_METADATA, "how large a metadata file may be, unpacked", "64MB", size, "SIZE"),
     Switch("--quiet", "ARCO_QUIET", "print no settings to paste"),
 )
 

@@ -11,13 +11,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from typing import cast
 
 import uvicorn
 import uvloop
 
+from arco_catalog.cli.accepting import Acceptor
 from arco_catalog.cli.connections import BoundedProtocol
+from arco_catalog.cli.crowd import Crowd, most_connections
 from arco_catalog.cli.failure import Failure
 from arco_catalog.cli.listening import StoreReport, announce, listen
+from arco_catalog.cli.malloc import give_large_buffers_back
 from arco_catalog.cli.session import saying_that_it_waits
 from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
@@ -60,6 +64,11 @@ class ServeOptions:
     metrics_namespace: str | None
     log_level: str
     quiet: bool
+    max_connections: int
+    request_memory: int
+    cache_memory: int
+    max_body: int
+    max_metadata: int
     listener: int | None = None
     """The descriptor of the socket to serve, where a supervisor has opened it; it is told when we do, and not the
     user."""
@@ -81,12 +90,18 @@ class ServeOptions:
             metrics_namespace=parsed.metrics_namespace,
             log_level=parsed.log_level,
             quiet=parsed.quiet,
+            max_connections=parsed.max_connections,
+            request_memory=parsed.request_memory,
+            cache_memory=parsed.cache_memory,
+            max_body=parsed.max_body,
+            max_metadata=parsed.max_metadata,
             listener=parsed.listener,
         )
 
 
 def run(options: ServeOptions) -> int:
     """Serves until a signal says stop. Returns the exit code. Raises `Failure` if it can't start."""
+    give_large_buffers_back()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(options))
@@ -101,10 +116,17 @@ async def _serve(options: ServeOptions) -> None:
         afterwards = Afterwards()
         catalog = replace(await _open(options), afterwards=afterwards, turns=Turns())
         try:
-            http = HttpOptions(dialect=options.dialect, gzip=options.gzip, health=True, allowed_hosts=hosts)
+            http = HttpOptions(
+                dialect=options.dialect,
+                gzip=options.gzip,
+                health=True,
+                allowed_hosts=hosts,
+                max_body_bytes=options.max_body,
+                request_memory_bytes=options.request_memory,
+            )
             config = uvicorn.Config(
                 create_app({options.warehouse: catalog}, http, telemetry),
-                http=BoundedProtocol,
+                http="httptools",
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -112,7 +134,8 @@ async def _serve(options: ServeOptions) -> None:
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=catalog.settings.request_ms // 1000 + MARGIN_SECONDS,
             )
-            server = Server(config, lambda: _announce(options, catalog, listener))
+            crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
+            server = Server(config, crowd, lambda: _announce(options, catalog, listener))
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
             await server.serve([listener])
@@ -122,10 +145,12 @@ async def _serve(options: ServeOptions) -> None:
 
 
 class Server(uvicorn.Server):
-    """uvicorn that says when it listens, and takes a signal as a wish to end well rather than as a death."""
+    """uvicorn that says when it listens, has no more connections than it may, and takes a signal as a wish to end well
+    rather than as a death."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, crowd: Crowd, announce: Callable[[], None]) -> None:
         super().__init__(config)
+        self._crowd = crowd
         self._announce = announce
 
     def end(self) -> None:
@@ -134,8 +159,17 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        """In place of uvicorn's own: it accepts whatever comes."""
+        await self.lifespan.startup()
+        listeners = [Acceptor(listener, self._crowd, self._protocol) for listener in sockets or ()]
+        self.servers = cast(list[asyncio.Server], listeners)
+        self.started = True
         self._announce()
+
+    def _protocol(self) -> BoundedProtocol:
+        return BoundedProtocol(
+            self._crowd, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -196,7 +230,12 @@ def _to_stderr(line: str) -> None:
 
 
 async def _open(options: ServeOptions) -> Catalog:
-    settings = Settings(options.warehouse, allow_location_overlap=options.allow_location_overlap)
+    settings = Settings(
+        options.warehouse,
+        allow_location_overlap=options.allow_location_overlap,
+        max_metadata_bytes=options.max_metadata,
+        cache_bytes=options.cache_memory,
+    )
     try:
         async with saying_that_it_waits(options.store):
             return await open_catalog(settings, options.store, options.allowed_locations, SystemRuntime())

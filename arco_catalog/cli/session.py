@@ -13,7 +13,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Catalog, Session, Settings
 from arco_catalog.operations.open import build_catalog, open_catalog
-from arco_catalog.operations.variables import ALLOWED_LOCATIONS, listed
+from arco_catalog.operations.variables import ALLOWED_LOCATIONS, MAX_METADATA, listed, size_in
+from arco_catalog.state.memory import MAX_METADATA_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreDenied, StoreError
 from storage_backends.open import open_store
@@ -38,7 +39,7 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
 async def reading(url: str, warehouse: str, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
     """A session that must write nothing: not even the store's conditions are probed. Raises `NotThere` where there is
     no such store or warehouse."""
-    catalog = build_catalog(Settings(warehouse), open_store(url), url, _allowed(), SystemRuntime())
+    catalog = build_catalog(_settings(warehouse), open_store(url), url, _allowed(), SystemRuntime())
     async with _session(catalog, command, patience_ms) as session:
         async with saying_that_it_waits(url):
             await _require_warehouse(session, url)
@@ -51,7 +52,7 @@ async def writing(url: str, warehouse: str, command: str, patience_ms: int = PAT
     such store or warehouse: only `arco serve` makes one."""
     async with reading(url, warehouse, command):
         pass
-    catalog = await open_catalog(Settings(warehouse), url, _allowed(), SystemRuntime())
+    catalog = await open_catalog(_settings(warehouse), url, _allowed(), SystemRuntime())
     async with _session(catalog, command, patience_ms) as session:
         if catalog.settings.read_only_because is not None:
             raise Failure(f"this catalog is read-only: {catalog.settings.read_only_because}")
@@ -93,6 +94,11 @@ async def _session(catalog: Catalog, command: str, patience_ms: int) -> AsyncIte
         yield catalog.session(Call("CLI", command, "", None, OPERATOR, source, deadline_ms))
     finally:
         await catalog.close()
+
+
+def _settings(warehouse: str) -> Settings:
+    """As `arco serve` was told how large metadata may be: what it serves is read here."""
+    return Settings(warehouse, max_metadata_bytes=size_in(os.environ, MAX_METADATA, MAX_METADATA_BYTES))
 
 
 def _allowed() -> list[str]:

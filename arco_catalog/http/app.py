@@ -2,6 +2,7 @@
 Iceberg's shape."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.browsers import check_media_type, check_page
@@ -26,6 +27,7 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.operations.catalog import Catalog
 from arco_catalog.operations.record import recording
+from arco_catalog.state.memory import BODY_WEIGHT, Memory
 
 SEVERAL = "-"
 """Told as the warehouse of requests that name none, where there are several."""
@@ -50,24 +52,31 @@ class App:
         routes: Sequence[Route],
         telemetry: Telemetry | None = None,
     ) -> None:
+        memory = Memory(options.request_memory_bytes, options.memory_seconds)
+        # What could never be had is refused at once: the largest body is one that fits alone.
+        options = replace(options, max_body_bytes=min(options.max_body_bytes, memory.most // BODY_WEIGHT))
         endpoints = tuple(route.endpoint for route in routes if route.advertised)
         self._service = Service(warehouses, options, endpoints)
         self._router = Router(routes)
         self._telemetry = telemetry
+        self._memory = memory
         self._usual_warehouse = next(iter(warehouses)) if len(warehouses) == 1 else SEVERAL
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _live(receive, send)
         elif scope["type"] == "http":
-            request = Request.of(scope, receive)
-            handling = Handling(self._usual_warehouse)
-            if self._telemetry is None:
-                await self._answer(request, send, handling)
-            else:
-                await self._answer_and_tell(self._telemetry.begin(scope, request, handling), self._telemetry, send)
+            with self._memory.hold() as hold:
+                await self._serve(scope, Request.of(scope, receive, hold), send)
         else:
             raise NotImplementedError(f"not an HTTP request: {scope['type']}")
+
+    async def _serve(self, scope: Scope, request: Request, send: Send) -> None:
+        handling = Handling(self._usual_warehouse)
+        if self._telemetry is None:
+            await self._answer(request, send, handling)
+        else:
+            await self._answer_and_tell(self._telemetry.begin(scope, request, handling), self._telemetry, send)
 
     async def _answer_and_tell(self, report: Report, telemetry: Telemetry, send: Send) -> None:
         try:
@@ -96,6 +105,7 @@ class App:
         options = self._service.options
         commits = False
         try:
+            await request.take_head()
             if options.allowed_hosts is not None:
                 check_page(request.headers, request.server, options.allowed_hosts)
             if request.caller.nameless is not None:
@@ -138,7 +148,7 @@ class App:
             body, size = await request.json_object(self._service.options) if route.has_body else (None, 0)
         except SlowBody as slow:
             raise self._unread(route, request, str(slow)) from slow
-        return Exchange(self._service, route, params, query, request.headers, request.caller, body, size)
+        return Exchange(self._service, route, params, query, request.headers, request.caller, body, size, request.hold)
 
     @staticmethod
     def _unread(route: Route, request: Request, reason: str) -> BadRequest | CommitStateUnknown:

@@ -12,12 +12,14 @@ from arco_catalog.http.responses import NO_HEADERS, Response, json_response
 from arco_catalog.iceberg import errors as e
 from arco_catalog.operations.call import Dialect
 from arco_catalog.operations.store_refusals import refused_by_store
+from arco_catalog.state.memory import OutOfMemory
 from storage_backends import InvalidKey, StoreDenied, StoreError
 
 _LOG = logging.getLogger(__name__)
 
 TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.BadRequest: (400, "BadRequestException"),
+    e.MetadataTooLarge: (400, "BadRequestException"),
     e.IllegalArgument: (400, "IllegalArgumentException"),
     e.NotAuthorized: (401, "NotAuthorizedException"),
     e.Forbidden: (403, "NotAuthorizedException"),
@@ -61,6 +63,8 @@ def error_response(
     match error:
         case StoreDenied() | InvalidKey() if not commits:  # a read: whatever writes says itself what became of it
             return error_response(refused_by_store(error), commits=commits, dialect=dialect)
+        case OutOfMemory() if not commits:
+            return error_response(e.Unavailable(str(error)), commits=commits, dialect=dialect)
         case StoreError() if not commits:
             unavailable = e.Unavailable(f"The object store failed: {error}")
             return error_response(unavailable, commits=commits, dialect=dialect)

@@ -1,7 +1,7 @@
 """What a route is, and what its handler gets: one request, decoded, with the catalog that it is for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from urllib.parse import quote
 
@@ -29,6 +29,7 @@ from arco_catalog.operations.call import Call, IdempotencyKey
 from arco_catalog.operations.catalog import Catalog, Session
 from arco_catalog.operations.names import Identifier
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.memory import Hold
 
 
 class Effect(Enum):
@@ -102,6 +103,7 @@ class Exchange:
     caller: Caller
     body: JsonObject | None
     body_bytes: int = 0
+    hold: Hold = field(default_factory=Hold)
 
     @property
     def options(self) -> HttpOptions:
@@ -186,6 +188,7 @@ class Exchange:
                 answer_limit=self.answer_limit,
                 body_bytes=self.body_bytes,
                 role_session=self.caller.session,
+                hold=self.hold,
             )
         )
         session.record.ignored_claim = source.ignored

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from arco_catalog.operations.call import Dialect
+from arco_catalog.state.memory import PATIENCE_SECONDS, REQUEST_MEMORY_BYTES
 
+MAX_BODY_BYTES = 8 << 20
+"""Parsing holds the interpreter, and so all other requests, for some 10 ms a megabyte."""
 UNIT_SEPARATOR = "\x1f"
 """What joins the levels of a namespace in paths, unless a server advertises something else."""
 
@@ -17,13 +20,14 @@ class HttpOptions:
     `unroutable` are characters that paths lose on their way here: nothing new may have them in its name. `health` adds
     `/health`, for whoever watches a server. `allowed_hosts` are names under which a server is reached besides those of
     its machine, and has foreign web pages refused; None where a gateway, which authenticates, is in front.
-    `source_principals` are patterns of principals that may say for whom they act.
+    `source_principals` are patterns of principals that may say for whom they act. `request_memory_bytes` is what
+    requests under way may take together, `memory_seconds` how long one waits for its part.
     """
 
     default_warehouse: str | None = None
     dialect: Dialect = Dialect.ICEBERG
     namespace_separator: str = UNIT_SEPARATOR
-    max_body_bytes: int = 8 << 20
+    max_body_bytes: int = MAX_BODY_BYTES
     max_body_depth: int = 200
     body_seconds: float = 60.0
     gzip: bool = False
@@ -32,3 +36,5 @@ class HttpOptions:
     health: bool = False
     allowed_hosts: tuple[str, ...] | None = None
     source_principals: tuple[str, ...] = ()
+    request_memory_bytes: int = REQUEST_MEMORY_BYTES
+    memory_seconds: float = PATIENCE_SECONDS

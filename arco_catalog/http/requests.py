@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from arco_catalog.http.asgi import Receive, Scope
@@ -10,9 +10,10 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.principal import Caller, caller_of
 from arco_catalog.http.query import Query
 from arco_catalog.http.spelling import Spelling, spelling_of
-from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge
+from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge, Unavailable
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.iceberg.shapes import kind_of
+from arco_catalog.state.memory import BODY_WEIGHT, VALUE_BYTES, Hold, OutOfMemory, Taken
 from arco_catalog.state.worker_threads import off_loop
 
 MAX_VALUES = 500_000
@@ -21,6 +22,13 @@ of their own, the 8 MB that a body may have would be hundreds of megabytes and m
 
 _MARKS = (b",", b"[", b"{")
 """No value comes without one of these before it, but the first. Those in strings are counted too."""
+
+
+UNDECLARED_BYTES = 128 << 10
+"""What memory is taken for at first where a body does not say how long it is."""
+LARGE_HEAD_BYTES = 8 << 10
+HEAD_WEIGHT = 4
+"""Bytes that a request takes for each byte of a large head: as it came, as texts, and what is made of them."""
 
 
 class ClientGone(Exception):
@@ -44,10 +52,11 @@ class Request:
     receive: Receive
     caller: Caller
     server: str | None = None
+    hold: Hold = field(default_factory=Hold)
 
     @classmethod
-    def of(cls, scope: Scope, receive: Receive) -> "Request":
-        """Takes an ASGI scope apart."""
+    def of(cls, scope: Scope, receive: Receive, hold: Hold) -> "Request":
+        """Takes an ASGI scope apart. `hold` is what the request takes of the process's memory."""
         raw_path = scope.get("raw_path")
         if raw_path is None:  # a server that decoded the path and kept nothing else
             raw_path = quote(scope["path"]).encode()
@@ -59,6 +68,7 @@ class Request:
             receive,
             caller_of(scope),
             (scope.get("server") or (None,))[0],
+            hold,
         )
 
     @property
@@ -70,14 +80,24 @@ class Request:
         """The decoded query. Raises `BadRequest`."""
         return Query.parse(self.raw_query)
 
+    async def take_head(self) -> None:
+        """Takes memory for a large head. Raises `Unavailable`."""
+        size = len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
+        if size > LARGE_HEAD_BYTES:
+            await self._take(HEAD_WEIGHT * size)
+
     async def body(self, options: HttpOptions) -> bytes:
-        """All of the body. Raises `PayloadTooLarge`, `BadRequest` if it comes encoded, `SlowBody`, and `ClientGone`."""
+        """All of the body, for which memory is taken before it is read. Raises `PayloadTooLarge`, `BadRequest` if it
+        comes encoded, `SlowBody`, `Unavailable` if there is no memory, and `ClientGone`."""
         coding = self.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body as it is")
         declared = self.headers.get("content-length", "")
-        if declared.isascii() and declared.isdigit() and int(declared[:20]) > options.max_body_bytes:
+        told = declared.isascii() and declared.isdigit()
+        expected = int(declared[:20]) if told else min(UNDECLARED_BYTES, options.max_body_bytes)
+        if expected > options.max_body_bytes:
             raise _too_large(options)
+        taken = await self._take(BODY_WEIGHT * expected)
         chunks: list[bytes] = []
         size = 0
         try:
@@ -90,7 +110,12 @@ class Request:
                     size += len(chunks[-1])
                     if size > options.max_body_bytes:
                         raise _too_large(options)
+                    if size > expected:  # taken for the largest: many that grow side by side would wait for each other
+                        expected = options.max_body_bytes
+                        taken.shrink(0)
+                        taken = await self._take(BODY_WEIGHT * expected)
                     if not message.get("more_body", False):
+                        taken.shrink(BODY_WEIGHT * size)
                         return b"".join(chunks)
         except TimeoutError as error:
             raise SlowBody(f"The request body did not arrive within {options.body_seconds:g} s") from error
@@ -99,14 +124,22 @@ class Request:
         """The body, which must be a JSON object, and how many bytes it had. Raises what `body` does, and
         `BadRequest`."""
         data = await self.body(options)
+        values = sum(data.count(mark) for mark in _MARKS)
+        if values > MAX_VALUES:
+            raise PayloadTooLarge(f"The request body holds more than {MAX_VALUES:,} values")
+        await self._take(VALUE_BYTES * values - BODY_WEIGHT * len(data) // 2)
         return await off_loop(len(data), lambda: _object(data, options)), len(data)
+
+    async def _take(self, size: int) -> Taken:
+        try:
+            return await self.hold.take(size)
+        except OutOfMemory as error:  # nothing has been asked of the store yet, whatever the route
+            raise Unavailable(str(error)) from error
 
 
 def _object(data: bytes, options: HttpOptions) -> JsonObject:
     if not data.strip():
         raise BadRequest("The request body is empty: expected a JSON object")
-    if sum(data.count(mark) for mark in _MARKS) > MAX_VALUES:
-        raise PayloadTooLarge(f"The request body holds more than {MAX_VALUES:,} values")
     try:
         document = loads(data)
     except MalformedJson as error:

@@ -7,6 +7,8 @@ from arco_catalog.http.asgi import Send
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.answers import Answer, TableState
 
+PIECE_BYTES = 256 << 10
+"""How much of an answer is handed to the server at once."""
 NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -39,7 +41,13 @@ class Response:
             # In lower case, because uvicorn must recognise this one or it sends chunks.
             headers.append((ExactName(b"content-length"), b"%d" % len(body)))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        # Piece by piece, each when the client has taken those before: what waits to be read is not held twice, and
+        # the request is not over, nor its memory given back, before nearly all of it has gone.
+        rest = memoryview(body)
+        while len(rest) > PIECE_BYTES:
+            await send({"type": "http.response.body", "body": bytes(rest[:PIECE_BYTES]), "more_body": True})
+            rest = rest[PIECE_BYTES:]
+        await send({"type": "http.response.body", "body": body if len(rest) == len(body) else bytes(rest)})
 
 
 NO_CONTENT = Response(204)

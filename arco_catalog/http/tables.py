@@ -15,6 +15,7 @@ from arco_catalog.iceberg.shapes import NAME
 from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.worker_threads import off_loop
 
 
@@ -36,6 +37,7 @@ async def load(exchange: Exchange) -> Response:
     if not none_match(exchange.headers.get("if-none-match"), headers["ETag"]):
         return Response(304, headers=headers)
     if snapshots == "refs":
+        await exchange.hold.take(PARSED_WEIGHT * len(state.metadata))
         state = await off_loop(len(state.metadata), partial(_with_visible_snapshots, state))
     return table_response(state, headers, config=True)
 

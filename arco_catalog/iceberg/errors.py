@@ -4,6 +4,7 @@
     +-- Refusal                     definite: nothing was or will be changed; may be stored and replayed
     |   +-- BadRequest              the request is malformed, or asks for what is not allowed
     |   |   +-- IllegalArgument     the same, under the name that Java clients turn into IllegalArgumentException
+    |   |   +-- MetadataTooLarge    a metadata file is larger than this catalog takes
     |   +-- PayloadTooLarge         of the request
     |   +-- AnswerTooLarge          what was asked for is more than the host can carry
     |   +-- Forbidden
@@ -49,6 +50,10 @@ class BadRequest(Refusal):
 
 class IllegalArgument(BadRequest):
     """A bad request under the type name that Java clients turn into `IllegalArgumentException`."""
+
+
+class MetadataTooLarge(BadRequest):
+    """A metadata file, unpacked, has more bytes than this catalog takes."""
 
 
 class PayloadTooLarge(Refusal):

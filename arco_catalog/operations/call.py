@@ -1,13 +1,14 @@
 """One request as the protocols see it: who asks, what for, until when, and under which idempotency key."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answer_limit import AnswerLimit
 from arco_catalog.state.marker import RequestIdentity, key_hash, payload_hash
+from arco_catalog.state.memory import Hold
 
 _UUID_V7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 _POLARIS_KEY = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,254}")
@@ -62,7 +63,8 @@ class Call:
     """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
     say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is what the host can carry back, None
     for everything; `body_bytes` is how long the body was: work on a long one is done beside the event loop;
-    `role_session` tells apart who assumed the role that is the principal."""
+    `role_session` tells apart who assumed the role that is the principal; `hold` is what the request takes of the
+    process's memory."""
 
     method: str
     path: str
@@ -76,6 +78,7 @@ class Call:
     answer_limit: AnswerLimit | None = None
     body_bytes: int = 0
     role_session: str | None = None
+    hold: Hold = field(default_factory=Hold, compare=False)
 
     @property
     def by(self) -> JsonObject:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
-from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.iceberg.errors import MetadataTooLarge, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.afterwards import Afterwards
 from arco_catalog.operations.call import Call
@@ -15,12 +15,12 @@ from arco_catalog.operations.record import open_record
 from arco_catalog.operations.shared_commits import SharedCommits
 from arco_catalog.operations.turns import Turns
 from arco_catalog.state.access import Caches, State
-from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Files, Space
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.marker import RequestIdentity
 from arco_catalog.state.marker_log import MarkerLog
+from arco_catalog.state.memory import CACHE_MEMORY_BYTES, MAX_METADATA_BYTES
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.spilling import Limits
@@ -43,6 +43,8 @@ class Settings:
 
     Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
     be taken over, the deadline and a margin; `patience_ms` is how long a duplicate waits for the answer.
+    `max_metadata_bytes` is how large a metadata file may be, unpacked; `cache_bytes` is what all caches together may
+    remember.
     """
 
     warehouse: str
@@ -53,6 +55,8 @@ class Settings:
     in_progress_ms: int = 25_000
     patience_ms: int = 3_000
     max_transaction_tables: int = 100
+    max_metadata_bytes: int = MAX_METADATA_BYTES
+    cache_bytes: int = CACHE_MEMORY_BYTES
     spill: Limits = field(default_factory=Limits)
 
 
@@ -69,9 +73,9 @@ class Catalog:
     locations: AllowedLocations
     warehouse: Location
     runtime: Runtime
-    caches: Caches = field(default_factory=Caches)
+    caches: Caches
+    files: FileCache
     shared: SharedCommits | None = field(default_factory=SharedCommits)
-    files: FileCache = field(default_factory=lambda: ByteCache(48 << 20))
     clock: StoreClock = field(default_factory=StoreClock)
     afterwards: Afterwards | None = None
     turns: Turns | None = None
@@ -106,7 +110,8 @@ class Session:
         timed = TimekeepingStore(catalog.store, catalog.runtime.now_ms, catalog.clock.told)
         self.state = State(bounded(timed), catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill)
         spaces = [Space(space.root, bounded(space.store)) for space in catalog.spaces]
-        self.files = Files(spaces, catalog.files, self.state)
+        self.hold = call.hold
+        self.files = Files(spaces, catalog.files, self.state, catalog.settings.max_metadata_bytes, call.hold)
         self._identity: RequestIdentity | None = None
 
     async def identify(self) -> None:
@@ -132,7 +137,14 @@ class Session:
             raise Unavailable(f"Nothing was done: {error}") from error
 
     def check_metadata(self, metadata: bytes, name: str) -> None:
-        """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current."""
+        """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current, and
+        `MetadataTooLarge` if it could not be read again."""
+        most = self.settings.max_metadata_bytes
+        if len(metadata) > most:
+            raise MetadataTooLarge(
+                f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog takes ({most:,}). "
+                "Nothing was changed: expire snapshots, and commit again"
+            )
         if self.call.answer_limit is not None:
             self.call.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")
 

@@ -28,6 +28,7 @@ from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.age import has_passed
 from arco_catalog.state.marker import Binding, Slot
 from arco_catalog.state.marker_log import MarkerLog
+from arco_catalog.state.memory import OutOfMemory
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 from storage_backends import Applied, InvalidKey, StoreDenied, StoreError
 
@@ -54,9 +55,10 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
         await driver.refuse_as_the_store_did(error)
         raise refused_by_store(error) from error
     except StoreError as error:
+        reason = str(error) if isinstance(error, OutOfMemory) else f"The object store failed: {error}"
         if driver.may_have_changed_something:
-            raise CommitStateUnknown(f"The object store failed: {error}") from error
-        raise Unavailable(f"The object store failed: {error}") from error
+            raise CommitStateUnknown(reason) from error
+        raise Unavailable(reason) from error
     except Unavailable as error:
         if driver.marker is not None:  # of us that is true; another try under the same key may be doing it
             raise KeyInProgress(error.message) from error

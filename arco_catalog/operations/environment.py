@@ -5,7 +5,17 @@ from contextlib import asynccontextmanager
 
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import build_catalog, open_catalog
-from arco_catalog.operations.variables import ALLOW_LOCATION_OVERLAP, ALLOWED_LOCATIONS, listed, switch, warehouse
+from arco_catalog.operations.variables import (
+    ALLOW_LOCATION_OVERLAP,
+    ALLOWED_LOCATIONS,
+    CACHE_MEMORY,
+    MAX_METADATA,
+    listed,
+    size_in,
+    switch,
+    warehouse,
+)
+from arco_catalog.state.memory import CACHE_MEMORY_BYTES, MAX_METADATA_BYTES
 from arco_catalog.state.runtime import Runtime
 from storage_backends.open import open_store
 
@@ -13,10 +23,15 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 def settings_in(environment: Mapping[str, str]) -> Settings:
-    """What may be set. Raises `KeyError` without a warehouse, `ValueError` for what can't be one, or for a switch that
-    is neither on nor off."""
+    """What may be set. Raises `KeyError` without a warehouse, `ValueError` for what can't be one, for a switch that is
+    neither on nor off, or for what is no size."""
     overlap = _switch_in(environment, ALLOW_LOCATION_OVERLAP)
-    return Settings(warehouse(environment["ARCO_WAREHOUSE"]), allow_location_overlap=overlap)
+    return Settings(
+        warehouse(environment["ARCO_WAREHOUSE"]),
+        allow_location_overlap=overlap,
+        max_metadata_bytes=size_in(environment, MAX_METADATA, MAX_METADATA_BYTES),
+        cache_bytes=size_in(environment, CACHE_MEMORY, CACHE_MEMORY_BYTES),
+    )
 
 
 def catalog_in(environment: Mapping[str, str], runtime: Runtime) -> Catalog:

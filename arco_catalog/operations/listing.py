@@ -21,6 +21,10 @@ from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.registry import Head
 
+ITEMS_AT_ONCE = 4_096
+"""How many items of a listing without pages memory is taken for at once."""
+ITEM_BYTES = 640
+"""Bytes that an item takes, as values and in the answer."""
 DEFAULT_PAGE = 1000
 _COMMIT = re.compile(r"[0-9A-Z]{26}")
 _BITS = re.compile(r"[1-9a-f][0-9a-f]*")
@@ -117,6 +121,8 @@ async def _everything(session: Session, level: _Level, shown: _Shown) -> Listed:
             item = level.item(key, entry)
             if item is not None and shown.stands(entry):
                 items.append(item)
+                if len(items) % ITEMS_AT_ONCE == 0:
+                    await session.hold.take(ITEMS_AT_ONCE * ITEM_BYTES)
     return Listed(items, None)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from arco_catalog.operations.catalog import Catalog, Settings
+from arco_catalog.state.access import Caches
+from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import Space
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.paths import Paths
@@ -56,4 +58,6 @@ def build_catalog(
         locations=AllowedLocations(prefixes, forbidden=[base.below(paths.state)]),
         warehouse=warehouse,
         runtime=runtime,
+        caches=Caches.of(settings.cache_bytes * 52 // 100),
+        files=ByteCache(settings.cache_bytes * 48 // 100),
     )

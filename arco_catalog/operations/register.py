@@ -24,6 +24,7 @@ from arco_catalog.state.entries import RelationEntry, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import Binding
+from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.worker_threads import off_loop
@@ -69,6 +70,7 @@ class _Register(RegistryMutation):
                     "(write.metadata.delete-after-commit.enabled): register a newer file, or a copy under another name"
                 )
             body = await self.session.files.read(self.file)
+            await self.session.hold.take(PARSED_WEIGHT * len(body))
             self._document = await off_loop(len(body), partial(self._checked, body))
             self._body = body
         except Refusal as refusal:

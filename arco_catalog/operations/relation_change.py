@@ -19,6 +19,7 @@ from arco_catalog.operations.table_view import TableView
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location, refuse_reserved
+from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.worker_threads import off_loop
 
@@ -53,17 +54,21 @@ class RelationChange:
         self.namespace = namespace
         self.name = name
         self.commit = commit
+        self._taken = 0
+        """Of the process's memory, to change the base."""
 
     def incomplete(self, view: TableView) -> bool:
-        """Whether the base is still to be read. What was read once by anybody in this process will do."""
+        """Whether the base is still to be read, or memory to be taken for changing a large one. What was read once by
+        anybody in this process will do."""
         if view.pointer is None or view.refusal is not None:
             return False
         if view.base is None:
             view.base = self.session.files.cached(view.pointer.metadata.location)
-        return view.base is None
+        return view.base is None or PARSED_WEIGHT * len(view.base) > max(SMALL_BYTES, self._taken)
 
     async def complete(self, view: TableView) -> None:
-        """Reads the base into the view; a refusal that this meets is kept there for `compute`."""
+        """Reads the base into the view, and takes memory for changing it; a refusal that this meets is kept there for
+        `compute`. Raises `OutOfMemory`."""
         if view.base is None and view.pointer is not None:
             try:
                 view.base = await self.session.files.read(view.pointer.metadata.location)
@@ -74,6 +79,11 @@ class RelationChange:
                     view.pointer_fresh = False  # it has moved on, and its old file may have been removed: no verdict
             except Refusal as refusal:
                 view.refusal = refusal
+        if view.base is not None:
+            needed = PARSED_WEIGHT * len(view.base)
+            if needed > self._taken:
+                await self.session.hold.take(needed - self._taken)
+                self._taken = needed
 
     async def work(self, view: TableView) -> None:
         """Checks the requirements and applies the updates, for `compute`. Raises `Refusal`, and `StoreUnavailable` past

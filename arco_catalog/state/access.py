@@ -2,7 +2,7 @@
 once, and move by compare-and-swap until the store's answer is definite (design.md 6.4)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, dumps
@@ -57,10 +57,15 @@ class Caches:
     """What one process remembers of one catalog. Nothing in it is believed without asking the store, but for what never
     changes: values and segments."""
 
+    segments: ByteCache[str, Segment]
+    pointers: ByteCache[str, Pointer]
+    values: ByteCache[str, JsonObject]
     head: Head | None = None
-    segments: ByteCache[str, Segment] = field(default_factory=lambda: ByteCache(32 << 20))
-    pointers: ByteCache[str, Pointer] = field(default_factory=lambda: ByteCache(16 << 20))
-    values: ByteCache[str, JsonObject] = field(default_factory=lambda: ByteCache(4 << 20))
+
+    @classmethod
+    def of(cls, limit: int) -> "Caches":
+        """Empty ones that take no more than so many bytes together, beside HEAD, which is bounded by its spilling."""
+        return cls(ByteCache(limit * 32 // 52), ByteCache(limit * 16 // 52), ByteCache(limit * 4 // 52))
 
 
 class State:

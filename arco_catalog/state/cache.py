@@ -8,8 +8,13 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
+ENTRY_BYTES = 256
+"""What an entry takes beside its value: the key, and its place in the table."""
+
+
 class ByteCache(Generic[K, V]):
-    """Keeps what was used last, as long as the sizes that came with it add up to no more than `limit` bytes."""
+    """Keeps what was used last, as long as the sizes that came with it, and `ENTRY_BYTES` for each, add up to no more
+    than `limit` bytes. Keys are of bounded length."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -27,6 +32,7 @@ class ByteCache(Generic[K, V]):
     def put(self, key: K, value: V, size: int) -> None:
         """Keeps a value of `size` bytes; one larger than the whole cache is not kept."""
         self.drop(key)
+        size += ENTRY_BYTES
         if size > self._limit:
             return
         self._entries[key] = (value, size)

@@ -5,15 +5,21 @@ Locations reach beyond the catalog's own folder, so each allowed prefix has its 
 
 import asyncio
 import gzip
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.errors import BadRequest, MetadataTooLarge, NotFound
 from arco_catalog.state.access import State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.locations import Location, refuse_reserved
-from storage_backends import Found, ObjectStore, Unchanged, Version
+from arco_catalog.state.memory import FILE_WEIGHT, MAX_METADATA_BYTES, Hold, Taken
+from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
+
+GZIP = b"\x1f\x8b"
+FIRST_BYTES = 1 << 20
+"""How much of a file is read at first: hardly one is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +42,22 @@ FileCache = ByteCache[str, CachedFile]
 
 
 class Files:
-    """The files of one catalog as one request reaches them."""
+    """The files of one catalog as one request reaches them. None is larger than `most` bytes, unpacked; the request
+    has memory taken for each in its `hold` before it is read."""
 
-    def __init__(self, spaces: Sequence[Space], cache: FileCache, state: State) -> None:
+    def __init__(
+        self,
+        spaces: Sequence[Space],
+        cache: FileCache,
+        state: State,
+        most: int = MAX_METADATA_BYTES,
+        hold: Hold | None = None,
+    ) -> None:
         self._spaces = sorted(spaces, key=lambda space: len(space.root.segments), reverse=True)
         self._cache = cache
         self._state = state
+        self._most = most
+        self._hold = hold or Hold()
 
     def _find(self, location: str) -> tuple[ObjectStore, str]:
         wanted = _parsed(location)
@@ -60,18 +76,26 @@ class Files:
         self._cache.drop(location)
 
     async def read(self, location: str) -> bytes:
-        """The file as it is now, decompressed. Raises `NotFound`."""
+        """The file as it is now, decompressed. Raises `NotFound`, `MetadataTooLarge`, and `OutOfMemory`."""
         store, key = self._find(location)
         known = self._cache.get(location)
-        match await store.get(key, None if known is None else known.version):
-            case Found(raw, version):
-                body = await self._unpacked(location, raw)
-                self._cache.put(location, CachedFile(version, body), len(body))
-                return body
-            case Unchanged() if known is not None:
+        if known is not None:
+            await self._hold.take(FILE_WEIGHT * len(known.body))
+            found = await store.get(key, known.version)
+            if isinstance(found, Unchanged):
                 return known.body
+            self._cache.drop(location)
+            if isinstance(found, Missing):
+                raise NotFound(f"Failed to open input stream for file: {location}")
+        taken = await self._hold.take(FIRST_BYTES)
+        match await store.get_range(key, 0, min(FIRST_BYTES, self._most) + 1):
+            case Found(raw, version) if len(raw) > FIRST_BYTES:
+                taken.shrink(0)  # how large it is nobody has said yet, so for this long it is the largest
+                taken = await self._hold.take(FILE_WEIGHT * self._most)
+                return await self._rest(location, taken)
+            case Found(raw, version):
+                return await self._kept(location, raw, version, taken)
             case _:
-                self._cache.drop(location)
                 raise NotFound(f"Failed to open input stream for file: {location}")
 
     async def exists(self, location: str) -> bool:
@@ -80,13 +104,35 @@ class Files:
         store, key = self._find(location)
         return isinstance(await store.get_range(key, 0, 1), Found)
 
+    async def _rest(self, location: str, taken: Taken) -> bytes:
+        """A file that is longer than the first look, all of it."""
+        store, key = self._find(location)
+        match await store.get_range(key, 0, self._most + 1):
+            case Found(raw, version):
+                return await self._kept(location, raw, version, taken)
+            case _:
+                raise NotFound(f"Failed to open input stream for file: {location}")
+
+    async def _kept(self, location: str, raw: bytes, version: Version, taken: Taken) -> bytes:
+        if len(raw) > self._most:
+            raise self._too_large(location)
+        body = raw
+        if raw.startswith(GZIP):
+            body, taken = await self._unpacked(location, raw, taken)
+        if taken.size < FILE_WEIGHT * len(body):
+            taken.shrink(len(raw))
+            await self._hold.take(FILE_WEIGHT * len(body) - taken.size)
+        taken.shrink(FILE_WEIGHT * len(body))
+        self._cache.put(location, CachedFile(version, body), len(body) + len(location))
+        return body
+
     async def create(self, location: str, body: bytes, *, packed: bool) -> None:
         """Writes a new file whose name holds an id of its writer's. Raises `Occupied`."""
         store, key = self._find(location)
         raw = await asyncio.to_thread(gzip.compress, body, 6, mtime=0) if packed else body
         version = await self._state.create(key, raw, store)
         if version is not None:
-            self._cache.put(location, CachedFile(version, body), len(body))
+            self._cache.put(location, CachedFile(version, body), len(body) + len(location))
 
     async def remove(self, location: str) -> None:
         """Deletes a file that nothing refers to any more. Raises `BadRequest` for one in a catalog's own state, whoever
@@ -96,17 +142,46 @@ class Files:
         await store.delete(key)
         self._cache.drop(location)
 
-    @staticmethod
-    async def _unpacked(location: str, raw: bytes) -> bytes:
-        if not raw.startswith(b"\x1f\x8b"):
-            return raw
+    async def _unpacked(self, location: str, raw: bytes, taken: Taken) -> tuple[bytes, Taken]:
+        """The file unpacked, and the memory taken for it: at first for what its end says that it unpacks to."""
+        claimed = min(self._most, max(len(raw), int.from_bytes(raw[-4:], "little")))
         try:
-            return await asyncio.to_thread(gzip.decompress, raw)
-        except (OSError, EOFError) as error:
+            for most in (claimed, self._most):
+                if FILE_WEIGHT * most > taken.size:
+                    taken.shrink(0)
+                    taken = await self._hold.take(FILE_WEIGHT * most)
+                body = await asyncio.to_thread(unpack, raw, most)
+                if body is not None:
+                    return body, taken
+        except (zlib.error, EOFError) as error:
             raise NotFound(f"Failed to read gzip file: {location}") from error
+        raise self._too_large(location)
+
+    def _too_large(self, location: str) -> MetadataTooLarge:
+        return MetadataTooLarge(
+            f"Metadata file {location} is larger than {self._most:,} bytes, unpacked: expire snapshots with another "
+            "tool, or raise --max-metadata (ARCO_MAX_METADATA)"
+        )
 
 
-@lru_cache(4_096)
+def unpack(raw: bytes, most: int) -> bytes | None:
+    """What a gzip file holds; None for more than `most` bytes, of which no more than one is ever made. Raises
+    `zlib.error`, and `EOFError` for one that is cut short."""
+    parts: list[bytes] = []
+    room = most
+    while raw:
+        member = zlib.decompressobj(wbits=31)
+        parts.append(member.decompress(raw, room + 1))
+        room -= len(parts[-1])
+        if room < 0:
+            return None
+        if not member.eof:
+            raise EOFError("the file ends before its end")
+        raw = member.unused_data.lstrip(b"\0")  # gzip files may be padded
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+@lru_cache(4_096)  # keys of bounded length: nothing longer than a location may be is parsed
 def _parsed(location: str) -> Location:
     """A location, of which the same few are asked for again and again."""
     return Location.parse(location)

@@ -7,7 +7,8 @@ from typing import Any, cast
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from arco_catalog.cli.connections import HEAD_SECONDS, BoundedProtocol
+from arco_catalog.cli.connections import HEAD_SECONDS, READ_SECONDS, BoundedProtocol
+from arco_catalog.cli.crowd import Crowd
 
 
 class Timer:
@@ -47,6 +48,13 @@ class Transport(asyncio.Transport):
     def close(self) -> None:
         self.closed = True
 
+    def abort(self) -> None:
+        self.closed = True
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
     def is_closing(self) -> bool:
         return self.closed
 
@@ -54,11 +62,11 @@ class Transport(asyncio.Transport):
 async def _app(scope: Any, receive: Any, send: Any) -> None: ...
 
 
-def connected() -> tuple[BoundedProtocol, Loop, Transport]:
-    config = Config(_app, http=BoundedProtocol, ws="none", lifespan="off", log_config=None)
+def connected(crowd: Crowd | None = None) -> tuple[BoundedProtocol, Loop, Transport]:
+    config = Config(_app, http="httptools", ws="none", lifespan="off", log_config=None)
     config.load()
     loop, transport = Loop(), Transport()
-    protocol = BoundedProtocol(config, ServerState(), {}, cast(Any, loop))
+    protocol = BoundedProtocol(crowd or Crowd(10, lambda: 0.0), config, ServerState(), {}, cast(Any, loop))
     protocol.connection_made(transport)
     return protocol, loop, transport
 
@@ -83,6 +91,39 @@ def test_a_complete_head_ends_its_deadline() -> None:
     protocol, loop, _ = connected()
     protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert [timer.cancelled for timer in loop.timers] == [True]
+
+
+def test_a_client_that_does_not_read_is_cut() -> None:
+    protocol, loop, transport = connected()
+    protocol.pause_writing()
+    timer = loop.timers[-1]
+    assert timer.seconds == READ_SECONDS
+    timer.call()
+    assert transport.closed
+
+
+def test_a_client_that_reads_on_is_not_cut() -> None:
+    protocol, loop, _ = connected()
+    protocol.pause_writing()
+    protocol.resume_writing()
+    assert loop.timers[-1].cancelled
+
+
+def test_heads_that_are_not_complete_and_those_that_wait_are_counted() -> None:
+    crowd = Crowd(10, lambda: 0.0)
+    protocol, _, transport = connected(crowd)
+    crowd.expect()
+    protocol.data_received(b"GET / HTTP/1.1\r\nX-A: b")
+    assert crowd.kept_bytes == 22
+    protocol.data_received(b"\r\n\r\n")
+    assert crowd.kept_bytes == 0
+    waiting = b"GET / HTTP/1.1\r\n\r\n" * 3
+    protocol.data_received(waiting)
+    assert crowd.kept_bytes == len(waiting)
+    protocol.connection_lost(None)
+    assert crowd.kept_bytes == 0
+    assert not crowd.full
+    assert transport.closed
 
 
 def test_a_connection_that_is_gone_leaves_no_deadline() -> None:

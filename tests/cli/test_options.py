@@ -30,6 +30,11 @@ def test_the_defaults_serve_this_machine_only() -> None:
         metrics_namespace=None,
         log_level="warning",
         quiet=False,
+        max_connections=512,
+        request_memory=256 << 20,
+        cache_memory=100 << 20,
+        max_body=32 << 20,
+        max_metadata=64 << 20,
     )
 
 
@@ -48,6 +53,11 @@ ENVIRONMENT = {
     "ARCO_LOG_LEVEL": "DEBUG",
     "ARCO_WORKERS": "2",
     "ARCO_QUIET": "1",
+    "ARCO_MAX_CONNECTIONS": "7",
+    "ARCO_REQUEST_MEMORY": "2GB",
+    "ARCO_CACHE_MEMORY": "64mb",
+    "ARCO_MAX_BODY": "2048KB",
+    "ARCO_MAX_METADATA": "1048577",
 }
 
 
@@ -68,6 +78,11 @@ def test_every_option_has_a_variable() -> None:
         metrics_namespace="Lake",
         log_level="debug",
         quiet=True,
+        max_connections=7,
+        request_memory=2 << 30,
+        cache_memory=64 << 20,
+        max_body=2048 << 10,
+        max_metadata=1048577,
     )
 
 
@@ -78,6 +93,8 @@ def test_flags_win_over_variables() -> None:
         *("--allowed-host", "a.example", "b"),
         *("--allow-location-overlap", "false", "--idempotency-dialect", "iceberg", "--quiet", "no"),
         *("--gzip", "false", "--log-format", "text", "--metrics-namespace", "Sea"),
+        *("--max-connections", "9", "--request-memory", "3MB", "--cache-memory", "4MB", "--max-body", "5MB"),
+        *("--max-metadata", "6GB"),
     ]
     assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
         store="memory:",
@@ -93,6 +110,11 @@ def test_flags_win_over_variables() -> None:
         metrics_namespace="Sea",
         log_level="error",
         quiet=False,
+        max_connections=9,
+        request_memory=3 << 20,
+        cache_memory=4 << 20,
+        max_body=5 << 20,
+        max_metadata=6 << 30,
     )
 
 
@@ -122,6 +144,17 @@ def test_an_empty_variable_is_none() -> None:
         (["--log-level", "loud"], {}, "choose one of debug, info, warning, error, not 'loud'"),
         (["--log-format", "xml"], {}, "choose text or json, not 'xml'"),
         ([], {"ARCO_QUIET": "maybe"}, "choose true or false, not 'maybe'"),
+        (["--max-connections", "0"], {}, "argument --max-connections: give a number from 1 on, not '0'"),
+        (
+            ["--max-body", "many"],
+            {},
+            "argument --max-body: give a size of 1MB or more, such as 64MB or 1GB, not 'many'",
+        ),
+        (
+            [],
+            {"ARCO_REQUEST_MEMORY": "1000KB"},
+            "argument --request-memory: ARCO_REQUEST_MEMORY: give a size of 1MB or more",
+        ),
         (["--unknown"], {}, "unrecognized arguments: --unknown"),
     ],
 )

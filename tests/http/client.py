@@ -90,10 +90,11 @@ class Client:
             outgoing.append(message)
 
         await self.app(scope, receive, send)
-        start, body = outgoing
+        start, *pieces = outgoing
+        assert [piece.get("more_body", False) for piece in pieces] == [True] * (len(pieces) - 1) + [False]
         headers = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
         assert len(headers) == len(start["headers"]), "a header was sent twice"
-        return Answer(start["status"], headers, body["body"])
+        return Answer(start["status"], headers, b"".join(piece["body"] for piece in pieces))
 
 
 def scope_of(method: str, target: str, headers: Mapping[str, str]) -> Scope:

@@ -1,6 +1,7 @@
 """JSON in and out, exactly."""
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -54,3 +55,13 @@ def test_keys_keep_their_order_unless_sorted() -> None:
     value: Json = {"b": 1, "a": {"d": 2**70, "c": "é"}}
     assert dumps(value) == b'{"b":1,"a":{"d":1180591620717411303424,"c":"\xc3\xa9"}}'
     assert dumps(value, sort_keys=True) == b'{"a":{"c":"\xc3\xa9","d":1180591620717411303424},"b":1}'
+
+
+def test_a_short_result_that_is_kept_takes_no_more_than_its_own_length() -> None:
+    tracemalloc.start()
+    try:
+        kept = [dumps(["x" * 180, number]) for number in range(1_000)]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 2 * sum(map(len, kept))

@@ -58,3 +58,16 @@ async def test_a_function_asks_nothing_of_amazons_s3() -> None:
     catalog = await catalog_to_serve({"ARCO_STORE": "s3://bucket", "ARCO_WAREHOUSE": "wh"}, SystemRuntime())
 
     assert catalog.settings.read_only_because is None
+
+
+def test_functions_read_the_bounds_that_arco_serve_has() -> None:
+    bounds = settings_in({**STORE, "ARCO_MAX_METADATA": "8MB", "ARCO_CACHE_MEMORY": "16MB"})
+    usual = settings_in({**STORE, "ARCO_MAX_METADATA": "", "ARCO_CACHE_MEMORY": ""})
+
+    assert (bounds.max_metadata_bytes, bounds.cache_bytes) == (8 << 20, 16 << 20)
+    assert (usual.max_metadata_bytes, usual.cache_bytes) == (64 << 20, 100 << 20)
+
+
+def test_a_bound_that_is_no_size_is_told_with_its_variable() -> None:
+    with pytest.raises(ValueError, match="ARCO_CACHE_MEMORY: give a size of 1MB or more, such as 64MB or 1GB, not '8'"):
+        settings_in({**STORE, "ARCO_CACHE_MEMORY": "8"})

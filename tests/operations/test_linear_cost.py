@@ -20,6 +20,7 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.reserve import MAX_NAMED
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.state import worker_threads
+from arco_catalog.state.memory import Hold
 from tests.iceberg.counted import Text, assert_linear, steps_of
 from tests.operations.desk import NS, Desk, schema, set_property
 
@@ -55,7 +56,7 @@ def headers(number: int) -> None:
         "raw_path": b"/",
         "headers": [(b"x-many" if each % 2 else b"x-%d" % each, b"v") for each in range(number)],
     }
-    request = Request.of(scope, None)  # type: ignore[arg-type]
+    request = Request.of(scope, None, Hold())  # type: ignore[arg-type]
     assert len(request.headers["x-many"].split(", ")) == number // 2
 
 

@@ -1,6 +1,7 @@
 """A real `arco serve`, to be started, looked at, killed and started again."""
 
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -16,12 +17,15 @@ START_S = 30.0
 class ArcoServer:
     """`arco serve` over `store`, in a process of its own, at another port each time it is started.
 
-    A context that starts it, and ends it by a kill: nothing may depend on a better end.
+    `options` are more of its options; `descriptors` is how many files it may open. A context that starts it, and ends
+    it by a kill: nothing may depend on a better end.
     """
 
-    def __init__(self, store: str, log: Path) -> None:
-        self._command = [str(ARCO), "serve", "--store", store, "--port", "0", "--warehouse", WAREHOUSE, "--quiet"]
+    def __init__(self, store: str, log: Path, *options: str, descriptors: int | None = None) -> None:
+        usual = [str(ARCO), "serve", "--store", store, "--port", "0", "--warehouse", WAREHOUSE, "--quiet"]
+        self._command = [*usual, *options]
         self._log = log
+        self._descriptors = descriptors
         self._process: subprocess.Popen[str] | None = None
         self.uri = ""
 
@@ -37,7 +41,9 @@ class ArcoServer:
     def start(self) -> None:
         """Starts it, and returns when it listens. Raises `RuntimeError` if it does not."""
         with self._log.open("a") as log:
-            process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log, text=True)
+            process = subprocess.Popen(
+                self._command, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=self._limit_descriptors
+            )
         self._process = process
         watchdog = threading.Timer(START_S, process.kill)
         watchdog.start()
@@ -50,6 +56,10 @@ class ArcoServer:
             self.kill()
             raise RuntimeError(f"arco serve did not start: {said}{self._log.read_text()[-4000:]}")
         self.uri = f"http://{rest.split()[0]}"
+
+    def _limit_descriptors(self) -> None:
+        if self._descriptors is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self._descriptors, self._descriptors))
 
     def kill(self) -> None:
         """Ends it by SIGKILL, in the middle of whatever it does."""

@@ -37,7 +37,7 @@ def store() -> Slow:
 
 
 def a_process(store: Slow) -> State:
-    return State(store, Paths("wh"), Caches(), Clockwork())
+    return State(store, Paths("wh"), Caches.of(1 << 20), Clockwork())
 
 
 async def move_head(state: State, operation: str) -> None:

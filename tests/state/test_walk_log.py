@@ -22,7 +22,7 @@ def store() -> MemoryStore:
 
 
 def process(store: MemoryStore) -> State:
-    return State(store, Paths("wh"), Caches(), Clockwork())
+    return State(store, Paths("wh"), Caches.of(1 << 20), Clockwork())
 
 
 async def document(store: MemoryStore, shard: int) -> JsonObject:

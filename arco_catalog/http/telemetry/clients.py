@@ -12,6 +12,8 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"))
 _UNPRINTABLE = re.compile(r"[^!-~]")
 MAX_PRODUCTS = 4
+MAX_AGENT = 512
+"""Characters of a User-Agent that are looked at."""
 MAX_PATH = 512
 
 
@@ -43,10 +45,14 @@ def trace_parent(headers: Mapping[str, str]) -> tuple[str, str] | None:
     return None if match is None else (match[0], match[1])
 
 
-@lru_cache(maxsize=256)
 def products(user_agent: str | None) -> str | None:
     """The products with versions that a User-Agent names. The rest of it is free text, and not repeated."""
-    found = _PRODUCT.findall((user_agent or "")[:512])[:MAX_PRODUCTS]
+    return _products((user_agent or "")[:MAX_AGENT])
+
+
+@lru_cache(maxsize=256)  # keys of bounded length
+def _products(user_agent: str) -> str | None:
+    found = _PRODUCT.findall(user_agent)[:MAX_PRODUCTS]
     return " ".join(found) or None
 
 

@@ -1,0 +1,150 @@
+"""Who goes when there are too many connections, by a clock that the test turns."""
+
+import resource
+
+import pytest
+
+from arco_catalog.cli.crowd import FEWEST, IDLE_SECONDS, KEPT_FOR_OTHERS, Crowd, most_connections
+from arco_catalog.cli.failure import Failure
+
+
+class Connection:
+    def __init__(self, crowd: Crowd, kept_bytes: int = 0) -> None:
+        self.kept_bytes = kept_bytes
+        self.was_cut = False
+        crowd.kept_bytes += kept_bytes
+        crowd.expect()
+        crowd.came(self)
+
+    def cut(self) -> None:
+        self.was_cut = True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def crowd_of(most: int) -> tuple[Crowd, Clock]:
+    clock = Clock()
+    return Crowd(most, clock, most_kept_bytes=100), clock
+
+
+def cut(*connections: Connection) -> list[bool]:
+    return [connection.was_cut for connection in connections]
+
+
+def test_it_is_full_until_one_has_left() -> None:
+    crowd, _ = crowd_of(2)
+    first, _second = Connection(crowd), Connection(crowd)
+    assert crowd.full
+    assert crowd.make_room()
+    assert crowd.full
+    crowd.left(first)
+    assert not crowd.full
+
+
+def test_the_oldest_that_never_completed_a_head_goes_first() -> None:
+    crowd, clock = crowd_of(3)
+    idle, older, newer = Connection(crowd), Connection(crowd), Connection(crowd)
+    crowd.busy(idle)
+    crowd.idle(idle)
+    clock.now = 100.0
+    assert crowd.make_room()
+    assert cut(idle, older, newer) == [False, True, False]
+
+
+def test_while_one_is_leaving_no_other_is_cut() -> None:
+    crowd, _ = crowd_of(2)
+    older, newer = Connection(crowd), Connection(crowd)
+    assert [crowd.make_room(), crowd.make_room()] == [True, True]
+    assert cut(older, newer) == [True, False]
+    crowd.left(older)
+    assert crowd.make_room()
+    assert newer.was_cut
+
+
+def test_one_with_a_request_under_way_is_never_cut() -> None:
+    crowd, clock = crowd_of(1)
+    busy = Connection(crowd)
+    crowd.busy(busy)
+    clock.now = 1_000.0
+    assert not crowd.make_room()
+    assert not busy.was_cut
+
+
+def test_who_has_been_idle_longest_goes_once_that_is_long_enough() -> None:
+    crowd, clock = crowd_of(2)
+    first, second = Connection(crowd), Connection(crowd)
+    for connection in (second, first):
+        crowd.busy(connection)
+        crowd.idle(connection)
+        clock.now += 1.0
+    clock.now = IDLE_SECONDS - 0.1
+    assert not crowd.make_room()
+    clock.now = IDLE_SECONDS
+    assert crowd.make_room()
+    assert cut(first, second) == [False, True]
+
+
+def test_whoever_sent_most_of_a_head_goes_when_too_much_is_kept() -> None:
+    crowd, _ = crowd_of(9)
+    small, large, busy = Connection(crowd, 10), Connection(crowd, 60), Connection(crowd, 80)
+    crowd.busy(busy)
+    crowd.check_kept(small)
+    assert cut(small, large, busy) == [False, True, False]
+    crowd.check_kept(small)
+    assert cut(small, large, busy) == [False, True, False], "with the one that leaves it is little enough"
+
+
+def test_who_sends_goes_if_there_is_nobody_else() -> None:
+    crowd, _ = crowd_of(9)
+    busy = Connection(crowd, 101)
+    crowd.busy(busy)
+    crowd.check_kept(busy)
+    assert busy.was_cut
+
+
+def test_one_that_is_cut_as_its_request_ends_is_not_idle() -> None:
+    crowd, clock = crowd_of(9)
+    busy = Connection(crowd, 101)
+    crowd.busy(busy)
+    crowd.check_kept(busy)
+    crowd.idle(busy)
+    crowd.left(busy)
+    clock.now = 1_000.0
+    assert not crowd.make_room()
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted", "most", "raised_to"),
+    [
+        ((1024, 4096), 512, 512, None),
+        ((256, 256), 512, 256 - KEPT_FOR_OTHERS, None),
+        ((256, 4096), 512, 512, 512 + KEPT_FOR_OTHERS),
+        ((256, 400), 512, 400 - KEPT_FOR_OTHERS, 400),
+        ((256, resource.RLIM_INFINITY), 512, 512, 512 + KEPT_FOR_OTHERS),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), 512, 512, None),
+        ((256, 256), 3, 3, None),
+    ],
+)
+def test_connections_leave_descriptors_to_the_store(
+    limits: tuple[int, int], wanted: int, most: int, raised_to: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _, to: told.append(to[0]))
+
+    assert most_connections(wanted) == most
+    assert told == ([] if raised_to is None else [raised_to])
+
+
+def test_too_few_descriptors_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = KEPT_FOR_OTHERS + FEWEST - 1
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
+
+    with pytest.raises(Failure, match=f"the limit of open files is {few}"):
+        most_connections(512)

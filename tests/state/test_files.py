@@ -1,0 +1,123 @@
+"""Metadata files are read and unpacked up to a limit, and never allocated beyond it."""
+
+import gzip
+import tracemalloc
+import zlib
+
+import pytest
+
+from arco_catalog.iceberg.errors import MetadataTooLarge, NotFound
+from arco_catalog.state.access import Caches, State
+from arco_catalog.state.cache import ByteCache
+from arco_catalog.state.files import FIRST_BYTES, Files, Space, unpack
+from arco_catalog.state.locations import Location
+from arco_catalog.state.memory import FILE_WEIGHT, Memory, OutOfMemory
+from arco_catalog.state.paths import Paths
+from storage_backends import ABSENT
+from storage_backends.memory import MemoryStore
+from tests.operations.clockwork import Clockwork
+
+MB = 1 << 20
+MOST = 4 * MB
+FILE = "memory:///t/1.metadata.json"
+
+
+class Shelf:
+    """Files of one request after the other over one store."""
+
+    def __init__(self, limit: int = 256 * MB) -> None:
+        self.store = MemoryStore()
+        self.memory = Memory(limit, patience_seconds=0)
+        self.hold = self.memory.hold()
+        self.cache: ByteCache[str, object] = ByteCache(100 * MB)
+
+    async def put(self, body: bytes) -> None:
+        await self.store.put("t/1.metadata.json", body, ABSENT)
+
+    def files(self) -> Files:
+        self.hold.close()
+        self.hold = self.memory.hold()
+        state = State(self.store, Paths("wh"), Caches.of(MB), Clockwork())
+        return Files([Space(Location.parse("memory:///"), self.store)], self.cache, state, MOST, self.hold)  # type: ignore[arg-type]
+
+
+def zeros_packed(megabytes: int) -> bytes:
+    packer = zlib.compressobj(wbits=31)
+    return b"".join(packer.compress(bytes(MB)) for _ in range(megabytes)) + packer.flush()
+
+
+@pytest.mark.parametrize("size", [0, 10, FIRST_BYTES, FIRST_BYTES + 1, MOST])
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_file_up_to_the_limit_is_read(size: int, packed: bool) -> None:
+    shelf = Shelf()
+    body = b"x" * size
+    await shelf.put(gzip.compress(body) if packed else body)
+
+    assert await shelf.files().read(FILE) == body
+    assert shelf.memory.used == FILE_WEIGHT * size
+    assert await shelf.files().read(FILE) == body
+    assert shelf.memory.used == FILE_WEIGHT * size
+    shelf.hold.close()
+    assert shelf.memory.used == 0
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_file_beyond_the_limit_is_refused_with_its_name_and_the_limit(packed: bool) -> None:
+    shelf = Shelf()
+    body = b"x" * (MOST + 1)
+    await shelf.put(gzip.compress(body) if packed else body)
+
+    with pytest.raises(MetadataTooLarge) as refused:
+        await shelf.files().read(FILE)
+    assert FILE in refused.value.message
+    assert f"{MOST:,} bytes" in refused.value.message
+
+
+async def test_a_file_whose_end_lies_about_its_size_is_refused_too() -> None:
+    shelf = Shelf()
+    await shelf.put(gzip.compress(bytes(MOST + 1)) + gzip.compress(b"x"))
+
+    with pytest.raises(MetadataTooLarge):
+        await shelf.files().read(FILE)
+
+
+async def test_a_file_in_several_members_is_one() -> None:
+    shelf = Shelf()
+    await shelf.put(gzip.compress(b"a" * 3 * MB) + gzip.compress(b"b") + bytes(512))
+
+    assert await shelf.files().read(FILE) == b"a" * 3 * MB + b"b"
+
+
+@pytest.mark.parametrize("spoil", [lambda packed: packed[:-5], lambda packed: packed[:20] + b"\xff" * 9 + packed[29:]])
+async def test_a_spoilt_file_can_not_be_read(spoil: object) -> None:
+    assert callable(spoil)
+    shelf = Shelf()
+    await shelf.put(spoil(gzip.compress(bytes(range(256)) * 100)))
+
+    with pytest.raises(NotFound):
+        await shelf.files().read(FILE)
+
+
+def test_unpacking_stops_at_the_limit() -> None:
+    raw = zeros_packed(64)
+    tracemalloc.start()
+    try:
+        assert unpack(raw, MOST) is None
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * MOST
+
+
+async def test_a_file_for_which_there_is_no_memory_is_not_read() -> None:
+    shelf = Shelf(16 * MB)
+    await shelf.put(b"x" * MOST)
+    files = shelf.files()
+    await shelf.hold.take(5 * MB)
+    other = shelf.memory.hold()
+    await other.take(5 * MB)
+
+    with pytest.raises(OutOfMemory):
+        await files.read(FILE)
+    other.close()
+    assert len(await files.read(FILE)) == MOST
