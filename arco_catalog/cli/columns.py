@@ -61,9 +61,12 @@ def duration(ms: JsonValue) -> str:
 
 
 def by(record: JsonObject) -> str:
-    """Who a receipt or a registry commit is by: principal, with the session of its role, and by which client."""
-    source, session = record.get("source"), record.get("session")
+    """Who a receipt or a registry commit is by: principal, with the session of its role, and by which engine or
+    client."""
+    source, session, engine = (record.get(field) for field in ("source", "session", "engine"))
     client = via(source) if isinstance(source, dict) else None
+    if isinstance(engine, str) and client is not None:
+        client = f"{engine}, {client}"
     principal = plain(record.get("principal")) + (f"/{session}" if isinstance(session, str) else "")
     return principal if client is None else f"{principal} ({client})"
 

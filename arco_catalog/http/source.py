@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from arco_catalog.http.principal import CONTROL, MAX_TEXT, Caller
-from arco_catalog.http.telemetry.clients import products
+from arco_catalog.http.telemetry.clients import client_info
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 
@@ -35,7 +35,7 @@ def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collectio
     """
     client: JsonObject = {
         "kind": "IcebergRest",
-        "client_info": products(headers.get("user-agent")),
+        "client_info": client_info(headers),
         "principal": caller.principal,
     }
     if not any(name in headers for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER)):

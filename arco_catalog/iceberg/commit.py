@@ -1,5 +1,6 @@
 """A commit: what it requires of a table and what it changes, read from a request (REST spec, `CommitTableRequest`)."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -12,6 +13,8 @@ from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, check, list_of, 
 from arco_catalog.iceberg.updates import TABLE_UPDATES, AddSnapshot, TableUpdate
 
 T = TypeVar("T", covariant=True)
+
+_ENGINE = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,39}(/[A-Za-z0-9.+_-]{1,40})?")
 
 MAX_UPDATES = 50_000
 """Updates of one commit: an expiry sends one for each snapshot that goes, and one for its statistics."""
@@ -57,6 +60,21 @@ def parse_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> Commi
 def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:
     """The ids of the snapshots that the commit adds, in its order."""
     return tuple(update.snapshot["snapshot-id"] for update in commit.updates if isinstance(update, AddSnapshot))
+
+
+def engine_of(commit: Commit) -> str | None:
+    """Which engine made the snapshots that the commit adds, as their summaries say: Spark and Flink name themselves,
+    Trino its query. None where no summary tells, or tells more than a name and a version."""
+    for update in commit.updates:
+        summary = update.snapshot.get("summary") if isinstance(update, AddSnapshot) else None
+        if isinstance(summary, dict):
+            named = [summary.get(field) for field in ("engine-name", "engine-version")]
+            told = "/".join(part for part in named if isinstance(part, str))
+            if _ENGINE.fullmatch(told):
+                return told
+            if "trino_query_id" in summary:
+                return "trino"
+    return None
 
 
 @dataclass(frozen=True)

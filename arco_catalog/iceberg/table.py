@@ -20,7 +20,7 @@ from arco_catalog.iceberg.accessors import (
     written_locations,
 )
 from arco_catalog.iceberg.apply import apply_commit
-from arco_catalog.iceberg.commit import Commit, added_snapshot_ids, parse_commit
+from arco_catalog.iceberg.commit import Commit, added_snapshot_ids, engine_of, parse_commit
 from arco_catalog.iceberg.creation import CreateTable, new_table_metadata, parse_create_table
 from arco_catalog.iceberg.files import (
     files_that_left_the_log,
@@ -41,6 +41,7 @@ __all__ = [
     "apply_commit",
     "check_registered",
     "current_snapshot_id",
+    "engine_of",
     "explicit_locations",
     "files_that_left_the_log",
     "is_metadata_file_name",

@@ -56,6 +56,10 @@ class Semantics(ABC):
         """Ids of the snapshots that a commit adds."""
         return ()
 
+    def engine(self, commit: AnyCommit) -> str | None:
+        """Which engine made the snapshots that a commit adds, where they say so."""
+        return None
+
     def files_that_left_the_log(
         self, base: JsonObject, document: JsonObject, *, base_file: str, registered_from: str | None
     ) -> Sequence[str]:
@@ -122,6 +126,10 @@ class TableSemantics(Semantics):
     def added_snapshots(self, commit: AnyCommit) -> Sequence[int]:
         assert isinstance(commit, table.Commit)
         return table.added_snapshot_ids(commit)
+
+    def engine(self, commit: AnyCommit) -> str | None:
+        assert isinstance(commit, table.Commit)
+        return table.engine_of(commit)
 
     def files_that_left_the_log(
         self, base: JsonObject, document: JsonObject, *, base_file: str, registered_from: str | None

@@ -88,6 +88,7 @@ def receipts(
     requirements: Sequence[str] = (),
     updates: Sequence[str] = (),
     snapshots: Iterable[int] = (),
+    engine: str | None = None,
 ) -> Receipts:
     """Everything that a receipt says (design.md 6.8): metadata alone could not restore who asked and what for."""
     facts = new.semantics.facts(new.document)
@@ -103,6 +104,7 @@ def receipts(
         "requirements": [*requirements],
         "updates": [*updates],
         **session.call.by,
+        **({} if engine is None else {"engine": engine}),
         "request": {"method": session.call.method, "path": session.call.path},
     }
     announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, said=said)

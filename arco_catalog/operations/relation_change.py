@@ -145,6 +145,7 @@ class RelationChange:
             requirements=self.commit.requirement_types,
             updates=self.commit.actions,
             snapshots=self.semantics.added_snapshots(self.commit),
+            engine=self.semantics.engine(self.commit),
         )
         facts = new.facts(self.session)
         reserved = reserved_for(self.session, entry, self.semantics.explicit_locations(self.commit))

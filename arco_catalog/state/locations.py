@@ -168,7 +168,10 @@ class AllowedLocations:
         refuse_reserved(location)
         if not any(location.written_below(prefix) for prefix in self.prefixes):
             allowed = ", ".join(prefix.uri for prefix in self.prefixes)
-            raise BadRequest(f"Location {text} is outside the allowed locations: {allowed}")
+            raise BadRequest(
+                f"Location {text} is outside the allowed locations: {allowed}. To allow others give arco serve "
+                "--allowed-location, or a function ARCO_ALLOWED_LOCATIONS"
+            )
         if any(location.inside(state) or state.inside(location) for state in self.forbidden):
             raise BadRequest(f"Location {text} belongs to the catalog itself")
         return location

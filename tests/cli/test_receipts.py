@@ -54,3 +54,7 @@ def test_a_create_from_a_commit_shows_its_updates_too() -> None:
 
 def test_no_commits_are_said_to_be_none() -> None:
     assert as_table([]) == "No commits were made through this catalog."
+
+
+def test_the_engine_is_named_where_it_is_known() -> None:
+    assert "anonymous (trino, Spark/4.1)" in as_table([{**APPENDED, "engine": "trino"}])

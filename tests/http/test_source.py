@@ -27,6 +27,14 @@ SOURCES: list[tuple[dict[str, str], JsonObject]] = [
         {"user_agent": "Apache-HttpClient/5.6 (Java/17.0.15) of ada, token hunter2"},
         {"kind": "IcebergRest", "client_info": "Apache-HttpClient/5.6 Java/17.0.15", "principal": "anonymous"},
     ),
+    (
+        {"user_agent": "Apache-HttpClient/5.6", "x_client_version": "Apache Iceberg 1.11.0 (commit abc)"},
+        {"kind": "IcebergRest", "client_info": "Apache-HttpClient/5.6 Iceberg/1.11.0", "principal": "anonymous"},
+    ),
+    (
+        {"user_agent": "Spark/4.1", "x_client_version": "something else 1.0"},
+        {"kind": "IcebergRest", "client_info": "Spark/4.1", "principal": "anonymous"},
+    ),
     ({"user_agent": "a" * 300}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
     ({"user_agent": "a\tb"}, {"kind": "IcebergRest", "client_info": None, "principal": "anonymous"}),
     (SERVO, {"kind": "Servo", "run_id": RUN, "task_id": TASK, **CLAIMED}),
@@ -134,7 +142,7 @@ async def test_of_a_principal_that_may_not_speak_for_others_a_claim_is_ignored_a
 
     answer = await through_the_door(site, site.client).post(TABLE, set_property("a", "b"), **headers)
 
-    said = [each for each in (await stored(site, "/iceberg/committed/")).values() if each["base"]]
+    said = [each for each in (await stored(site, "/iceberg/committed/")).values() if base_of(each)]
     assert answer.status == 200
     assert [each["source"] for each in said] == [{"kind": "IcebergRest", "client_info": None, "principal": ROLE}]
     line = site.last
@@ -149,7 +157,7 @@ async def test_a_principal_that_the_operator_named_is_believed(trusted: str) -> 
 
     await through_the_door(site, site.client).post(TABLE, set_property("a", "b"), x_arco_admin_user="ada")
 
-    [said] = [each for each in (await stored(site, "/iceberg/committed/")).values() if each["base"]]
+    [said] = [each for each in (await stored(site, "/iceberg/committed/")).values() if base_of(each)]
     assert said["source"] == {"kind": "AdminApi", "user_id": "ada", "principal": ROLE}
     assert by(said) == f"{ROLE}/run-7 (admin ada)"
     assert "ignored_claim" not in site.last

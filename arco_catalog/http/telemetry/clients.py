@@ -8,6 +8,7 @@ from arco_catalog.http.asgi import Scope
 
 _ID = re.compile(r"[A-Za-z0-9_=+/.:-]{1,128}")
 _PRODUCT = re.compile(r"(?<![^\s(;])[A-Za-z][A-Za-z0-9._-]{0,39}/v?[0-9][A-Za-z0-9.+_-]{0,31}")
+_ICEBERG = re.compile(r"Apache Iceberg ([0-9][A-Za-z0-9.+_-]{0,31})(?![^\s])")
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"))
 _UNPRINTABLE = re.compile(r"[^!-~]")
@@ -43,6 +44,14 @@ def trace_parent(headers: Mapping[str, str]) -> tuple[str, str] | None:
     text = headers.get("traceparent")
     match = None if text is None else _TRACEPARENT.fullmatch(text.strip())
     return None if match is None else (match[0], match[1])
+
+
+def client_info(headers: Mapping[str, str]) -> str | None:
+    """Products and versions of the client: those of its User-Agent and, of a Java client, whose User-Agent is that of
+    its HTTP library whatever engine it is part of, the version of Iceberg."""
+    iceberg = _ICEBERG.match(headers.get("x-client-version", "")[:MAX_AGENT])
+    known = (products(headers.get("user-agent")), None if iceberg is None else f"Iceberg/{iceberg[1]}")
+    return " ".join(filter(None, known)) or None
 
 
 def products(user_agent: str | None) -> str | None:

@@ -118,7 +118,7 @@ class Report:
             ("ignored_claim", record.ignored_claim or None),
             ("invocation", self.invocation),
             ("trace_id", self.trace_id),
-            ("agent", clients.products(self.request.headers.get("user-agent"))),
+            ("agent", clients.client_info(self.request.headers)),
         )
         for name, value in optional:
             if value is not None:
