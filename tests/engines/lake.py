@@ -37,8 +37,9 @@ class Lake:
         """The names of a namespace's tables, sorted."""
         return sorted(name for *_, name in self.bystander.list_tables(namespace))
 
-    def assert_receipts(self, *tables: str) -> None:
-        """Each metadata file that was ever current has one committed receipt, and no other file has any."""
+    def assert_receipts(self, *tables: str, engine: str | None = None) -> None:
+        """Each metadata file that was ever current has one committed receipt, and no other file has any; those that
+        brought snapshots say whose they are."""
         stored = asyncio.run(stored_receipts(self.server.store))
         for table in tables:
             loaded = self.bystander.load_table(table)
@@ -46,6 +47,10 @@ class Lake:
             told = json.loads(self.server.receipts(table))
             compare(f"receipts of {table}", stored[told[0]["entity"]], current)
             assert len(told) == len(current)
+            if engine is not None:
+                brought = [receipt for receipt in told if receipt["added_snapshot_ids"]]
+                assert brought
+                assert {receipt["engine"].partition("/")[0] for receipt in brought} == {engine}
 
 
 @contextmanager

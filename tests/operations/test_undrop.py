@@ -487,7 +487,7 @@ async def test_what_comes_back_takes_its_locations_back(desk: Desk) -> None:
     await undrop(desk.session(), NS, "t")
 
     for inside in (place, f"{place}/inner", "memory:///wh/warehouse/data"):
-        with pytest.raises(AlreadyExists, match="overlaps"):
+        with pytest.raises(BadRequest, match="overlaps"):
             await desk.another().table("u", location=inside)
 
 
