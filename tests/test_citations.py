@@ -29,7 +29,7 @@ OUTSIDE = re.compile(
     r"(?<![\w./-])(?:\.\./)*(?:shared|notes|seeds|repro)/[\w*{]"
     r"|\bdesign/\w+\.md"
     r"|\b(?:faults|limits|naming|iceberg-semantics|seed-requirements)\.md"
-    r"|\bseed 0\d\d\b"
+    r"|\b[Ss]eeds? 0\d\d\b"
 )
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 DECISION = re.compile(r"\bdocs/decisions/(\d{4})")
