@@ -134,7 +134,7 @@ async def test_of_a_principal_that_may_not_speak_for_others_a_claim_is_ignored_a
 
     answer = await through_the_door(site, site.client).post(TABLE, set_property("a", "b"), **headers)
 
-    said = [each for each in (await stored(site, "/iceberg/committed/")).values() if each["base"]]
+    said = [each for each in (await stored(site, "/iceberg/committed/")).values() if each["previous_metadata_location"]]
     assert answer.status == 200
     assert [each["source"] for each in said] == [{"kind": "IcebergRest", "client_info": None, "principal": ROLE}]
     line = site.last
@@ -149,7 +149,7 @@ async def test_a_principal_that_the_operator_named_is_believed(trusted: str) -> 
 
     await through_the_door(site, site.client).post(TABLE, set_property("a", "b"), x_arco_admin_user="ada")
 
-    [said] = [each for each in (await stored(site, "/iceberg/committed/")).values() if each["base"]]
+    [said] = [each for each in (await stored(site, "/iceberg/committed/")).values() if each["previous_metadata_location"]]
     assert said["source"] == {"kind": "AdminApi", "user_id": "ada", "principal": ROLE}
     assert by(said) == f"{ROLE}/run-7 (admin ada)"
     assert "ignored_claim" not in site.last
