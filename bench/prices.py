@@ -2,7 +2,7 @@
 transfer to the internet are left out.
 
 Sources: AWS's pricing pages of S3, Lambda, API Gateway, CloudWatch, EventBridge, RDS, Fargate and Elastic Load
-Balancing, as repeated by public write-ups of 2026 (notes/limits.md, section 6; docs/cost.md names the others).
+Balancing, as repeated by public write-ups of 2026 (docs/cost.md names them).
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class StorePrices:
     """Requests by the thousand, bytes by the GB (of 2^30), storage by the GB and month.
 
     `step_ms` is how long one call takes there, on which the bill of whoever waits for it depends: compare-and-swaps as
-    measured by others (notes/limits.md, section 1), the slow end of the range.
+    measured by others (C. Douglas, "Conditional Operations in Object Stores", 2026), the slow end of the range.
     """
 
     name: str

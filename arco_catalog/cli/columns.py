@@ -72,7 +72,7 @@ def by(record: JsonObject) -> str:
 
 
 def via(source: JsonObject) -> str | None:
-    """Which client an UpdateSource names (seed 004, section 8.2), or claimed to be: where nobody vouched for it, and in
+    """Which client an UpdateSource names (design.md 6.8), or claimed to be: where nobody vouched for it, and in
     records of the time when everybody was believed."""
     claims = "claims " if source.get("claimed") is True or "principal" not in source else ""
     match source:

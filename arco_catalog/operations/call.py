@@ -23,7 +23,7 @@ ANONYMOUS = "anonymous"
 
 
 class Dialect(StrEnum):
-    """Whose idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's (seed 001)."""
+    """Whose idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's (design.md 6.5)."""
 
     ICEBERG = "iceberg"
     POLARIS = "polaris"

@@ -46,7 +46,7 @@ class Semantics(ABC):
 
     @abstractmethod
     def facts(self, document: JsonObject) -> JsonObject:
-        """What a pointer repeats of its metadata (seed 004, section 2.1)."""
+        """What a pointer repeats of its metadata (design.md 5, "Pointers")."""
 
     @abstractmethod
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:

@@ -60,7 +60,7 @@ class NewMetadata:
 def pointer_facts(
     session: Session, semantics: Semantics, document: JsonObject, previous: MetadataFile | None
 ) -> JsonObject:
-    """What a pointer repeats of the metadata that it names, and of who made it so (seed 004, section 2.1)."""
+    """What a pointer repeats of the metadata that it names, and of who made it so (design.md 5, "Pointers")."""
     return {
         **semantics.facts(document),
         "previous_metadata_location": None if previous is None else previous.location,

@@ -3,7 +3,7 @@
 The pending receipt is written before the pointer moves and says everything; the committed one is a pure function of it,
 so a writer and a reconciler produce the same bytes at the same path.
 
-Fields have the names of seed 004, section 4.3: the file that was replaced is `base_metadata_location` while the commit
+Fields have names of their own in each stage: the file that was replaced is `base_metadata_location` while the commit
 is pending, and `previous_metadata_location` once it is made. Version 1 had both as `base`, and the table's uuid as
 `uuid`; receipts of it stay as they are.
 """

@@ -1,5 +1,5 @@
 """What S3's answers mean, decided in one place. Sources: S3 user guide, "Conditional requests"; API reference, "Error
-responses" and "Redirecting requests"; notes/limits.md, section 1."""
+responses" and "Redirecting requests"."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where a change came from travels from request headers to receipts (seed 004, section 8.2), and backfill keeps it."""
+"""Where a change came from travels from request headers to receipts (design.md 6.8), and backfill keeps it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Commits with `assert-create`: the end of a staged create (notes/iceberg-semantics.md, D2 and C5 23-26)."""
+"""Commits with `assert-create`: the end of a staged create (Iceberg's `RESTSessionCatalog`, `CatalogHandlers`)."""
 
 import pytest
 

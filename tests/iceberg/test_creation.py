@@ -1,4 +1,4 @@
-"""createTable: ids, versions, defaults and refusals (notes/iceberg-semantics.md, D1)."""
+"""createTable: ids, versions, defaults and refusals (Iceberg's `TableMetadata.newTableMetadata`)."""
 
 import pytest
 

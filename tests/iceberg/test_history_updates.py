@@ -1,4 +1,4 @@
-"""Updates of snapshots, refs, the snapshot log and statistics (notes/iceberg-semantics.md, D3 and section 0)."""
+"""Updates of snapshots, refs, the snapshot log and statistics (Iceberg's `TableMetadata.Builder`)."""
 
 import pytest
 

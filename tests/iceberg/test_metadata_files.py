@@ -1,4 +1,4 @@
-"""The metadata log, the table's own time, and the names of metadata files (notes/iceberg-semantics.md, D1 and D3)."""
+"""The metadata log, the table's own time, and the names of metadata files (Iceberg's `TableMetadata`)."""
 
 import pytest
 from pyiceberg.catalog import MetastoreCatalog

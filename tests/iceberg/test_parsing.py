@@ -1,4 +1,4 @@
-"""Requests become values or `BadRequest`s that say what was wrong, where (notes/iceberg-semantics.md, A and B)."""
+"""Requests become values or `BadRequest`s that say what was wrong, where (Iceberg REST specification)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files that somebody registers, and tables that older writers left behind (notes/iceberg-semantics.md, D2, D4)."""
+"""Files that somebody registers, and tables that older writers left behind (Iceberg's `CatalogHandlers`)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The eight requirements: what each says when it does not hold (notes/iceberg-semantics.md, D2 and C5 15-20)."""
+"""The eight requirements: what each says when it does not hold (Iceberg's `UpdateRequirement`)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Updates of what a table looks like, from its uuid to its properties (notes/iceberg-semantics.md, D3 and D6)."""
+"""Updates of what a table looks like, from its uuid to its properties (Iceberg's `TableMetadata.Builder`)."""
 
 import pytest
 

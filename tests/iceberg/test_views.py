@@ -1,4 +1,4 @@
-"""Views: creation, commits, history and registration (notes/iceberg-semantics.md, D5 and C5 39-46)."""
+"""Views: creation, commits, history and registration (Iceberg's `ViewMetadata`)."""
 
 from contextlib import suppress
 

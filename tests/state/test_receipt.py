@@ -1,4 +1,4 @@
-"""What receipts are called by, now and in earlier versions (seed 004, section 4.3)."""
+"""What receipts are called by, now and in earlier versions (design.md 6.8)."""
 
 import pytest
 
