@@ -116,7 +116,7 @@ SERVE = (
         "SIZE",
     ),
     Option("--cache-memory", CACHE_MEMORY, "what all caches of a process may take", "100MB", size, "SIZE"),
-    Option("--max-body", MAX_BODY, "how large a request's body may be", "32MB", size, "SIZE"),
+    Option("--max-body", MAX_BODY, "how large a request's body may be", "8MB", size, "SIZE"),
     Option("--max-metadata", MAX_METADATA, "how large a metadata file may be, unpacked", "64MB", size, "SIZE"),
     Switch("--quiet", "ARCO_QUIET", "print no settings to paste"),
 )

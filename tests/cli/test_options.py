@@ -33,7 +33,7 @@ def test_the_defaults_serve_this_machine_only() -> None:
         max_connections=512,
         request_memory=256 << 20,
         cache_memory=100 << 20,
-        max_body=32 << 20,
+        max_body=8 << 20,
         max_metadata=64 << 20,
     )
 
