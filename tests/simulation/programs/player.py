@@ -214,7 +214,7 @@ class Player:
         tries = 3 if old else 8 if self.program.conditions.memory else TRIES
         for number in range(tries):
             worker = self.process(places[number % len(places)])
-            alone = asked.sendings == 0
+            alone = asked.sendings == 0 and sending.twin is None
             asked.sendings += 1
             try:
                 answer = await worker.run(self._once(worker, asked, sending, key))

@@ -16,7 +16,7 @@ from arco_catalog.state.segments import Segment
 from tests.simulation.history import Event
 from tests.simulation.programs.history import Deletion, Effect, History, Moment, Transaction
 from tests.simulation.programs.requests import Name
-from tests.simulation.programs.states import CatalogState, Lie, Relation, Stone, differences, done
+from tests.simulation.programs.states import CatalogState, Lie, Relation, Stone, differences, done, in_order
 from tests.simulation.world import World
 
 PATHS = Paths("wh")
@@ -229,13 +229,9 @@ class Recorder:
         if not operations:  # a transaction was decided: what it made
             expected = replace(expected, names={**expected.names, **{name: seen.names[name] for name in made}})
         wrong = differences(expected, seen)
-        # The order of drops is the operations' own: clocks and keys tell nothing of it.
-        if wrong is None:
-            self.history.moments[-1] = Moment(
-                self.history.moments[-1].at, replace(self.history.state, stones=expected.stones)
-            )
-        else:
+        if wrong is not None:
             raise Lie(wrong)
+        self.history.moments[-1] = Moment(self.history.moments[-1].at, in_order(self.history.state, expected))
 
     def _shown(self, before: CatalogState) -> CatalogState:
         names: dict[Name, Relation] = {}
@@ -258,7 +254,8 @@ class Recorder:
             elif key.startswith("tombstone\n"):
                 name_of = (texts(entry, "namespace"), text(entry, "name"))
                 purging = entry.get("state") == "purging"
-                stone = Stone(text(entry, "entity"), text(entry, "type"), text(entry, "operation"), purging)
+                entity, kind, operation = text(entry, "entity"), text(entry, "type"), text(entry, "operation")
+                stone = Stone(entity, kind, operation, purging, texts(entry, "locations"))
                 stones[name_of] = (*stones.get(name_of, ()), stone)
         return CatalogState(namespaces, names, stones, files, marks)
 

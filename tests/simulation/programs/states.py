@@ -31,6 +31,7 @@ class Stone:
     kind: str
     operation: str
     purging: bool = False
+    locations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,11 @@ class CatalogState:
         return {relation.entity for relation in self.names.values()}
 
     def taken(self, locations: Iterable[str], but: Sequence[str] = ()) -> bool:
-        """Whether somebody else who is live holds what equals, contains or lies inside one of these."""
+        """Whether somebody else, who is live or being purged, holds what equals, contains or lies inside one of
+        these."""
         held = [place for each in self.names.values() if each.entity not in but for place in each.locations]
+        purging = [stone for stones in self.stones.values() for stone in stones if stone.purging]
+        held += [place for stone in purging for place in stone.locations]
         return any(overlap(mine, other) for mine in locations for other in held)
 
 
@@ -159,6 +163,15 @@ def _undropped(state: CatalogState, kind: str, name: Name, operation: JsonObject
         names={**state.names, name: Relation(last.kind, last.entity)},
         stones={**state.stones, name: stones[:-1]},
     )
+
+
+def in_order(seen: CatalogState, said: CatalogState) -> CatalogState:
+    """The state as it was seen, its tombstones in the order that the operations say."""
+    stones: dict[Name, tuple[Stone, ...]] = {}
+    for name, found in seen.stones.items():
+        order = [stone.entity for stone in said.stones.get(name, ())]
+        stones[name] = tuple(sorted(found, key=lambda stone: order.index(stone.entity)))
+    return replace(seen, stones=stones)
 
 
 def differences(said: CatalogState, seen: CatalogState) -> str | None:
