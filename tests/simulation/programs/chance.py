@@ -1,7 +1,6 @@
 """Faults drawn call by call, more of them where a protocol is at its most delicate: at compare-and-swaps, and at the
 one that follows a lost one."""
 
-from arco_catalog.state.paths import Paths
 from storage_backends import Matches, When
 from tests.simulation.faults import (
     CRASHES,
@@ -24,7 +23,6 @@ AT_A_SWAP = 3.0
 AFTER_A_LOST_ONE = 8.0
 MOST = 6
 """Faults a run: most failures need few, and many hide each other."""
-_HEAD = Paths("wh").manifest
 
 
 class Drawn:
@@ -36,6 +34,8 @@ class Drawn:
         self._rate = conditions.rate
         self._until = until
         self._left = MOST
+        self._doomed = conditions.doomed
+        self._swaps_left = self._rng.randint(1, 4)
         stays = {STUCK, STUCK_UNHEARD}
         faults = [fault for fault in (*FAULTS, *DRAWN_TOO) if fault not in stays or self._rng.random() < 0.5]
         self._faults = [fault for fault in faults if conditions.crashes or fault not in CRASHES]
@@ -45,6 +45,10 @@ class Drawn:
         if process == "setup" or not self._left or self._loop.time() > self._until:
             return NONE
         swap = isinstance(when, Matches)
+        if swap and process == self._doomed:
+            self._swaps_left -= 1
+            if not self._swaps_left:
+                return self._rng.choice(CRASHES)
         rate = self._rate * ((AFTER_A_LOST_ONE if lost else AT_A_SWAP) if swap else 1.0)
         if self._rng.random() >= rate:
             return NONE

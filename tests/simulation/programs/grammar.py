@@ -55,6 +55,7 @@ class Profile:
     names: tuple[int, ...] = (2, 3)
     keyless: float = 0.3
     deployed: float = 0.3
+    warm: float = 0.5
     shared: float = 0.7
     served: float = 0.3
     spilled: float = 0.25
@@ -65,6 +66,7 @@ class Profile:
     hang_ups: float = 0.1
     twins: float = 0.15
     old_keys: float = 0.03
+    doomed: float = 0.1
     rates: tuple[float, ...] = (0.0, 0.02, 0.02, 0.05)
     gap: float = 1.5
 
@@ -105,6 +107,7 @@ class _Drawing:
         wrong = rng.random() < profile.wrong_clocks
         return Conditions(
             deployed=rng.random() < profile.deployed,
+            warm=rng.random() < profile.warm,
             shared=rng.random() < profile.shared,
             served=rng.random() < profile.served,
             spilled=rng.random() < profile.spilled,
@@ -116,6 +119,7 @@ class _Drawing:
             jumps=wrong and rng.random() < 0.5,
             rate=rng.choice(profile.rates),
             crashes=rng.random() < 0.7,
+            doomed="p1" if rng.random() < profile.doomed else None,
         )
 
     def sending(self, place: int, conditions: Conditions) -> Sending:

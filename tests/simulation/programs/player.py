@@ -63,7 +63,7 @@ class Player:
         self._rng = world.loop.stream("player")
         self._numbers = 0
         self._draw_faults = draw_faults
-        begin(world, self.recorder, program, self.settings)
+        self._beginning = begin(world, self.recorder, program, self.settings)
 
     # Processes.
 
@@ -82,6 +82,8 @@ class Player:
         if process.name not in self.desks:
             desk = Desk(process.store, process.runtime, self.settings)
             conditions = self.program.conditions
+            if conditions.warm and "+" not in process.name:
+                desk.catalog = self._beginning.warm(desk.catalog)
             if not conditions.shared:
                 desk.catalog = replace(desk.catalog, shared=None)
             if conditions.served:
@@ -137,7 +139,7 @@ class Player:
     async def _ask(self, sending: Sending) -> None:
         self._numbers += 1
         principal, request = f"c{self._numbers}", sending.request
-        body = await self._prepared(sending, principal)
+        body = await self._prepared(sending, principal, self._numbers)
         if body is None:
             return
         answer = await self._send(sending, request, principal, body)
@@ -151,7 +153,7 @@ class Player:
             body = {"table-changes": [{**one, **bodies.staged_body(principal, staged)}]}
             await self._send(sending, finishing, principal, body)
 
-    async def _prepared(self, sending: Sending, principal: str) -> JsonObject | None:
+    async def _prepared(self, sending: Sending, principal: str, number: int) -> JsonObject | None:
         """The body; None if there is nothing to build it on."""
         request = sending.request
         if request.kind == "append":
@@ -164,7 +166,7 @@ class Player:
                 return None
             base = loads(seen.metadata)
             assert isinstance(base, dict)
-            return bodies.commit_body(request, principal, base, self._numbers)
+            return bodies.commit_body(request, principal, base, number)
         if request.kind == "register":
             files = sorted(self.history.state.files.items())
             kinds = {entity: pointer.get("type") for entity, pointer in self.recorder.pointers.items()}
@@ -191,7 +193,7 @@ class Player:
             case "drop" | "unregister" | "undrop" | "rename" | "drop-view" | "rename-view" | "drop-namespace":
                 return {}
             case _:
-                return bodies.commit_body(request, principal, None, self._numbers)
+                return bodies.commit_body(request, principal, None, 0)
 
     async def _send(self, sending: Sending, request: Request, principal: str, body: JsonObject) -> Answer | None:
         """One client's way to an answer. Returns it if it was yes."""

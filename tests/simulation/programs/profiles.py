@@ -4,12 +4,14 @@ again, where the protocols are at their most delicate."""
 from tests.simulation.programs.grammar import MIXED, Profile
 
 COMMITS = Profile(
-    weights={"commit": 8, "schema": 4, "append": 4, "drop": 4, "create": 4, "rename": 4, "load": 3},
+    weights={"commit": 8, "schema": 4, "append": 3, "drop": 5, "create": 5, "rename": 4, "load": 3},
     names=(1, 2),
+    clients=(3, 4),
     keyless=0.5,
     deployed=0.2,
+    warm=0.8,
     memory=0.1,
-    gap=0.4,
+    gap=0.3,
     rates=(0.02, 0.05, 0.08),
 )
 """Commits, with and without keys, beside names that come to mean something else."""
@@ -38,6 +40,7 @@ REGISTRY = Profile(
 TRANSACTIONS = Profile(
     weights={"transaction": 10, "commit": 3, "create": 3, "rename": 2, "drop": 2, "list": 4, "load": 3, "schema": 2},
     keyless=0.4,
+    doomed=0.3,
     gap=0.5,
     rates=(0.0, 0.02, 0.05),
 )
@@ -71,6 +74,7 @@ WRONG_CLOCKS = Profile(wrong_clocks=1.0, old_keys=0.15, gap=0.5)
 
 RECONCILING = Profile(
     weights={"reconcile": 6, "errand": 4, "commit": 4, "create": 6, "transaction": 3, "drop": 2, "undrop": 1},
+    doomed=0.4,
     gap=0.5,
     rates=(0.03, 0.06),
 )

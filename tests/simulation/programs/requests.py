@@ -96,9 +96,11 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a program runs under: settings of the catalog, clocks, and how often calls go wrong."""
+    """What a program runs under: settings of the catalog, what processes remember of its beginning, how much of later
+    moves is remembered, clocks, and how often calls go wrong."""
 
     deployed: bool = False
+    warm: bool = False
     shared: bool = True
     served: bool = False
     spilled: bool = False
@@ -110,6 +112,8 @@ class Conditions:
     jumps: bool = False
     rate: float = 0.0
     crashes: bool = True
+    doomed: str | None = None
+    """A process that dies at one of its first compare-and-swaps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,13 @@
 """What is there before a program begins: made once for all programs that begin alike, and copied into their worlds."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from arco_catalog.operations.catalog import Settings
+from arco_catalog.operations.catalog import Catalog, Settings
+from arco_catalog.state.access import Caches
+from arco_catalog.state.files import FileCache
 from tests.operations.desk import Desk
 from tests.simulation.bucket import Stored
 from tests.simulation.loop import SimulatedLoop
@@ -17,19 +20,26 @@ from tests.simulation.world import World
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A bucket, and what was recorded of how it came to be."""
+    """A bucket, what was recorded of how it came to be, and what a process that was there remembers."""
 
     objects: dict[str, Stored]
     recorder: Recorder
+    caches: Caches
+    files: FileCache
+
+    def warm(self, catalog: Catalog) -> Catalog:
+        """A catalog as a process serves it that has seen all of this."""
+        return replace(catalog, caches=deepcopy(self.caches), files=deepcopy(self.files))
 
 
-def begin(world: World, recorder: Recorder, program: Program, settings: Settings) -> None:
+def begin(world: World, recorder: Recorder, program: Program, settings: Settings) -> Beginning:
     """Fills a world with what a program begins with."""
     said = program.conditions
     told = replace(Conditions(), cleaning=said.cleaning, shared_folder=said.shared_folder, overlap=said.overlap)
     beginning = _beginning(program.tables, program.views, told, settings)
     world.fill(beginning.objects)
     recorder.resume(beginning.recorder)
+    return beginning
 
 
 @lru_cache(200)
@@ -39,10 +49,10 @@ def _beginning(
     loop = SimulatedLoop(0)
     world = World(loop)
     recorder = Recorder(world)
+    process = world.process("setup", 0)
+    desk = Desk(process.store, process.runtime, settings)
 
     async def make() -> None:
-        process = world.process("setup", 0)
-        desk = Desk(process.store, process.runtime, settings)
         for namespace in dict.fromkeys([DB, *(name[0] for name in (*tables, *views))]):
             await desk.namespace(*namespace)
         for number, name in enumerate((*tables, *views)):
@@ -55,4 +65,4 @@ def _beginning(
 
     loop.run(make())
     assert recorder.history.problems == []
-    return Beginning(world.stored(), recorder)
+    return Beginning(world.stored(), recorder, desk.catalog.caches, desk.catalog.files)
