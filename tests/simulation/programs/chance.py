@@ -39,6 +39,7 @@ class Drawn:
         stays = {STUCK, STUCK_UNHEARD}
         faults = [fault for fault in (*FAULTS, *DRAWN_TOO) if fault not in stays or self._rng.random() < 0.5]
         self._faults = [fault for fault in faults if conditions.crashes or fault not in CRASHES]
+        self._only = [fault for fault in (*FAULTS, *DRAWN_TOO) if fault.name in conditions.faults]
 
     def fault(self, process: str, kind: Kind, key: str, when: When | None, lost: bool) -> Fault:
         """See `Chance`."""
@@ -52,7 +53,9 @@ class Drawn:
         rate = self._rate * ((AFTER_A_LOST_ONE if lost else AT_A_SWAP) if swap else 1.0)
         if self._rng.random() >= rate:
             return NONE
-        if swap and self._rng.random() < 0.4:
+        if self._only:
+            fault = self._rng.choice(self._only)
+        elif swap and self._rng.random() < 0.4:
             fault = self._rng.choice((LOST_ANSWER, ECHO, LATE))
         else:
             fault = self._rng.choice(self._faults)

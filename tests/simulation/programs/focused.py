@@ -21,26 +21,31 @@ def twice(request: Request, process: str, twin: str, after: float = QUICK) -> Se
     return Sending(request, after, process, (), twin, None, 0)
 
 
-def keyless_commit_while_its_name_changes_hands() -> Program:
+def keyless_commit_while_its_name_changes_hands(*, key: bool = False) -> Program:
     """The compare-and-swap on the first table is lost to its drop; that on the second lands, and is not heard of."""
-    lost = Conditions(warm=True, rate=0.12, crashes=False)
+    unheard = Conditions(warm=True, rate=0.12, faults=("lost-answer", "echo"))
     schema = Request("schema", (T,), choice=1, needs=0)
     return Program(
-        lost,
+        unheard,
         (T,),
         (),
         (
-            (sent(schema, "p1", after=0.0, key=False),),
+            (sent(schema, "p1", after=0.0, key=key),),
             (sent(Request("drop", (T,)), "p2", after=0.0), sent(Request("create", (T,)), "p2", after=0.0)),
         ),
     )
 
 
+def commit_while_its_name_changes_hands() -> Program:
+    """The same under a key: what it is bound to is another table, and so another attempt."""
+    return keyless_commit_while_its_name_changes_hands(key=True)
+
+
 def keyless_drop_while_its_name_changes_hands() -> Program:
     """The same of a drop: the mark belongs on what was dropped."""
-    lost = Conditions(warm=True, rate=0.12, crashes=False)
+    unheard = Conditions(warm=True, rate=0.12, faults=("lost-answer", "echo"))
     return Program(
-        lost,
+        unheard,
         (T,),
         (),
         (
@@ -111,28 +116,22 @@ def tables_that_dead_coordinators_hold() -> Program:
 def claims_that_failures_beside_them_cancel() -> Program:
     """A request that is alone with its key is never told that somebody is at it."""
     return Program(
-        Conditions(deployed=True),
+        Conditions(deployed=True, warm=True, rate=0.06, faults=("lost-answer", "echo", "lost-request")),
         (T, U),
         (),
-        (
-            (sent(Request("transaction", (T,), creates=(V,)), "p1", after=0.0),),
-            (sent(Request("transaction", (U, T)), "p2", after=0.0),),
-            (sent(Request("transaction", (U, T), needs=0), "p3", after=0.0),),
-            (sent(Request("commit", (T,)), "p3", after=0.0), sent(Request("commit", (U,)), "p2", after=0.0)),
-        ),
+        ((sent(Request("transaction", (T, U)), "p1", after=0.0),), (sent(Request("commit", (U,)), "p2", after=0.0),)),
     )
 
 
 def takeovers_and_names_that_move_on() -> Program:
     """What a takeover fences is what can still land; the name moves on meanwhile, and commits to nothing again."""
     return Program(
-        Conditions(warm=True, rate=0.06, crashes=True),
+        Conditions(rate=0.15, faults=("delay", "late", "freeze")),
         (T,),
         (),
         (
-            (twice(Request("commit", (T,), needs=0), "p1", "p2", after=0.0),),
-            (sent(Request("rename", (T,), to=U), "p3", after=0.6),),
-            (sent(Request("create", (T,)), "p3", after=1.2),),
+            (twice(Request("commit", (T,)), "p1", "p2", after=0.0),),
+            (sent(Request("rename", (T,), to=U), "p3", after=1.0),),
         ),
     )
 
@@ -151,6 +150,37 @@ def drops_and_undrops_of_one_table() -> Program:
                 sent(Request("undrop", (T,)), "p3", "p1"),
             ),
             (sent(Request("commit", (T,)), "p3"), sent(Request("commit", (T,)), "p1", key=False)),
+        ),
+    )
+
+
+def answers_to_drops_whose_processes_die() -> Program:
+    """Whoever finds that a drop was made leaves its mark before answering."""
+    return Program(
+        Conditions(warm=True, doomed="p1"),
+        (T,),
+        (),
+        (
+            (sent(Request("drop", (T,)), "p1", "p2", "p3", after=0.0),),
+            (sent(Request("commit", (T,)), "p3", key=False), sent(Request("commit", (T,)), "p2", key=False)),
+        ),
+    )
+
+
+def duplicates_beside_a_name_that_goes() -> Program:
+    """A request that stood still while its duplicate was told no must not be carried out behind that."""
+    return Program(
+        Conditions(warm=True, rate=0.2, faults=("freeze", "delay-answer", "delay")),
+        (T,),
+        (),
+        (
+            (twice(Request("commit", (T,), needs=0), "p1", "p2", after=0.0),),
+            (
+                sent(Request("schema", (T,), choice=1), "p3", after=0.2),
+                sent(Request("schema", (T,), choice=0), "p3", after=1.0),
+                sent(Request("schema", (T,), choice=1), "p3", after=20.0),
+                sent(Request("schema", (T,), choice=0), "p3", after=60.0),
+            ),
         ),
     )
 
@@ -189,6 +219,7 @@ def creates_that_die_beside_a_reconciler() -> Program:
 
 FOCUSED = (
     keyless_commit_while_its_name_changes_hands,
+    commit_while_its_name_changes_hands,
     keyless_drop_while_its_name_changes_hands,
     listings_beside_transactions,
     loads_of_a_name_that_goes_and_comes_back,
@@ -197,6 +228,8 @@ FOCUSED = (
     claims_that_failures_beside_them_cancel,
     takeovers_and_names_that_move_on,
     drops_and_undrops_of_one_table,
+    answers_to_drops_whose_processes_die,
+    duplicates_beside_a_name_that_goes,
     tombstones_of_one_name,
     creates_that_die_beside_a_reconciler,
 )

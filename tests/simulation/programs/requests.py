@@ -114,6 +114,8 @@ class Conditions:
     crashes: bool = True
     doomed: str | None = None
     """A process that dies at one of its first compare-and-swaps."""
+    faults: tuple[str, ...] = ()
+    """The only faults that there are, by name; all where none is named."""
 
 
 @dataclass(frozen=True, slots=True)

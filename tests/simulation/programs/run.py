@@ -18,8 +18,11 @@ from tests.simulation.programs.grammar import MIXED, Profile, drawn
 from tests.simulation.programs.judge import judged
 from tests.simulation.programs.player import Player
 from tests.simulation.programs.requests import Program
+from tests.simulation.runtime import EPOCH_MS
 from tests.simulation.world import DIED, World
 
+DRAWN = "drawn"
+"""In place of a fault plan: the faults that the seed draws."""
 LEASES_OVER = 120.0
 """Seconds after which whatever a dead coordinator left may be cleared away by anybody."""
 
@@ -50,14 +53,13 @@ def short_memory(moves: int | None) -> Iterator[None]:
         yield
 
 
-def run(seed: int, profile: Profile = MIXED, plan: FaultPlan | None = None) -> Outcome:
-    """Draws a program and plays it. `plan` names the faults; None: they are drawn."""
-    program = drawn(random.Random(f"{seed}/program"), profile)
-    return play(seed, program, plan)
+def program_of(seed: int, profile: Profile = MIXED) -> Program:
+    """The program of a seed."""
+    return drawn(random.Random(f"{seed}/program"), profile)
 
 
 def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
-    """Plays a program and judges what came of it."""
+    """Plays a program and judges what came of it. `plan` names the faults; None: they are drawn."""
     loop = SimulatedLoop(seed)
     world = World(loop, plan or NO_FAULTS)
     outcome = Outcome(seed, program, world)
@@ -92,13 +94,12 @@ async def _played(player: Player, wrong: list[str]) -> None:
 
 def _must_know(key_ms: int | None, since: float) -> bool:
     """Whether a client that has a key must learn its answer in the end: unless the key is too old to be executed."""
-    from tests.simulation.runtime import EPOCH_MS
-
     return key_ms is not None and abs(EPOCH_MS + since * 1000 - key_ms) < 3_600_000
 
 
-def failure(outcome: Outcome, profile: Profile) -> str:
-    """What went wrong, with as few faults as it takes, and the line that replays it."""
+def failure(outcome: Outcome, about: str) -> str:
+    """What went wrong, with as few faults as it takes, and the line that replays it; `about` is the profile of the
+    program, or the name of one written by hand."""
     plan = FaultPlan(tuple(outcome.world.fired))
     again = play(outcome.seed, outcome.program, plan)
     if again.wrong:
@@ -107,12 +108,12 @@ def failure(outcome: Outcome, profile: Profile) -> str:
             smaller = play(outcome.seed, outcome.program, outcome.world.plan.without(planned))
             if smaller.wrong:
                 outcome = smaller
-        name = f"{outcome.seed}|{outcome.world.plan}"
-    else:
-        name = f"{outcome.seed}|drawn"
+        name = f"{about}|{outcome.seed}|{outcome.world.plan}"
+    else:  # calls under a fault that stays are no part of a plan
+        name = f"{about}|{outcome.seed}|{DRAWN}"
     said = "\n".join(outcome.wrong[:5])
     return (
-        f"{said}\n{REPLAY}='program|{name}'\n{outcome.program}\n"
+        f"{said}\n{REPLAY}='{name}'\n{outcome.program}\n"
         f"the last of {len(outcome.world.history)} events:\n{render(outcome.world.history[-30:])}"
     )
 

@@ -1,0 +1,135 @@
+"""Rules of the protocols left out, which only programs drawn from a seed, or short ones about one danger, find."""
+
+from typing import Any
+
+import pytest
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations import decisions, evidence, reconcile, undrop
+from arco_catalog.operations.answers import Answer
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.driver import Driver
+from arco_catalog.operations.mutation import Freshness, Move, View
+from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.marker import Binding
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.transaction import Decision
+
+AnyDriver = Driver[Any]
+
+
+def a_new_binding_under_the_same_attempt(patch: pytest.MonkeyPatch) -> None:
+    rightly = Driver.begin_again
+
+    def begin_again(self: AnyDriver) -> None:
+        attempt = self.attempt
+        rightly(self)
+        if attempt.id in self.tried:
+            self.attempt = attempt
+
+    patch.setattr(Driver, "begin_again", begin_again)
+
+
+def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> None:
+    async def take_over(self: AnyDriver) -> Answer:
+        earlier = self.attempts()
+        self.begin_again()
+        landed = await self.fence(earlier)
+        view = await self.mutation.locate(Freshness.FRESH)
+        await self.claim(await self.binding(view))
+        return await self.drive(Freshness.FRESH) if landed is None else await self.answer_on_evidence(landed)
+
+    patch.setattr(Driver, "take_over", take_over)
+
+
+def a_drop_content_with_any_older_mark(patch: pytest.MonkeyPatch) -> None:
+    rightly = evidence.mark_dropped
+
+    async def mark_dropped(session: Session, entity: str, operation: str) -> None:
+        pointer = await session.state.pointer(entity)
+        if pointer is not None and pointer.dropped_by is None:
+            await rightly(session, entity, operation)
+
+    patch.setattr(evidence, "mark_dropped", mark_dropped)
+
+
+def what_is_beyond_recent_taken_for_not_landed(patch: pytest.MonkeyPatch) -> None:
+    def landed(self: Pointer, attempt: str, since: int) -> bool:
+        return attempt in self.recent
+
+    patch.setattr(Pointer, "landed", landed)
+
+
+def an_undrop_that_takes_no_location_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(undrop, "held_again", lambda *_: {})
+
+
+def leases_that_never_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Decision, "expired", property(lambda self: False))
+
+
+def nameless_pointers_noted_as_walked(patch: pytest.MonkeyPatch) -> None:
+    async def named_entities(session: Session) -> set[str]:
+        prefix = session.state.paths.pointers
+        page = await session.state.store.list(prefix)
+        return {entry.key.removeprefix(prefix).removesuffix(".json") for entry in page.entries}
+
+    patch.setattr(reconcile, "named_entities", named_entities)
+
+
+def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
+    rightly = Driver.answer_on_evidence
+
+    async def answer_on_evidence(self: AnyDriver, attempt: str) -> Answer:
+        async def leave_nothing(attempt: str, binding: Binding) -> None:
+            return None
+
+        self.leave_marks = leave_nothing  # type: ignore[method-assign]
+        return await rightly(self, attempt)
+
+    patch.setattr(Driver, "answer_on_evidence", answer_on_evidence)
+
+
+def the_next_slot_not_looked_at_after_a_fresher_view(patch: pytest.MonkeyPatch) -> None:
+    rightly = Driver.prepare
+
+    async def prepare(self: AnyDriver, plan: Move[View], binding: Binding) -> View | None:
+        self.next_slot_unseen = False
+        fresher: View | None = await rightly(self, plan, binding)
+        return fresher
+
+    patch.setattr(Driver, "prepare", prepare)
+
+
+def one_sequence_for_all_tombstones(patch: pytest.MonkeyPatch) -> None:
+    rightly = RelationEntry.buried
+
+    def buried(self: RelationEntry, **said: Any) -> JsonObject:
+        return rightly(self, **{**said, "sequence": 7})
+
+    patch.setattr(RelationEntry, "buried", buried)
+
+
+def the_age_of_a_key_judged_by_the_machine_before_its_marker(patch: pytest.MonkeyPatch) -> None:
+    rightly = Driver.run
+
+    async def run(self: AnyDriver) -> Answer:
+        key = self.session.call.key
+        if key is not None and key.made_ms is not None and key.made_ms - self.session.runtime.now_ms() > 300_000:
+            raise BadRequest("Idempotency-Key lies in the future")
+        return await rightly(self)
+
+    patch.setattr(Driver, "run", run)
+
+
+def an_expired_transaction_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
+    rightly = decisions.outcome_of
+
+    async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
+        decision = await decisions.read_decision(session.state, transaction)
+        if decision is not None and decision.expired:
+            return False
+        return await rightly(session, transaction, rank)
+
+    patch.setattr(decisions, "outcome_of", outcome_of)
