@@ -146,7 +146,10 @@ def staged_body(principal: str, staged: JsonObject) -> JsonObject:
     body = build_from_nothing(principal)
     updates = body["updates"]
     assert isinstance(updates, list)
-    return {**body, "updates": [*updates, {"action": "set-location", "location": staged["location"]}, marked(principal)]}
+    return {
+        **body,
+        "updates": [*updates, {"action": "set-location", "location": staged["location"]}, marked(principal)],
+    }
 
 
 def _identified(name: Name) -> JsonObject:

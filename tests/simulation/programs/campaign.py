@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tests.simulation.faults import FaultPlan
 from tests.simulation.programs.focused import FOCUSED
 from tests.simulation.programs.profiles import PROFILES
 from tests.simulation.programs.requests import Program
-from tests.simulation.programs.run import Outcome, failure, play, program_of
+from tests.simulation.programs.run import DRAWN, Outcome, failure, play, program_of
 
 BATCH = 50
 """Schedules a batch: after each, memory is collected, and the state of a campaign is written."""
@@ -35,9 +36,17 @@ class Schedule:
         by_hand = {make.__name__: make for make in FOCUSED}
         return by_hand[self.about]() if self.about in by_hand else program_of(self.seed, PROFILES[self.about])
 
-    def played(self) -> Outcome:
-        """What comes of it."""
-        return play(self.seed, self.program(), None)
+    def played(self, plan: FaultPlan | None = None) -> Outcome:
+        """What comes of it, under the faults that the seed draws or under these."""
+        return play(self.seed, self.program(), plan)
+
+
+def replayed(line: str) -> Outcome | None:
+    """The run that a failure named: `about|seed|faults`. None if the line is of no program."""
+    about, seed, faults = line.split("|")
+    if about not in PROFILES and about not in [make.__name__ for make in FOCUSED]:
+        return None
+    return Schedule(about, int(seed)).played(None if faults == DRAWN else FaultPlan.parse(faults))
 
 
 def schedule(number: int) -> Schedule:

@@ -58,7 +58,9 @@ def keyless_drop_while_its_name_changes_hands() -> Program:
 
 def listings_beside_transactions() -> Program:
     """Every page of a listing shows transactions whole."""
-    lists = tuple(sent(Request("list", namespace=DB, choice=size), "p2", "p3", after=0.03) for size in (0, 1, 0, 2, 1, 0))
+    lists = tuple(
+        sent(Request("list", namespace=DB, choice=size), "p2", "p3", after=0.03) for size in (0, 1, 0, 2, 1, 0)
+    )
     return Program(
         Conditions(warm=True, deployed=True),
         (),
@@ -124,14 +126,15 @@ def claims_that_failures_beside_them_cancel() -> Program:
 
 
 def takeovers_and_names_that_move_on() -> Program:
-    """What a takeover fences is what can still land; the name moves on meanwhile, and commits to nothing again."""
+    """What a takeover fences is what could still land: nothing may be sent anew between its fence and its slot, and
+    land when the takeover has told that the name is gone."""
     return Program(
-        Conditions(rate=0.15, faults=("delay", "late", "freeze")),
+        Conditions(rate=0.12, faults=("delay",)),
         (T,),
         (),
         (
             (twice(Request("commit", (T,)), "p1", "p2", after=0.0),),
-            (sent(Request("rename", (T,), to=U), "p3", after=1.0),),
+            (sent(Request("rename", (T,), to=U), "p3", after=75.0),),
         ),
     )
 
@@ -167,20 +170,15 @@ def answers_to_drops_whose_processes_die() -> Program:
     )
 
 
-def duplicates_beside_a_name_that_goes() -> Program:
-    """A request that stood still while its duplicate was told no must not be carried out behind that."""
+def creates_that_are_late_to_see_a_newer_registry() -> Program:
+    """A request that reads a newer HEAD when its duplicate has been told no must not be carried out on it."""
     return Program(
-        Conditions(warm=True, rate=0.2, faults=("freeze", "delay-answer", "delay")),
-        (T,),
+        Conditions(warm=True, rate=0.12, faults=("delay",)),
+        (),
         (),
         (
-            (twice(Request("commit", (T,), needs=0), "p1", "p2", after=0.0),),
-            (
-                sent(Request("schema", (T,), choice=1), "p3", after=0.2),
-                sent(Request("schema", (T,), choice=0), "p3", after=1.0),
-                sent(Request("schema", (T,), choice=1), "p3", after=20.0),
-                sent(Request("schema", (T,), choice=0), "p3", after=60.0),
-            ),
+            (twice(Request("create", (T,)), "p1", "p2", after=0.02),),
+            (sent(Request("create", (T,)), "p3", after=0.0), sent(Request("drop", (T,)), "p3", after=10.0)),
         ),
     )
 
@@ -217,7 +215,19 @@ def creates_that_die_beside_a_reconciler() -> Program:
     )
 
 
+def commits_that_are_forgotten() -> Program:
+    """What a pointer does not remember may have landed: nobody carries it out again."""
+    others = tuple(sent(Request("commit", (T,)), "p3", after=0.0, key=False) for _ in range(6))
+    return Program(
+        Conditions(warm=True, memory=4, doomed="p1"),
+        (T,),
+        (),
+        ((sent(Request("commit", (T,)), "p1", "p2", "p3", after=0.0),), others),
+    )
+
+
 FOCUSED = (
+    commits_that_are_forgotten,
     keyless_commit_while_its_name_changes_hands,
     commit_while_its_name_changes_hands,
     keyless_drop_while_its_name_changes_hands,
@@ -229,7 +239,7 @@ FOCUSED = (
     takeovers_and_names_that_move_on,
     drops_and_undrops_of_one_table,
     answers_to_drops_whose_processes_die,
-    duplicates_beside_a_name_that_goes,
+    creates_that_are_late_to_see_a_newer_registry,
     tombstones_of_one_name,
     creates_that_die_beside_a_reconciler,
 )

@@ -187,4 +187,6 @@ def _refused_read(state: CatalogState, shown: Shown, kind: str, refusal: Refusal
 
 
 def _tables(names: Iterable[tuple[tuple[tuple[str, ...], str], object]], namespace: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(name for (held, name), there in names if held == namespace and getattr(there, "kind", "") == "table")
+    return frozenset(
+        name for (held, name), there in names if held == namespace and getattr(there, "kind", "") == "table"
+    )

@@ -208,9 +208,7 @@ class Player:
     def _client_ms(self) -> int:
         return self.world.runtime.now_ms()
 
-    async def _until_answered(
-        self, asked: Asked, sending: Sending, process: str, key: str | None
-    ) -> Answer | None:
+    async def _until_answered(self, asked: Asked, sending: Sending, process: str, key: str | None) -> Answer | None:
         places = [process, *sending.others]
         old = sending.key_age_ms is not None and sending.key_age_ms > 3_600_000
         tries = 3 if old else 8 if self.program.conditions.memory else TRIES
@@ -257,4 +255,3 @@ class Player:
             asked.told, asked.until = told, self.world.loop.time()
         elif isinstance(told, Refusal) != isinstance(asked.told, Refusal):
             self.history.problems.append(f"{asked} was told {asked.told!r}, and {told!r}")
-

@@ -117,9 +117,7 @@ class Recorder:
         state, pointer = self.history.state, self.effective(entity)
         before, file = state.files[entity], text(pointer, "metadata_location")
         mark = optional_text(mapping(pointer, "dropped"), "operation")
-        self._become(
-            at, replace(state, files={**state.files, entity: file}, marks={**state.marks, entity: mark})
-        )
+        self._become(at, replace(state, files={**state.files, entity: file}, marks={**state.marks, entity: mark}))
         if file == before:
             return
         base = mapping(pointer, "base").get("metadata_location")

@@ -67,7 +67,9 @@ class Request:
         said += [".".join(self.namespace)] if self.namespace else []
         said += [] if self.to is None else [f"to {'.'.join((*self.to[0], self.to[1]))}"]
         said += [] if self.needs is None else [f"if schema {self.needs}"]
-        return " ".join([self.kind, *said, *([f"#{self.choice}"] if self.choice else []), *(["!"] if self.flag else [])])
+        return " ".join(
+            [self.kind, *said, *([f"#{self.choice}"] if self.choice else []), *(["!"] if self.flag else [])]
+        )
 
 
 @dataclass(frozen=True, slots=True)

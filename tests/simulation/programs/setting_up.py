@@ -43,9 +43,7 @@ def begin(world: World, recorder: Recorder, program: Program, settings: Settings
 
 
 @lru_cache(200)
-def _beginning(
-    tables: Sequence[Name], views: Sequence[Name], conditions: Conditions, settings: Settings
-) -> Beginning:
+def _beginning(tables: Sequence[Name], views: Sequence[Name], conditions: Conditions, settings: Settings) -> Beginning:
     loop = SimulatedLoop(0)
     world = World(loop)
     recorder = Recorder(world)

@@ -84,7 +84,9 @@ def done(state: CatalogState, operations: Iterable[JsonObject]) -> CatalogState:
 
 def _need(true: bool, kind: str, operation: JsonObject, why: str) -> None:
     if not true:
-        raise Lie(f"{operation.get('principal')} made {kind} {operation.get('name', operation.get('namespace'))}: {why}")
+        raise Lie(
+            f"{operation.get('principal')} made {kind} {operation.get('name', operation.get('namespace'))}: {why}"
+        )
 
 
 def _done(state: CatalogState, kind: str, operation: JsonObject) -> CatalogState:
@@ -92,9 +94,9 @@ def _done(state: CatalogState, kind: str, operation: JsonObject) -> CatalogState
     name = (namespace, optional_text(operation, "name") or "")
     what, _, thing = kind.partition("-")
     match what, thing:
-        case ("create" | "drop" | "update"), "namespace":
+        case (("create" | "drop" | "update"), "namespace"):
             return _namespace(state, what, namespace, operation)
-        case ("create" | "register"), _:
+        case (("create" | "register"), _):
             return _made(state, kind, name, thing, operation)
         case "drop", _:
             there = state.relation(name, thing)

@@ -23,9 +23,7 @@ async def work(player: "Player", sending: Sending) -> None:
             budget = request.choice * 200 if request.choice else None
             ends = process.runtime.now_ms() + (budget or 60_000)
             session = desk.session(deadline_ms=budget or 60_000)
-            await process.run(
-                reconcile(session, concurrency=4, enough=lambda: process.runtime.now_ms() > ends - 100)
-            )
+            await process.run(reconcile(session, concurrency=4, enough=lambda: process.runtime.now_ms() > ends - 100))
             return
         pointers = sorted(player.world.keys(PATHS.pointers))
         if not pointers:
