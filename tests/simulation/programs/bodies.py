@@ -136,7 +136,7 @@ def transaction_body(request: Request, principal: str, conditions: Conditions) -
         made = build_from_nothing(principal)
         updates = made["updates"]
         assert isinstance(updates, list)
-        properties = {"action": "set-properties", "updates": properties_of(conditions)}
+        properties: JsonObject = {"action": "set-properties", "updates": properties_of(conditions)}
         changes.append({**_identified(name), **made, "updates": [*updates, marked(principal), properties]})
     return {"table-changes": changes}
 

@@ -222,7 +222,7 @@ def commits_that_are_forgotten() -> Program:
         Conditions(warm=True, memory=4, doomed="p1"),
         (T,),
         (),
-        ((sent(Request("commit", (T,)), "p1", "p2", "p3", after=0.0),), others),
+        ((sent(Request("schema", (T,), choice=1, needs=0), "p1", "p2", "p3", after=0.0),), others),
     )
 
 

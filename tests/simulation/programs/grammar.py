@@ -151,7 +151,7 @@ class _Drawing:
             case "commit" | "commit-view":
                 return Request(kind, (name,), needs=rng.choice((None, 0)) if kind == "commit" else None)
             case "schema":
-                return Request(kind, (name,), choice=rng.randint(0, 1))
+                return Request(kind, (name,), choice=rng.randint(0, 1), needs=rng.choice((None, 0, 1)))
             case "move" | "register":
                 return Request(kind, (name,), choice=rng.randint(0, 2), flag=rng.random() < 0.5)
             case "drop":

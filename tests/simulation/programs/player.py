@@ -2,7 +2,6 @@
 told; processes that serve them, with clocks of their own; reconcilers beside them."""
 
 import asyncio
-from collections.abc import Awaitable
 from contextvars import ContextVar
 from dataclasses import replace
 
@@ -14,12 +13,12 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.afterwards import Afterwards
-from arco_catalog.operations.answers import Answer, Document, TableState
+from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
 from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.turns import Turns
-from storage_backends import StoreError, StoreUnavailable
+from storage_backends import StoreError
 from tests.operations.desk import Desk, uuid7
 from tests.simulation.clients import AS_DEPLOYED, EAGER
 from tests.simulation.programs import bodies
@@ -27,11 +26,11 @@ from tests.simulation.programs.chance import Drawn
 from tests.simulation.programs.history import Asked
 from tests.simulation.programs.reading import read
 from tests.simulation.programs.recorder import Recorder
-from tests.simulation.programs.requests import READS, VIEWS, WORK, Program, Request, Sending
+from tests.simulation.programs.requests import READS, WORK, Program, Request, Sending
 from tests.simulation.programs.setting_up import begin
 from tests.simulation.programs.working import work
 from tests.simulation.scenarios import TINY
-from tests.simulation.world import DIED, Died, Process, World
+from tests.simulation.world import Died, Process, World
 
 TRIES = 60
 QUIET_AFTER = 400.0
