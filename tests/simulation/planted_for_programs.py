@@ -4,16 +4,18 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import decisions, evidence, reconcile, undrop
+from arco_catalog.operations import decisions, evidence, reconcile, table_view, undrop
 from arco_catalog.operations.answers import Answer
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.mutation import Freshness, Move, View
+from arco_catalog.operations.table_view import TableView, Wanted
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import Head
 from arco_catalog.state.transaction import Decision
 
 AnyDriver = Driver[Any]
@@ -133,3 +135,38 @@ def an_expired_transaction_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
         return await rightly(session, transaction, rank)
 
     patch.setattr(decisions, "outcome_of", outcome_of)
+
+
+# Faults that there were, planted again.
+
+
+def an_attempt_without_a_key_bound_to_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Driver, "bound", property(lambda self: self.claimed), raising=False)
+
+
+def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -> None:
+    async def locate_again(session: Session, wanted: Wanted, head: Head, seen: Pointer | None) -> TableView:
+        read = {} if seen is None else {seen.entity: seen}
+        return await table_view.locate_under(session, wanted, head, Freshness.FRESH, head_fresh=True, read={**read})
+
+    patch.setattr(table_view, "_locate_again", locate_again, raising=False)
+
+
+def a_definite_no_for_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
+    rightly = decisions.outcome_of
+
+    async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
+        try:
+            return await rightly(session, transaction, rank)
+        except Unavailable as undecided:
+            raise CommitFailed("Another transaction over the same table is under way") from undecided
+
+    patch.setattr(decisions, "outcome_of", outcome_of)
+
+
+def intents_on_names_that_nobody_takes_away(patch: pytest.MonkeyPatch) -> None:
+    async def leave(*_: object, **__: object) -> None:
+        return None
+
+    patch.setattr(reconcile, "settle_lapsed", leave, raising=False)
+    patch.setattr(decisions, "try_to_settle", leave, raising=False)

@@ -24,6 +24,10 @@ CASES: list[tuple[Plant, str]] = [
     (planted.one_sequence_for_all_tombstones, "tombstones_of_one_name"),
     (planted.the_age_of_a_key_judged_by_the_machine_before_its_marker, "wrong clocks"),
     (planted.an_expired_transaction_taken_for_aborted, "tables_that_dead_coordinators_hold"),
+    (planted.an_attempt_without_a_key_bound_to_nothing, "keyless_commit_while_its_name_changes_hands"),
+    (planted.a_pointer_read_before_the_name_that_leads_to_it, "loads_of_a_name_that_goes_and_comes_back"),
+    (planted.a_definite_no_for_what_is_undecided, "names_that_dead_coordinators_hold"),
+    (planted.intents_on_names_that_nobody_takes_away, "names_that_dead_coordinators_hold"),
 ]
 
 
