@@ -111,6 +111,8 @@ class History:
     properties: dict[str, JsonObject] = field(default_factory=dict)
     current: list[tuple[str, str, int]] = field(default_factory=list)
     """Each metadata file of ours that became current: entity, location, time."""
+    denials: list[float] = field(default_factory=list)
+    """When the store refused somebody for lack of permission."""
     problems: list[str] = field(default_factory=list)
 
     @property

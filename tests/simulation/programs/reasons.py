@@ -7,6 +7,7 @@ from arco_catalog.iceberg.errors import (
     AlreadyExists,
     BadRequest,
     CommitFailed,
+    Forbidden,
     NamespaceNotEmpty,
     NoSuchNamespace,
     NoSuchTable,
@@ -30,7 +31,9 @@ TICK = 2.0
 
 def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
     """Whether a definite no was true at some instant since the request was sent."""
-    if isinstance(refusal, BadRequest):
+    if isinstance(refusal, Forbidden):
+        return any(asked.since <= at <= asked.until for at in history.denials)
+    if isinstance(refusal, BadRequest) and "overlap" not in refusal.message:
         return _key_ahead(asked)
     if isinstance(refusal, CommitFailed) and "under way" in refusal.message:
         return _in_the_way(history, asked)
@@ -81,6 +84,10 @@ def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refu
             return any(space not in state.namespaces for space in spaces)
         case AlreadyExists():
             return _taken(history, state, asked)
+        case BadRequest() if asked.request.kind in ("create", "stage", "register", "undrop"):
+            return _taken(history, state, asked)
+        case BadRequest():
+            return _overlaps(state, asked)
         case NamespaceNotEmpty():
             return request.kind == "drop-namespace" and any(held == request.namespace for held, _ in state.names)
         case CommitFailed():
@@ -125,15 +132,20 @@ def _commit_fails(history: History, state: CatalogState, asked: Asked, refusal: 
         return bool(stones) and stones[-1].purging
     if "table already exists" in refusal.message:
         return any(name in state.names for name in request.creates)
-    if request.kind == "move":
-        there = state.names.get(request.names[0])
-        wanted = [Location.parse(place(request.choice)).normal]
-        if there is not None and state.taken(wanted, (there.entity,)):
-            return True
-    if request.kind == "transaction" and request.creates and state.taken(_locations(_creation(asked))):
+    if _overlaps(state, asked):
         return True
     documents = [document_of(history, state, name) for name in request.names if state.relation(name, "table")]
     return any(not _holds(requirement, document) for requirement in _requirements(asked) for document in documents)
+
+
+def _overlaps(state: CatalogState, asked: Asked) -> bool:
+    """Whether a commit asked for a place that somebody else holds."""
+    request = asked.request
+    if request.kind == "move":
+        there = state.names.get(request.names[0])
+        wanted = [Location.parse(place(request.choice)).normal]
+        return there is not None and state.taken(wanted, (there.entity,))
+    return request.kind == "transaction" and bool(request.creates) and state.taken(_locations(_creation(asked)))
 
 
 def _creation(asked: Asked) -> JsonObject:

@@ -10,7 +10,7 @@ import pytest
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.state import pointer, registry
 from tests.simulation.explore import REPLAY
-from tests.simulation.faults import NO_FAULTS, FaultPlan
+from tests.simulation.faults import DENIED, NO_FAULTS, FaultPlan
 from tests.simulation.history import render
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.programs.closing import closed, left_over
@@ -71,6 +71,7 @@ def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
         raise
     except BaseException as error:  # also a `Crashed` that got out of its process
         outcome.wrong.append(f"the run ends in {_in_short(error)}")
+    player.history.denials = [event.at for event in world.history if event.step == f"sent [{DENIED}]"]
     outcome.wrong = [*judged(player.history), *outcome.wrong]
     return outcome
 
