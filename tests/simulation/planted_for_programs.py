@@ -31,6 +31,7 @@ def a_new_binding_under_the_same_attempt(patch: pytest.MonkeyPatch) -> None:
             self.attempt = attempt
 
     patch.setattr(Driver, "begin_again", begin_again)
+    patch.setattr(Driver, "bound", property(lambda self: self.claimed), raising=False)
 
 
 def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> None:
@@ -64,7 +65,7 @@ def what_is_beyond_recent_taken_for_not_landed(patch: pytest.MonkeyPatch) -> Non
 
 
 def an_undrop_that_takes_no_location_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(undrop, "held_again", lambda *_: {})
+    patch.setattr(undrop, "held_again", lambda *_, **__: {})
 
 
 def leases_that_never_end(patch: pytest.MonkeyPatch) -> None:
