@@ -1,5 +1,6 @@
 """Rules of the protocols left out, which only programs drawn from a seed, or short ones about one danger, find."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,12 +12,15 @@ from arco_catalog.operations.answers import Answer
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.mutation import Freshness, Move, View
+from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.table_view import TableView, Wanted
+from arco_catalog.operations.tally import Tally
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.transaction import Decision
+from arco_catalog.state.walk_log import Walked, WalkLog
 
 AnyDriver = Driver[Any]
 
@@ -31,7 +35,7 @@ def a_new_binding_under_the_same_attempt(patch: pytest.MonkeyPatch) -> None:
             self.attempt = attempt
 
     patch.setattr(Driver, "begin_again", begin_again)
-    patch.setattr(Driver, "bound", property(lambda self: self.claimed), raising=False)
+    patch.setattr(Driver, "bound", property(lambda self: self.claimed))
 
 
 def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> None:
@@ -73,12 +77,16 @@ def leases_that_never_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def nameless_pointers_noted_as_walked(patch: pytest.MonkeyPatch) -> None:
-    async def named_entities(session: Session) -> set[str]:
-        prefix = session.state.paths.pointers
-        page = await session.state.store.list(prefix)
-        return {entry.key.removeprefix(prefix).removesuffix(".json") for entry in page.entries}
+    rightly = reconcile.to_walk
 
-    patch.setattr(reconcile, "named_entities", named_entities)
+    def to_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], Tally]:
+        chosen = rightly(log, page)
+        for pointer in page:
+            if not pointer.named:
+                log.note(pointer.entity, Walked(pointer.version, ""))
+        return chosen
+
+    patch.setattr(reconcile, "to_walk", to_walk)
 
 
 def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
@@ -142,7 +150,7 @@ def an_expired_transaction_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_attempt_without_a_key_bound_to_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Driver, "bound", property(lambda self: self.claimed), raising=False)
+    patch.setattr(Driver, "bound", property(lambda self: self.claimed))
 
 
 def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -> None:
@@ -150,7 +158,7 @@ def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -
         read = {} if seen is None else {seen.entity: seen}
         return await table_view.locate_under(session, wanted, head, Freshness.FRESH, head_fresh=True, read={**read})
 
-    patch.setattr(table_view, "_locate_again", locate_again, raising=False)
+    patch.setattr(table_view, "_locate_again", locate_again)
 
 
 def a_definite_no_for_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
@@ -169,5 +177,5 @@ def intents_on_names_that_nobody_takes_away(patch: pytest.MonkeyPatch) -> None:
     async def leave(*_: object, **__: object) -> None:
         return None
 
-    patch.setattr(reconcile, "settle_lapsed", leave, raising=False)
-    patch.setattr(decisions, "try_to_settle", leave, raising=False)
+    patch.setattr(reconcile, "settle_lapsed", leave)
+    patch.setattr(decisions, "try_to_settle", leave)

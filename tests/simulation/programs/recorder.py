@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.history import OWN
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.paths import Paths, commit_key
@@ -22,8 +23,6 @@ from tests.simulation.world import World
 PATHS = Paths("wh")
 STORE = "memory:///"
 _TRANSACTIONS = PATHS.transaction("").removesuffix(".json")
-NOBODYS = ("fence", "add-locations", "lay-names", "settle-names")
-"""Registry operations that are no request's own."""
 
 
 class Recorder:
@@ -208,7 +207,7 @@ class Recorder:
         self._become(at, seen)
         for operation in operations:
             kind = text(operation, "kind")
-            if kind not in NOBODYS:
+            if kind not in OWN:
                 entity, principal = optional_text(operation, "entity") or "", text(operation, "principal")
                 name = (texts(operation, "namespace"), optional_text(operation, "name") or "")
                 if not kind.startswith("create-") or kind == "create-namespace":
