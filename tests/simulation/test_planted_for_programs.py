@@ -6,7 +6,12 @@ import pytest
 
 from tests.simulation import planted_for_programs as planted
 from tests.simulation.faults import FaultPlan
-from tests.simulation.planted import Plant
+from tests.simulation.planted import (
+    BY_PROGRAMS,
+    Plant,
+    a_registry_commit_on_an_undecided_name,
+    evidence_from_the_newest_move_only,
+)
 from tests.simulation.programs.campaign import Schedule, quietly
 
 MOST = 600
@@ -24,6 +29,8 @@ CASES: list[tuple[Plant, str]] = [
     (planted.one_sequence_for_all_tombstones, "tombstones_of_one_name"),
     (planted.the_age_of_a_key_judged_by_the_machine_before_its_marker, "wrong clocks"),
     (planted.an_expired_transaction_taken_for_aborted, "tables_that_dead_coordinators_hold"),
+    (evidence_from_the_newest_move_only, "commits_that_are_forgotten"),
+    (a_registry_commit_on_an_undecided_name, "names_that_dead_coordinators_hold"),
     (planted.an_attempt_without_a_key_bound_to_nothing, "keyless_commit_while_its_name_changes_hands"),
     (planted.a_pointer_read_before_the_name_that_leads_to_it, "loads_of_a_name_that_goes_and_comes_back"),
     (planted.a_definite_no_for_what_is_undecided, "names_that_dead_coordinators_hold"),
@@ -41,6 +48,10 @@ def found(about: str, plans: Iterable[FaultPlan | None], seeds: range) -> bool:
     """Whether some run fails."""
     wanted = list(plans)
     return any(Schedule(about, seed).played(plan).wrong for seed in seeds for plan in wanted)
+
+
+def test_what_scenarios_do_not_find_is_looked_for_here() -> None:
+    assert set(BY_PROGRAMS) <= {bug for bug, _ in CASES}
 
 
 @pytest.mark.parametrize(("bug", "about"), CASES, ids=[bug.__name__ for bug, _ in CASES])

@@ -220,8 +220,8 @@ class Player:
             except Refusal as refusal:
                 self._told(asked, refusal)
                 return None
-            except KeyInProgress:
-                asked.in_progress += alone
+            except KeyInProgress as told:  # also said of an undecided transaction: then it is no claim of the key
+                asked.in_progress += alone and "Idempotency-Key" in told.message
             except Unavailable:
                 if key is None:
                     asked.undone = True
