@@ -90,9 +90,10 @@ test-stores: .venv/.dev $(JARS) .tools/minio ## MinIO, which Go builds in some m
 	$(BIN)/python -m demo --short --store s3://arco-demo/catalog --s3-server minio
 
 test-slow: export ARCO_SIM_RUNS ?= 20
-test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long, then 100,000 random schedules
+test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long, then 1,000,000 random schedules (goes on where it was stopped; ARGS="--part 10000")
 	$(BIN)/pytest tests/simulation
-	$(BIN)/python -m tests.simulation --schedules 100000
+	@mkdir -p .arco
+	$(BIN)/python -m tests.simulation --schedules 1000000 --state .arco/campaign.json $(ARGS)
 
 rck: .venv/.dev $(KITS) ## Iceberg's REST Compatibility Kit against a fresh server, on local files and on S3, and through the zip for Lambda
 	$(BIN)/python -m tools.rck $(ARGS)

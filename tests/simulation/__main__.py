@@ -1,90 +1,94 @@
-"""A campaign: very many random schedules, on every core, with progress. `make test-slow` runs 100,000.
+"""A campaign: very many schedules of generated programs, in parts, on every core. `make test-slow` runs 1,000,000.
 
-    python -m tests.simulation --schedules 100000 --seed 7 [--scenario NAME]
+    python -m tests.simulation --schedules 1000000 --state .arco/campaign.json
 
-A failure ends it with the line that replays the run.
+It goes on where the state file says that it was stopped; a failure is kept there with the line that replays it, and
+`--replay LINE` runs that alone and prints its history.
 """
 
 import argparse
-import logging
+import multiprocessing
 import os
-import random
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
+from pathlib import Path
 
-from tests.simulation.explore import Scenario, explore, name_of
-from tests.simulation.faults import NO_FAULTS, Kind, random_plans
-from tests.simulation.scenarios import SCENARIOS, TRANSACTIONS
-from tests.simulation.test_protocols import calls_of
+from tests.simulation.history import render
+from tests.simulation.programs.campaign import BATCH, Campaign, part, quietly, replayed
 
-BATCH = 100
-SECONDS_A_BATCH = 600.0
-
-
-def batch(seed: int, names: tuple[str, ...]) -> tuple[int, int, str | None]:
-    """Runs one batch: (schedules, deaths, what failed). Each schedule has a seed and a plan of its own; one in five
-    meets no fault, so that order alone is explored too."""
-    logging.getLogger("arco_catalog").setLevel(logging.ERROR)
-    rng = random.Random(f"campaign {seed}")
-    chosen: list[Scenario] = [scenario for scenario in SCENARIOS if name_of(scenario) in names]
-    calls: dict[str, dict[str, list[Kind]]] = {}
-    runs = deaths = 0
-    for _ in range(BATCH):
-        scenario = rng.choice(chosen)
-        name = name_of(scenario)
-        if name not in calls:
-            calls[name] = calls_of(scenario)
-        plan = NO_FAULTS if rng.random() < 0.2 else next(random_plans(rng.getrandbits(48), 1, calls[name], most=4))
-        try:
-            explored = explore(scenario, [rng.getrandbits(32)], [plan], seconds=SECONDS_A_BATCH)
-        except AssertionError as failure:
-            return runs, deaths, str(failure)
-        runs += explored.runs
-        deaths += explored.deaths
-    return runs, deaths, None
+SHOWN_EVERY = 10.0
+MOST_FAILURES = 20
+"""Failures after which going on tells nothing new."""
 
 
 def main() -> int:
-    """Runs the campaign. Returns the exit code."""
+    """Runs the campaign, or a part of it. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--schedules", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--scenario",
-        action="append",
-        choices=[name_of(scenario) for scenario in SCENARIOS],
-        metavar="NAME",
-        help="only this one; by default, those of transactions",
-    )
+    parser.add_argument("--schedules", type=int, default=1_000_000, help="how many the whole campaign has")
+    parser.add_argument("--part", type=int, help="stop after so many more; the next call goes on")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first schedule of a new campaign")
+    parser.add_argument("--state", type=Path, help="a file that says how far the campaign has come")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--replay", metavar="LINE", help="run what a failure named, and print its history")
     options = parser.parse_args()
-    names = tuple(options.scenario or map(name_of, TRANSACTIONS))
-    began, shown, runs, deaths = time.monotonic(), 0.0, 0, 0
-    batches = -(-options.schedules // BATCH)
-    seeds: Iterator[int] = iter(range(options.seed * 1_000_000, options.seed * 1_000_000 + batches))
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        waiting: set[Future[tuple[int, int, str | None]]] = {
-            pool.submit(batch, seed, names) for seed in islice(seeds, 2 * (os.cpu_count() or 1))
-        }
+    if options.replay is not None:
+        return _replay(options.replay)
+    campaign = Campaign(options.first)
+    if options.state is not None and options.state.exists():
+        campaign = Campaign.read(options.state)
+    left = options.schedules - campaign.done
+    _run(campaign, min(left, options.part or left), options.state, options.processes, options.schedules)
+    print(f"{campaign.done} schedules, {campaign.calls} calls, {campaign.deaths} deaths, {campaign.failed} failures")
+    for failure in campaign.failures:
+        print(failure, end="\n\n")
+    return 1 if campaign.failed else 0
+
+
+def _run(campaign: Campaign, count: int, state: Path | None, processes: int, whole: int) -> None:
+    """Runs the next `count` schedules. Batches are counted in order, so that what is written down is a range."""
+    began, shown, before = time.monotonic(), 0.0, campaign.seconds
+    start = campaign.first + campaign.done
+    firsts: Iterator[int] = iter(range(start, start + count, BATCH))
+    finished: dict[int, Campaign] = {}
+    # New processes, not copies of this one: its threads would not be copied with it.
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+
+        def submitted(first: int) -> Future[Campaign]:
+            return pool.submit(part, first, min(BATCH, start + count - first))
+
+        waiting = {submitted(first) for first in islice(firsts, 2 * processes)}
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
-                some, died, failure = future.result()
-                runs, deaths = runs + some, deaths + died
-                if failure is not None:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    print(failure)
-                    print(f"failed after {runs} schedules")
-                    return 1
-                waiting |= {pool.submit(batch, seed, names) for seed in islice(seeds, 1)}
-            if time.monotonic() - shown > 10:
+                batch = future.result()
+                finished[batch.first] = batch
+            while (batch_next := finished.pop(campaign.first + campaign.done, None)) is not None:
+                campaign.add(batch_next)
+            campaign.seconds = before + time.monotonic() - began
+            if state is not None:
+                campaign.write(state)
+            if campaign.failed < MOST_FAILURES:
+                waiting |= {submitted(first) for first in islice(firsts, len(done))}
+            if time.monotonic() - shown > SHOWN_EVERY:
                 shown = time.monotonic()
-                rate = runs / max(shown - began, 0.001)
-                print(f"{runs} of {options.schedules} schedules, {deaths} deaths, {rate:.0f} a second", flush=True)
-    print(f"{runs} schedules, {deaths} deaths, no lie: {time.monotonic() - began:.0f} s")
-    return 0
+                rate = campaign.done / max(campaign.seconds, 0.001)
+                said = f"{campaign.done} of {whole} schedules, {campaign.failed} failures, {rate:.0f} a second"
+                print(said, flush=True)
+
+
+def _replay(line: str) -> int:
+    with quietly():
+        outcome = replayed(line)
+    if outcome is None:
+        print(f"{line} names no program")
+        return 2
+    print(outcome.program)
+    print(render(outcome.world.history))
+    print("\n".join(outcome.wrong) or "it passes")
+    return 1 if outcome.wrong else 0
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ class Then(Enum):
     IS_TOLD_REFUSED = auto()
     """Even of a write that was applied: the transport sent it twice and reports the second answer."""
     IS_TOLD_UNAVAILABLE = auto()
+    IS_TOLD_DENIED = auto()
+    """Definitely not, for lack of permission."""
     DIES = auto()
     STANDS_STILL = auto()
     """For minutes, all its timers with it; then it gets its answer and goes on."""
@@ -44,12 +46,14 @@ class Then(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way to go wrong. Only some can befall a read."""
+    """One way to go wrong. Only some can befall a read. One that `stays` befalls every later call to the same key too,
+    whoever makes it, for a while."""
 
     name: str
     lands: Lands
     then: Then
     reads: bool = False
+    stays: bool = False
 
     def befalls(self, kind: Kind) -> bool:
         """Whether it can happen to a call of this kind."""
@@ -90,7 +94,14 @@ FAULTS: tuple[Fault, ...] = (
 )
 CRASHES: tuple[Fault, ...] = (CRASH_BEFORE, CRASH_AFTER, CRASH_LATE)
 
-_BY_NAME = {fault.name: fault for fault in FAULTS}
+DENIED = Fault("denied", Lands.NEVER, Then.IS_TOLD_DENIED, reads=True)
+STUCK = Fault("stuck", Lands.NEVER, Then.IS_TOLD_UNAVAILABLE, reads=True, stays=True)
+STUCK_UNHEARD = Fault("stuck-unheard", Lands.NEVER, Then.IS_TOLD_UNKNOWN, stays=True)
+
+DRAWN_TOO: tuple[Fault, ...] = (DENIED, STUCK, STUCK_UNHEARD)
+"""Those that only generated programs meet: their clients know what to make of each."""
+
+_BY_NAME = {fault.name: fault for fault in (*FAULTS, *DRAWN_TOO)}
 
 
 @dataclass(frozen=True, slots=True)

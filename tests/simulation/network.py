@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from storage_backends import (
     Applied,
@@ -18,6 +18,7 @@ from storage_backends import (
     Outcome,
     Page,
     Refused,
+    StoreDenied,
     StoreUnavailable,
     Unchanged,
     Unknown,
@@ -32,6 +33,15 @@ Answer = Found | Unchanged | Missing | Page | Outcome
 T = TypeVar("T", bound=Answer)
 
 Observer = Callable[[Event], object]
+
+
+class Chance(Protocol):
+    """Faults that are drawn call by call, where no plan names them."""
+
+    def fault(self, process: str, kind: Kind, key: str, when: When | None, lost: bool) -> Fault:
+        """What befalls a call, `NONE` for nothing. `lost` says that the last compare-and-swap of this process was
+        refused."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -60,19 +70,37 @@ class Network:
         self.fired: list[PlannedFault] = []
         self.observers: list[Observer] = []
         self.calls: dict[str, list[Kind]] = {}
+        self.chance: Chance | None = None
         self._plan = plan.by_call()
+        self._lost: set[str] = set()
+        self._stuck: dict[str, tuple[float, Fault]] = {}
+        self._durations = loop.stream("stuck")
         self._own_context = copy_context()  # what is under way lands whatever becomes of its sender
         self._quiet_at = 0.0
 
-    def next_call(self, process: str, kind: Kind) -> tuple[int, Fault]:
+    def next_call(self, process: str, kind: Kind, key: str, when: When | None) -> tuple[int, Fault]:
         """Counts a call and says what befalls it."""
         calls = self.calls.setdefault(process, [])
         calls.append(kind)
+        until, stuck = self._stuck.get(key, (0.0, NONE))
+        if self.loop.time() < until and stuck.befalls(kind):
+            return len(calls), stuck
         fault = self._plan.get((process, len(calls)), NONE)
+        if fault is NONE and self.chance is not None:
+            fault = self.chance.fault(process, kind, key, when, process in self._lost)
         if fault is NONE or not fault.befalls(kind):
             return len(calls), NONE
         self.fired.append(PlannedFault(process, len(calls), fault))
+        if fault.stays:
+            self._stuck[key] = self.loop.time() + self._durations.uniform(1.0, 60.0), fault
         return len(calls), fault
+
+    def remember(self, call: Call, told: Answer | Exception) -> None:
+        """Whether the last compare-and-swap of a process was refused: what comes next is the riskiest of its calls."""
+        if isinstance(told, Refused):
+            self._lost.add(call.process)
+        elif isinstance(told, Applied):
+            self._lost.discard(call.process)
 
     def record(self, call: Call, step: str, detail: object = None) -> Event:
         """Adds to the history."""
@@ -127,7 +155,7 @@ class Link:
             raise
 
     def _send(self, kind: Kind, key: str, when: When | None, act: Callable[[], Answer]) -> Call:
-        number, fault = self._network.next_call(self._process, kind)
+        number, fault = self._network.next_call(self._process, kind, key, when)
         answer: asyncio.Future[Answer] = self._loop.create_future()
         call = Call(self._process, number, kind, key, act, fault, answer, asyncio.current_task(), copy_context())
         self._network.record(call, "sent" if fault is NONE else f"sent [{fault}]", when)
@@ -153,6 +181,8 @@ class Link:
                 return Unknown(f"simulated: {call.fault}")
             case Then.IS_TOLD_UNAVAILABLE:
                 return StoreUnavailable(f"simulated: {call.fault}")
+            case Then.IS_TOLD_DENIED:
+                return StoreDenied(f"simulated: {call.fault}")
             case Then.IS_TOLD_REFUSED if isinstance(answer, Applied):
                 return Refused(self._network.bucket.version(call.key), answer.now_ms)
             case _:
@@ -172,6 +202,7 @@ class Link:
         if call.answer.done():
             return
         self._network.record(call, "answered", told)
+        self._network.remember(call, told)
         if isinstance(told, Exception):
             call.answer.set_exception(told)
         else:

@@ -102,9 +102,9 @@ def a_name_validated_before_the_pointer_was_read(patch: pytest.MonkeyPatch) -> N
     patch.setattr(CommitRelation, "still_named", still_named)
 
 
-def evidence_from_the_current_location_only(patch: pytest.MonkeyPatch) -> None:
+def evidence_from_the_newest_move_only(patch: pytest.MonkeyPatch) -> None:
     def landed(self: Pointer, attempt: str, since: int) -> bool:
-        return attempt in self.metadata.location
+        return self.recent[:1] == (attempt,)
 
     patch.setattr(Pointer, "landed", landed)
 
@@ -141,7 +141,6 @@ BUGS: tuple[Plant, ...] = (
     a_verdict_from_a_cached_base,
     a_base_read_after_the_look_at_the_next_slot,
     a_name_validated_before_the_pointer_was_read,
-    evidence_from_the_current_location_only,
     a_slot_that_names_no_entity,
     the_pointer_deleted_at_drop,
     a_drop_answered_before_its_mark,
@@ -267,7 +266,6 @@ TRANSACTION_BUGS: tuple[Plant, ...] = (
     a_takeover_that_closes_only_what_has_begun,
     names_of_a_transaction_not_validated,
     a_commit_over_an_undecided_intent,
-    a_registry_commit_on_an_undecided_name,
     a_rename_from_or_to_an_undecided_name,
 )
 
@@ -386,3 +384,6 @@ SHARING_BUGS: tuple[Plant, ...] = (
     a_member_whose_next_slot_was_not_seen,
     a_member_in_the_hands_of_two,
 )
+
+BY_PROGRAMS: tuple[Plant, ...] = (evidence_from_the_newest_move_only, a_registry_commit_on_an_undecided_name)
+"""Those that programs of requests find, and the scenarios do not."""

@@ -35,6 +35,10 @@ class SimRuntime:
         """See `Runtime.now_ms`."""
         return wall_ms(self._loop) + self._skew_ms
 
+    def jump(self, ms: int) -> None:
+        """Sets the wall clock, forwards or back."""
+        self._skew_ms += ms
+
     def ulid(self) -> str:
         """A ULID greater than all before it, also within a millisecond."""
         fresh = self.now_ms() << _ENTROPY_BITS | self._random.getrandbits(_ENTROPY_BITS)

@@ -42,7 +42,6 @@ CASES: list[tuple[planted.Plant, Scenario, Sequence[Fault]]] = [
     (planted.a_verdict_from_a_cached_base, scenarios.a_verdict_on_what_a_process_remembers, ()),
     (planted.a_base_read_after_the_look_at_the_next_slot, scenarios.a_warm_commit_beside_foreign_ones, (FREEZE,)),
     (planted.a_name_validated_before_the_pointer_was_read, scenarios.commits_a_drop_and_a_new_table_of_the_name, ()),
-    (planted.evidence_from_the_current_location_only, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
     (planted.a_slot_that_names_no_entity, scenarios.three_commits_of_one_key_and_foreign_ones, ()),
     (planted.the_pointer_deleted_at_drop, scenarios.creates_of_one_key_and_a_drop, ()),
     (planted.a_drop_answered_before_its_mark, scenarios.commits_and_two_drops_of_one_key, (DELAY, LATE)),
@@ -60,7 +59,6 @@ CASES: list[tuple[planted.Plant, Scenario, Sequence[Fault]]] = [
     (planted.a_takeover_that_closes_only_what_has_begun, scenarios.a_transaction_and_a_rename_away, (DELAY, FREEZE)),
     (planted.names_of_a_transaction_not_validated, scenarios.a_transaction_a_drop_and_a_rename, ()),
     (planted.a_commit_over_an_undecided_intent, scenarios.two_transactions_in_opposite_order, ()),
-    (planted.a_registry_commit_on_an_undecided_name, scenarios.transactions_that_create_the_same_table, ()),
     (
         planted.a_rename_from_or_to_an_undecided_name,
         scenarios.a_transaction_that_creates_beside_renames_from_and_to_its_name,

@@ -7,11 +7,11 @@ from enum import Enum
 from typing import Any, Final, Literal, TypeVar
 
 from storage_backends import ObjectStore
-from tests.simulation.bucket import Bucket, Versions, digest
+from tests.simulation.bucket import Bucket, Stored, Versions, digest
 from tests.simulation.faults import NO_FAULTS, FaultPlan, Kind, PlannedFault
 from tests.simulation.history import Event
 from tests.simulation.loop import OWNER, SimulatedLoop
-from tests.simulation.network import Link, Network, Observer
+from tests.simulation.network import Chance, Link, Network, Observer
 from tests.simulation.runtime import SimRuntime, wall_ms
 from tests.simulation.store import SimulatedStore
 
@@ -74,6 +74,27 @@ class World:
     def snapshot(self) -> dict[str, bytes]:
         """Every object's body by key, as of now."""
         return {key: stored.body for key, stored in self._bucket.objects.items()}
+
+    def peek(self, key: str) -> bytes | None:
+        """One object's body as of now."""
+        stored = self._bucket.objects.get(key)
+        return None if stored is None else stored.body
+
+    def stored(self) -> dict[str, Stored]:
+        """All objects as of now, as `fill` takes them."""
+        return dict(self._bucket.objects)
+
+    def fill(self, objects: Mapping[str, Stored]) -> None:
+        """Puts objects there that were there all along."""
+        self._bucket.objects.update(objects)
+
+    def keys(self, prefix: str) -> list[str]:
+        """The keys of the objects that there are now."""
+        return [key for key in self._bucket.objects if key.startswith(prefix)]
+
+    def draw_faults(self, chance: Chance | None) -> None:
+        """From now on, calls that no plan names meet what `chance` draws."""
+        self._network.chance = chance
 
     async def settle(self) -> None:
         """Waits until nothing is on its way to the store any more: what is true then stays true."""

@@ -1,0 +1,181 @@
+"""Rules of the protocols left out, which only programs drawn from a seed, or short ones about one danger, find."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, Unavailable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations import decisions, evidence, reconcile, table_view, undrop
+from arco_catalog.operations.answers import Answer
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.driver import Driver
+from arco_catalog.operations.mutation import Freshness, Move, View
+from arco_catalog.operations.reconcile import ListedPointer
+from arco_catalog.operations.table_view import TableView, Wanted
+from arco_catalog.operations.tally import Tally
+from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.marker import Binding
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import Head
+from arco_catalog.state.transaction import Decision
+from arco_catalog.state.walk_log import Walked, WalkLog
+
+AnyDriver = Driver[Any]
+
+
+def a_new_binding_under_the_same_attempt(patch: pytest.MonkeyPatch) -> None:
+    rightly = Driver.begin_again
+
+    def begin_again(self: AnyDriver) -> None:
+        attempt = self.attempt
+        rightly(self)
+        if attempt.id in self.tried:
+            self.attempt = attempt
+
+    patch.setattr(Driver, "begin_again", begin_again)
+    patch.setattr(Driver, "bound", property(lambda self: self.claimed))
+
+
+def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> None:
+    async def take_over(self: AnyDriver) -> Answer:
+        earlier = self.attempts()
+        self.begin_again()
+        landed = await self.fence(earlier)
+        view = await self.mutation.locate(Freshness.FRESH)
+        await self.claim(await self.binding(view))
+        return await self.drive(Freshness.FRESH) if landed is None else await self.answer_on_evidence(landed)
+
+    patch.setattr(Driver, "take_over", take_over)
+
+
+def a_drop_content_with_any_older_mark(patch: pytest.MonkeyPatch) -> None:
+    rightly = evidence.mark_dropped
+
+    async def mark_dropped(session: Session, entity: str, operation: str) -> None:
+        pointer = await session.state.pointer(entity)
+        if pointer is not None and pointer.dropped_by is None:
+            await rightly(session, entity, operation)
+
+    patch.setattr(evidence, "mark_dropped", mark_dropped)
+
+
+def what_is_beyond_recent_taken_for_not_landed(patch: pytest.MonkeyPatch) -> None:
+    def landed(self: Pointer, attempt: str, since: int) -> bool:
+        return attempt in self.recent
+
+    patch.setattr(Pointer, "landed", landed)
+
+
+def an_undrop_that_takes_no_location_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(undrop, "held_again", lambda *_, **__: {})
+
+
+def leases_that_never_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Decision, "expired", property(lambda self: False))
+
+
+def nameless_pointers_noted_as_walked(patch: pytest.MonkeyPatch) -> None:
+    rightly = reconcile.to_walk
+
+    def to_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], Tally]:
+        chosen = rightly(log, page)
+        for pointer in page:
+            if not pointer.named:
+                log.note(pointer.entity, Walked(pointer.version, ""))
+        return chosen
+
+    patch.setattr(reconcile, "to_walk", to_walk)
+
+
+def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
+    rightly = Driver.answer_on_evidence
+
+    async def answer_on_evidence(self: AnyDriver, attempt: str) -> Answer:
+        async def leave_nothing(attempt: str, binding: Binding) -> None:
+            return None
+
+        self.leave_marks = leave_nothing  # type: ignore[method-assign]
+        return await rightly(self, attempt)
+
+    patch.setattr(Driver, "answer_on_evidence", answer_on_evidence)
+
+
+def the_next_slot_not_looked_at_after_a_fresher_view(patch: pytest.MonkeyPatch) -> None:
+    rightly = Driver.prepare
+
+    async def prepare(self: AnyDriver, plan: Move[View], binding: Binding) -> View | None:
+        self.next_slot_unseen = False
+        fresher: View | None = await rightly(self, plan, binding)
+        return fresher
+
+    patch.setattr(Driver, "prepare", prepare)
+
+
+def one_sequence_for_all_tombstones(patch: pytest.MonkeyPatch) -> None:
+    rightly = RelationEntry.buried
+
+    def buried(self: RelationEntry, **said: Any) -> JsonObject:
+        return rightly(self, **{**said, "sequence": 7})
+
+    patch.setattr(RelationEntry, "buried", buried)
+
+
+def the_age_of_a_key_judged_by_the_machine_before_its_marker(patch: pytest.MonkeyPatch) -> None:
+    rightly = Driver.run
+
+    async def run(self: AnyDriver) -> Answer:
+        key = self.session.call.key
+        if key is not None and key.made_ms is not None and key.made_ms - self.session.runtime.now_ms() > 300_000:
+            raise BadRequest("Idempotency-Key lies in the future")
+        return await rightly(self)
+
+    patch.setattr(Driver, "run", run)
+
+
+def an_expired_transaction_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
+    rightly = decisions.outcome_of
+
+    async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
+        decision = await decisions.read_decision(session.state, transaction)
+        if decision is not None and decision.expired:
+            return False
+        return await rightly(session, transaction, rank)
+
+    patch.setattr(decisions, "outcome_of", outcome_of)
+
+
+# Faults that there were, planted again.
+
+
+def an_attempt_without_a_key_bound_to_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Driver, "bound", property(lambda self: self.claimed))
+
+
+def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -> None:
+    async def locate_again(session: Session, wanted: Wanted, head: Head, seen: Pointer | None) -> TableView:
+        read = {} if seen is None else {seen.entity: seen}
+        return await table_view.locate_under(session, wanted, head, Freshness.FRESH, head_fresh=True, read={**read})
+
+    patch.setattr(table_view, "_locate_again", locate_again)
+
+
+def a_definite_no_for_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
+    rightly = decisions.outcome_of
+
+    async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
+        try:
+            return await rightly(session, transaction, rank)
+        except Unavailable as undecided:
+            raise CommitFailed("Another transaction over the same table is under way") from undecided
+
+    patch.setattr(decisions, "outcome_of", outcome_of)
+
+
+def intents_on_names_that_nobody_takes_away(patch: pytest.MonkeyPatch) -> None:
+    async def leave(*_: object, **__: object) -> None:
+        return None
+
+    patch.setattr(reconcile, "settle_lapsed", leave)
+    patch.setattr(decisions, "try_to_settle", leave)

@@ -1,0 +1,214 @@
+"""Requests as the catalog gets them: bodies, and the operation that carries each out.
+
+Whatever changes a table or view leaves a property of its own on it, so that a lost or doubled change shows.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.answers import Answer
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.commit import commit_table, commit_view
+from arco_catalog.operations.create import create_table, create_view
+from arco_catalog.operations.drop import drop_table, drop_view, unregister_table
+from arco_catalog.operations.namespaces import create_namespace, drop_namespace, update_properties
+from arco_catalog.operations.register import register_table
+from arco_catalog.operations.rename import rename_table, rename_view
+from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.operations.undrop import undrop
+from tests.operations.desk import schema
+from tests.simulation.clients import build_from_nothing
+from tests.simulation.programs.requests import Conditions, Name, Request
+
+Perform = Callable[[Session], Awaitable[Answer]]
+
+MARK = "by-"
+SHARED_FOLDER = "memory:///wh/warehouse/shared"
+MAIN = "main"
+
+
+def properties_of(conditions: Conditions) -> JsonObject:
+    """What every new table of a program has."""
+    properties: JsonObject = {}
+    if conditions.cleaning:
+        properties["write.metadata.delete-after-commit.enabled"] = "true"
+        properties["write.metadata.previous-versions-max"] = "1"
+    if conditions.shared_folder:
+        properties["write.metadata.path"] = SHARED_FOLDER
+    return properties
+
+
+def place(choice: int) -> str:
+    """Where a table may be told to move: two places, and one inside the other."""
+    return f"memory:///wh/warehouse/places/{('a', 'b', 'a/deeper')[choice]}"
+
+
+def marked(principal: str) -> JsonObject:
+    """The update that tells whose change this is."""
+    return {"action": "set-properties", "updates": {f"{MARK}{principal}": "1"}}
+
+
+def new_table(name: str, principal: str, conditions: Conditions, *, stage: bool = False) -> JsonObject:
+    """The body of a create."""
+    body: JsonObject = {
+        "name": name,
+        "schema": schema("x"),
+        "properties": {f"{MARK}{principal}": "1", **properties_of(conditions)},
+    }
+    return {**body, "stage-create": True} if stage else body
+
+
+def new_view(name: str, principal: str) -> JsonObject:
+    """The body of a view's create."""
+    return {
+        "name": name,
+        "schema": schema("x"),
+        "view-version": {
+            "version-id": 1,
+            "timestamp-ms": 1,
+            "schema-id": 0,
+            "summary": {},
+            "default-namespace": ["db"],
+            "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+        },
+        "properties": {f"{MARK}{principal}": "1"},
+    }
+
+
+def commit_body(request: Request, principal: str, base: JsonObject | None, number: int) -> JsonObject:
+    """The body of a commit. `base` is what its client saw of the table, for one that builds on that."""
+    requirements: list[JsonValue] = []
+    updates: list[JsonValue] = [marked(principal)]
+    if request.needs is not None:
+        requirements.append({"type": "assert-current-schema-id", "current-schema-id": request.needs})
+    match request.kind:
+        case "append" if base is not None:
+            requirements.append({"type": "assert-table-uuid", "uuid": base["table-uuid"]})
+            requirements.append({"type": "assert-ref-snapshot-id", "ref": MAIN, "snapshot-id": _current(base)})
+            updates += _append(base, number)
+        case "schema":
+            columns = ("x", "y") if request.choice else ("x",)
+            updates.insert(0, {"action": "add-schema", "schema": schema(*columns)})
+            updates.insert(1, {"action": "set-current-schema", "schema-id": request.choice})
+        case "no-op":
+            updates = [{"action": "set-properties", "updates": {"nothing": "new"}}]
+        case "move":
+            updates.insert(0, {"action": "set-location", "location": place(request.choice)})
+        case _:
+            pass
+    return {"requirements": requirements, "updates": updates}
+
+
+def _current(base: JsonObject) -> JsonValue:
+    return base.get("current-snapshot-id") if base.get("current-snapshot-id") not in (None, -1) else None
+
+
+def _append(base: JsonObject, number: int) -> list[JsonValue]:
+    last, ms = base.get("last-sequence-number"), base.get("last-updated-ms")
+    assert isinstance(last, int)
+    assert isinstance(ms, int)
+    snapshot: JsonObject = {
+        "snapshot-id": number,
+        "sequence-number": last + 1,
+        "timestamp-ms": ms + 1,
+        "manifest-list": f"{base['location']}/metadata/snap-{number}.avro",
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
+    current = _current(base)
+    if current is not None:
+        snapshot["parent-snapshot-id"] = current
+    return [
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {"action": "set-snapshot-ref", "ref-name": MAIN, "type": "branch", "snapshot-id": number},
+    ]
+
+
+def transaction_body(request: Request, principal: str, conditions: Conditions) -> JsonObject:
+    """The body of a transaction."""
+    requirements: list[JsonValue] = []
+    if request.needs is not None:
+        requirements = [{"type": "assert-current-schema-id", "current-schema-id": request.needs}]
+    changes: list[JsonValue] = [
+        {**_identified(name), "requirements": requirements, "updates": [marked(principal)]} for name in request.names
+    ]
+    for name in request.creates:
+        made = build_from_nothing(principal)
+        updates = made["updates"]
+        assert isinstance(updates, list)
+        properties: JsonObject = {"action": "set-properties", "updates": properties_of(conditions)}
+        changes.append({**_identified(name), **made, "updates": [*updates, marked(principal), properties]})
+    return {"table-changes": changes}
+
+
+def staged_body(principal: str, staged: JsonObject) -> JsonObject:
+    """The commit that makes a staged table."""
+    body = build_from_nothing(principal)
+    updates = body["updates"]
+    assert isinstance(updates, list)
+    return {
+        **body,
+        "updates": [*updates, {"action": "set-location", "location": staged["location"]}, marked(principal)],
+    }
+
+
+def _identified(name: Name) -> JsonObject:
+    return {"identifier": {"namespace": [*name[0]], "name": name[1]}}
+
+
+def performing(request: Request, body: JsonObject) -> Perform:
+    """How the catalog carries out a mutation."""
+    if request.kind == "transaction":
+        changes = [_change(change) for change in _list(body["table-changes"])]
+        return lambda session: commit_transaction(session, changes)
+    if request.namespace:
+        return _on_namespace(request, body)
+    (namespace, name), to = request.names[0], request.to
+    match request.kind:
+        case "create" | "stage":
+            return lambda session: create_table(session, namespace, body)
+        case "create-view":
+            return lambda session: create_view(session, namespace, body)
+        case "commit-view":
+            return lambda session: commit_view(session, namespace, name, body)
+        case "register":
+            return lambda session: register_table(session, namespace, name, str(body["file"]), request.flag)
+        case "drop":
+            return lambda session: drop_table(session, namespace, name, purge=request.flag)
+        case "unregister":
+            return lambda session: unregister_table(session, namespace, name)
+        case "drop-view":
+            return lambda session: drop_view(session, namespace, name)
+        case "undrop":
+            return lambda session: undrop(session, namespace, name)
+        case "rename" if to is not None:
+            return lambda session: rename_table(session, (namespace, name), to)
+        case "rename-view" if to is not None:
+            return lambda session: rename_view(session, (namespace, name), to)
+        case _:
+            return lambda session: commit_table(session, namespace, name, body)
+
+
+def _on_namespace(request: Request, body: JsonObject) -> Perform:
+    updates = body.get("updates")
+    new = {str(key): str(value) for key, value in updates.items()} if isinstance(updates, dict) else {}
+    match request.kind:
+        case "create-namespace":
+            return lambda session: create_namespace(session, request.namespace, new)
+        case "drop-namespace":
+            return lambda session: drop_namespace(session, request.namespace)
+        case _:
+            gone = [str(key) for key in _list(body.get("removals", []))]
+            return lambda session: update_properties(session, request.namespace, gone, new)
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    assert isinstance(value, list)
+    return value
+
+
+def _change(change: JsonValue) -> tuple[tuple[str, ...], str, JsonObject]:
+    assert isinstance(change, dict)
+    identifier = change["identifier"]
+    assert isinstance(identifier, dict)
+    return tuple(str(level) for level in _list(identifier["namespace"])), str(identifier["name"]), change

@@ -1,0 +1,245 @@
+"""Short programs written by hand, each about one danger; orders, latencies and faults are drawn from the seed as for
+any other."""
+
+from tests.simulation.programs.grammar import DB
+from tests.simulation.programs.requests import Conditions, Name, Program, Request, Sending
+
+T: Name = (DB, "t")
+U: Name = (DB, "u")
+V: Name = (DB, "v")
+QUICK = 0.05
+"""Seconds between requests of one client: about as long as one takes."""
+
+
+def sent(request: Request, process: str, *others: str, after: float = QUICK, key: bool = True) -> Sending:
+    """A request under a fresh key, or without one, sent again to the other processes."""
+    return Sending(request, after, process, others, None, None, 0 if key else None)
+
+
+def twice(request: Request, process: str, twin: str, after: float = QUICK) -> Sending:
+    """The same request under the same key, at two processes at once."""
+    return Sending(request, after, process, (), twin, None, 0)
+
+
+def keyless_commit_while_its_name_changes_hands(*, key: bool = False) -> Program:
+    """The compare-and-swap on the first table is lost to its drop; that on the second lands, and is not heard of."""
+    unheard = Conditions(warm=True, rate=0.12, faults=("lost-answer", "echo"))
+    schema = Request("schema", (T,), choice=1, needs=0)
+    return Program(
+        unheard,
+        (T,),
+        (),
+        (
+            (sent(schema, "p1", after=0.0, key=key),),
+            (sent(Request("drop", (T,)), "p2", after=0.0), sent(Request("create", (T,)), "p2", after=0.0)),
+        ),
+    )
+
+
+def commit_while_its_name_changes_hands() -> Program:
+    """The same under a key: what it is bound to is another table, and so another attempt."""
+    return keyless_commit_while_its_name_changes_hands(key=True)
+
+
+def keyless_drop_while_its_name_changes_hands() -> Program:
+    """The same of a drop: the mark belongs on what was dropped."""
+    unheard = Conditions(warm=True, rate=0.12, faults=("lost-answer", "echo"))
+    return Program(
+        unheard,
+        (T,),
+        (),
+        (
+            (sent(Request("drop", (T,)), "p1", after=0.0, key=False),),
+            (sent(Request("drop", (T,)), "p2", after=0.0), sent(Request("create", (T,)), "p2", after=0.0)),
+            (sent(Request("commit", (T,)), "p3", key=False),),
+        ),
+    )
+
+
+def listings_beside_transactions() -> Program:
+    """Every page of a listing shows transactions whole."""
+    lists = tuple(
+        sent(Request("list", namespace=DB, choice=size), "p2", "p3", after=0.03) for size in (0, 1, 0, 2, 1, 0)
+    )
+    return Program(
+        Conditions(warm=True, deployed=True),
+        (),
+        (),
+        ((sent(Request("transaction", creates=(T, U)), "p1", after=0.1),), lists, lists),
+    )
+
+
+def loads_of_a_name_that_goes_and_comes_back() -> Program:
+    """A load shows a state that the name had."""
+    loads = tuple(sent(Request("load", (T,)), "p2", after=0.02) for _ in range(6))
+    return Program(
+        Conditions(warm=True),
+        (T,),
+        (),
+        (
+            (
+                sent(Request("rename", (T,), to=U), "p1"),
+                sent(Request("commit", (U,)), "p1", after=0.0),
+                sent(Request("rename", (U,), to=T), "p1", after=0.0),
+            ),
+            loads,
+        ),
+    )
+
+
+def names_that_dead_coordinators_hold() -> Program:
+    """Whoever comes later gets past them, and is told nothing that is not so."""
+    return Program(
+        Conditions(deployed=True, doomed="p1"),
+        (),
+        (),
+        (
+            (sent(Request("transaction", creates=(T, U)), "p1", after=0.0, key=False),),
+            (sent(Request("create", (T,)), "p2", "p3"), sent(Request("drop", (T,)), "p2", "p3")),
+            (sent(Request("create", (U,)), "p3", "p2"), sent(Request("rename", (U,), to=V), "p3", "p2")),
+        ),
+    )
+
+
+def tables_that_dead_coordinators_hold() -> Program:
+    """A single commit may be told that a transaction is under way, while it is; not once its lease is over."""
+    return Program(
+        Conditions(deployed=True, doomed="p1"),
+        (T, U),
+        (),
+        (
+            (sent(Request("transaction", (T, U)), "p1", after=0.0, key=False),),
+            (sent(Request("commit", (T,)), "p2", "p3", after=2.0), sent(Request("commit", (T,)), "p2", after=30.0)),
+            (sent(Request("commit", (U,)), "p3", after=40.0), sent(Request("commit", (U,)), "p3", after=60.0)),
+        ),
+    )
+
+
+def claims_that_failures_beside_them_cancel() -> Program:
+    """A request that is alone with its key is never told that somebody is at it."""
+    return Program(
+        Conditions(deployed=True, warm=True, rate=0.06, faults=("lost-answer", "echo", "lost-request")),
+        (T, U),
+        (),
+        ((sent(Request("transaction", (T, U)), "p1", after=0.0),), (sent(Request("commit", (U,)), "p2", after=0.0),)),
+    )
+
+
+def takeovers_and_names_that_move_on() -> Program:
+    """What a takeover fences is what could still land: nothing may be sent anew between its fence and its slot, and
+    land when the takeover has told that the name is gone."""
+    return Program(
+        Conditions(rate=0.12, faults=("delay",)),
+        (T,),
+        (),
+        (
+            (twice(Request("commit", (T,)), "p1", "p2", after=0.0),),
+            (sent(Request("rename", (T,), to=U), "p3", after=75.0),),
+        ),
+    )
+
+
+def drops_and_undrops_of_one_table() -> Program:
+    """Each drop leaves a mark of its own, and each undrop takes everything back."""
+    return Program(
+        Conditions(warm=True, rate=0.04),
+        (T,),
+        (),
+        (
+            (
+                twice(Request("drop", (T,)), "p1", "p2", after=0.0),
+                sent(Request("undrop", (T,)), "p1", "p2"),
+                twice(Request("drop", (T,)), "p2", "p3"),
+                sent(Request("undrop", (T,)), "p3", "p1"),
+            ),
+            (sent(Request("commit", (T,)), "p3"), sent(Request("commit", (T,)), "p1", key=False)),
+        ),
+    )
+
+
+def answers_to_drops_whose_processes_die() -> Program:
+    """Whoever finds that a drop was made leaves its mark before answering."""
+    return Program(
+        Conditions(warm=True, doomed="p1"),
+        (T,),
+        (),
+        (
+            (sent(Request("drop", (T,)), "p1", "p2", "p3", after=0.0),),
+            (sent(Request("commit", (T,)), "p3", key=False), sent(Request("commit", (T,)), "p2", key=False)),
+        ),
+    )
+
+
+def creates_that_are_late_to_see_a_newer_registry() -> Program:
+    """A request that reads a newer HEAD when its duplicate has been told no must not be carried out on it."""
+    return Program(
+        Conditions(warm=True, rate=0.12, faults=("delay",)),
+        (),
+        (),
+        (
+            (twice(Request("create", (T,)), "p1", "p2", after=0.02),),
+            (sent(Request("create", (T,)), "p3", after=0.0), sent(Request("drop", (T,)), "p3", after=10.0)),
+        ),
+    )
+
+
+def tombstones_of_one_name() -> Program:
+    """What was dropped last comes back first, also of drops that shared a registry commit."""
+    return Program(
+        Conditions(warm=True),
+        (T,),
+        (),
+        (
+            (
+                sent(Request("drop", (T,)), "p1", after=0.0),
+                sent(Request("create", (T,)), "p1", after=0.0),
+                sent(Request("drop", (T,)), "p1", after=0.0),
+                sent(Request("undrop", (T,)), "p1", after=0.0),
+            ),
+            (sent(Request("rename", (T,), to=U), "p1", after=0.0), sent(Request("create", (T,)), "p1", after=0.0)),
+        ),
+    )
+
+
+def creates_that_die_beside_a_reconciler() -> Program:
+    """A reconciler that saw a pointer before its name must come back when it has one."""
+    walks = tuple(sent(Request("reconcile"), "p2", after=0.01) for _ in range(6))
+    return Program(
+        Conditions(doomed="p1"),
+        (),
+        (),
+        (
+            (sent(Request("create", (T,)), "p1", after=0.1), sent(Request("create", (U,)), "p1", after=0.1)),
+            walks,
+        ),
+    )
+
+
+def commits_that_are_forgotten() -> Program:
+    """What a pointer does not remember may have landed: nobody carries it out again."""
+    others = tuple(sent(Request("commit", (T,)), "p3", after=0.0, key=False) for _ in range(6))
+    return Program(
+        Conditions(warm=True, memory=4, doomed="p1"),
+        (T,),
+        (),
+        ((sent(Request("schema", (T,), choice=1, needs=0), "p1", "p2", "p3", after=0.0),), others),
+    )
+
+
+FOCUSED = (
+    commits_that_are_forgotten,
+    keyless_commit_while_its_name_changes_hands,
+    commit_while_its_name_changes_hands,
+    keyless_drop_while_its_name_changes_hands,
+    listings_beside_transactions,
+    loads_of_a_name_that_goes_and_comes_back,
+    names_that_dead_coordinators_hold,
+    tables_that_dead_coordinators_hold,
+    claims_that_failures_beside_them_cancel,
+    takeovers_and_names_that_move_on,
+    drops_and_undrops_of_one_table,
+    answers_to_drops_whose_processes_die,
+    creates_that_are_late_to_see_a_newer_registry,
+    tombstones_of_one_name,
+    creates_that_die_beside_a_reconciler,
+)

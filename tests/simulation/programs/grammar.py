@@ -1,0 +1,186 @@
+"""Draws programs: which requests, by whom, how they are sent, and under which conditions.
+
+A profile says what a program is mostly about. Names are few, so that requests meet.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arco_catalog.state.index import Namespace
+from tests.simulation.programs.requests import WORK, Conditions, Kind, Name, Program, Request, Sending
+
+DB: Namespace = ("db",)
+OTHER: Namespace = ("etc",)
+
+ALL: Mapping[Kind, int] = {
+    "commit": 10,
+    "append": 5,
+    "schema": 4,
+    "no-op": 2,
+    "move": 3,
+    "create": 7,
+    "stage": 2,
+    "register": 4,
+    "drop": 7,
+    "unregister": 1,
+    "undrop": 4,
+    "rename": 6,
+    "create-view": 2,
+    "commit-view": 2,
+    "drop-view": 1,
+    "rename-view": 1,
+    "transaction": 8,
+    "create-namespace": 1,
+    "drop-namespace": 1,
+    "set-properties": 1,
+    "load": 5,
+    "load-view": 1,
+    "exists": 1,
+    "list": 4,
+    "load-namespace": 1,
+    "reconcile": 2,
+    "errand": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What programs are about: weights of requests, and the chance of each condition. Of several numbers of clients or
+    requests each is as likely."""
+
+    weights: Mapping[Kind, int] = field(default_factory=lambda: ALL)
+    clients: tuple[int, ...] = (2, 3, 4)
+    requests: tuple[int, ...] = (1, 2, 3)
+    names: tuple[int, ...] = (2, 3)
+    keyless: float = 0.3
+    deployed: float = 0.3
+    warm: float = 0.5
+    shared: float = 0.7
+    served: float = 0.3
+    spilled: float = 0.25
+    memory: float = 0.2
+    cleaning: float = 0.3
+    overlap: float = 0.3
+    wrong_clocks: float = 0.25
+    hang_ups: float = 0.1
+    twins: float = 0.15
+    old_keys: float = 0.03
+    doomed: float = 0.1
+    rates: tuple[float, ...] = (0.0, 0.02, 0.02, 0.05)
+    gap: float = 1.5
+
+
+MIXED = Profile()
+
+
+def drawn(rng: random.Random, profile: Profile = MIXED) -> Program:
+    """One program."""
+    return _Drawing(rng, profile).program()
+
+
+class _Drawing:
+    def __init__(self, rng: random.Random, profile: Profile) -> None:
+        self.rng = rng
+        self.profile = profile
+        count = rng.choice(profile.names)
+        self.names: list[Name] = [(DB, name) for name in "tuv"[:count]]
+        if rng.random() < 0.15:
+            self.names[-1] = (OTHER, "t")
+        self.kinds = list(profile.weights)
+        self.weights = list(profile.weights.values())
+
+    def program(self) -> Program:
+        rng, profile = self.rng, self.profile
+        tables = tuple(name for place, name in enumerate(self.names) if not place or rng.random() < 0.6)
+        views = tuple(name for name in self.names if name not in tables and rng.random() < 0.25)
+        conditions = self.conditions()
+        clients = [
+            tuple(self.sending(place, conditions) for place in range(rng.choice(profile.requests)))
+            for _ in range(rng.choice(profile.clients))
+        ]
+        return Program(conditions, tables, views, tuple(clients))
+
+    def conditions(self) -> Conditions:
+        rng, profile = self.rng, self.profile
+        overlap = rng.random() < profile.overlap
+        wrong = rng.random() < profile.wrong_clocks
+        return Conditions(
+            deployed=rng.random() < profile.deployed,
+            warm=rng.random() < profile.warm,
+            shared=rng.random() < profile.shared,
+            served=rng.random() < profile.served,
+            spilled=rng.random() < profile.spilled,
+            memory=4 if rng.random() < profile.memory else None,
+            overlap=overlap,
+            shared_folder=overlap and rng.random() < 0.5,
+            cleaning=rng.random() < profile.cleaning,
+            skew_ms=600_000 if wrong else 2_000,
+            jumps=wrong and rng.random() < 0.5,
+            rate=rng.choice(profile.rates),
+            crashes=rng.random() < 0.7,
+            doomed="p1" if rng.random() < profile.doomed else None,
+        )
+
+    def sending(self, place: int, conditions: Conditions) -> Sending:
+        rng, profile = self.rng, self.profile
+        request = self.request()
+        process = f"p{rng.randint(1, 3)}"
+        others = tuple(f"p{rng.randint(1, 3)}" for _ in range(2))
+        keyed = request.kind not in WORK and rng.random() >= profile.keyless
+        age: int | None = None
+        if keyed:
+            age = rng.randint(0, 5_000)
+            if rng.random() < profile.old_keys:
+                age = rng.choice((26 * 3_600_000, -6 * 60_000, -4 * 60_000))
+        return Sending(
+            request,
+            after=rng.random() * profile.gap if place or rng.random() < 0.6 else 0.0,
+            process=process,
+            others=others,
+            twin=f"p{rng.randint(1, 3)}" if keyed and rng.random() < profile.twins else None,
+            patience=0.005 * 10 ** (3 * rng.random()) if rng.random() < profile.hang_ups else None,
+            key_age_ms=age,
+        )
+
+    def request(self) -> Request:
+        rng = self.rng
+        kind = rng.choices(self.kinds, self.weights)[0]
+        name = rng.choice(self.names)
+        match kind:
+            case "commit" | "commit-view":
+                return Request(kind, (name,), needs=rng.choice((None, 0)) if kind == "commit" else None)
+            case "schema":
+                return Request(kind, (name,), choice=rng.randint(0, 1), needs=rng.choice((None, 0, 1)))
+            case "move" | "register":
+                return Request(kind, (name,), choice=rng.randint(0, 2), flag=rng.random() < 0.5)
+            case "drop":
+                return Request(kind, (name,), flag=rng.random() < 0.1)
+            case "rename" | "rename-view":
+                return Request(kind, (name,), to=rng.choice(self.names))
+            case "transaction":
+                return self.transaction()
+            case "list":
+                return Request(kind, namespace=DB, choice=rng.choice((0, 1, 2)))
+            case "create-namespace" | "drop-namespace":
+                return Request(kind, namespace=OTHER)
+            case "set-properties" | "load-namespace":
+                return Request(kind, namespace=rng.choice((DB, OTHER)), choice=rng.randint(0, 1))
+            case "reconcile":
+                return Request(kind, choice=rng.choice((0, 0, 5, 20)))
+            case "errand":
+                return Request(kind, choice=rng.randint(0, 5))
+            case _:
+                return Request(kind, (name,))
+
+    def transaction(self) -> Request:
+        """Over names that it changes, and others that it creates."""
+        names = self.rng.sample(self.names, len(self.names))
+        changed = self.rng.randint(0, min(2, len(names)))
+        makes = self.rng.choice((0, 1, 2)) if changed else 2
+        return Request(
+            "transaction",
+            tuple(names[:changed]),
+            creates=tuple(names[changed : changed + makes]),
+            needs=self.rng.choice((None, 0)),
+        )

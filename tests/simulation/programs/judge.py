@@ -1,0 +1,192 @@
+"""Holds what clients were told against what was so: each done once, each refused for a reason that was one, each read
+shown something that was there."""
+
+from collections.abc import Callable, Iterable
+
+from arco_catalog.iceberg.errors import Refusal
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.answers import TableState
+from tests.simulation.programs.bodies import MARK
+from tests.simulation.programs.history import Asked, Effect, History, Shown
+from tests.simulation.programs.reasons import document_of, explained
+from tests.simulation.programs.states import CatalogState
+
+
+def judged(history: History) -> list[str]:
+    """All that is wrong with a run's answers."""
+    wrong = list(history.problems)
+    for asked in history.asked:
+        wrong += _asked(history, asked)
+    for effect in history.effects:
+        wrong += _effect(history, effect)
+    for shown in history.shown:
+        if not _true(history, shown):
+            wrong.append(f"{shown.process} was shown what never was: {shown.request}: {shown.told!r}")
+    wrong += [f"{each.file} was deleted, and {each.needed_by} needs it" for each in history.deletions if each.needed_by]
+    return wrong
+
+
+def _asked(history: History, asked: Asked) -> list[str]:
+    effects = history.of(asked.principal)
+    units = {effect.unit for effect in effects}
+    wrong: list[str] = []
+    if len(units) > 1:
+        wrong.append(f"{asked} was applied {len(units)} times")
+    if asked.in_progress:
+        wrong.append(f"{asked} was told that somebody is at it, and nobody was")
+    if isinstance(asked.told, Refusal):
+        if units:
+            wrong.append(f"{asked} was told {asked.told!r}, and is applied")
+        elif not explained(history, asked, asked.told):
+            wrong.append(f"{asked} was told what was never true: {asked.told!r}")
+    elif asked.told is not None:
+        if not units:
+            wrong += _nothing_done(history, asked)
+        else:
+            wrong += _done(history, asked, effects)
+    if asked.undone and units and asked.key_ms is None:
+        wrong.append(f"{asked} was told that nothing was done, and is applied")
+    return wrong
+
+
+def _nothing_done(history: History, asked: Asked) -> list[str]:
+    """A yes without an effect: there must have been nothing to do."""
+    moments = history.window(asked.since, asked.until)
+    if any(_nothing_to_do(history, moment.state, asked) for moment in moments):
+        return []
+    return [f"{asked} was told yes, and is not applied"]
+
+
+def _nothing_to_do(history: History, state: CatalogState, asked: Asked) -> bool:
+    request = asked.request
+    match request.kind:
+        case "stage":
+            return request.names[0] not in state.names and request.names[0][0] in state.namespaces
+        case "no-op":
+            return _property(document_of(history, state, request.names[0]), "nothing") == "new"
+        case "set-properties":
+            value = state.namespaces.get(request.namespace)
+            if value is None:
+                return False
+            fixed = history.properties[value].get("fixed")
+            return fixed is None if request.choice else fixed == "1"
+        case _:
+            return False
+
+
+def _property(document: JsonObject | None, name: str) -> object:
+    properties = (document or {}).get("properties")
+    return properties.get(name) if isinstance(properties, dict) else None
+
+
+def _done(history: History, asked: Asked, effects: list[Effect]) -> list[str]:
+    """A yes with an effect: of what it says, complete, and with the marks that it promises."""
+    wrong: list[str] = []
+    told = asked.told
+    entities = {effect.entity for effect in effects}
+    if isinstance(told, TableState) and told.entity not in entities:
+        wrong.append(f"{asked} was answered with {told.entity}, and changed {entities}")
+    request = asked.request
+    if request.kind == "transaction" and len(entities) != len(request.names) + len(request.creates):
+        wrong.append(f"{asked} was done in part: {entities}")
+    state = [moment.state for moment in history.window(asked.until, asked.until)][-1]
+    for effect in effects:
+        if effect.kind.startswith("drop-") and effect.entity in state.marks:
+            wrong += _marked(history, state, asked, effect)
+    return wrong
+
+
+def _marked(history: History, state: CatalogState, asked: Asked, effect: Effect) -> list[str]:
+    """A drop is answered when its mark is there, and from then on nothing moves what was dropped."""
+    stone = next((stone for stones in state.stones.values() for stone in stones if stone.entity == effect.entity), None)
+    if stone is None or stone.operation != effect.unit:
+        return []  # undropped since, and perhaps dropped again
+    wrong: list[str] = []
+    if state.marks[effect.entity] != effect.unit:
+        wrong.append(f"{asked} was answered, and its mark is not on {effect.entity}")
+    for moment in history.moments:
+        if moment.at > asked.until:
+            if effect.entity in moment.state.live():
+                break
+            if moment.state.files[effect.entity] != state.files[effect.entity]:
+                wrong.append(f"{effect.entity} moved after its drop was answered")
+                break
+    return wrong
+
+
+def _effect(history: History, effect: Effect) -> list[str]:
+    """A commit builds on what was there, while its name meant that."""
+    wrong: list[str] = []
+    if effect.file is None:
+        return wrong
+    mine = _marks(history.documents[effect.file])
+    before = _marks(history.documents[effect.base]) if effect.base is not None else set()
+    own = {effect.principal} if _leaves_mark(history, effect.principal) else set()
+    if mine != before | own:
+        wrong.append(f"{effect.file} has the changes of {mine}, not of {before | own}")
+    asked = next((asked for asked in history.asked if asked.principal == effect.principal), None)
+    if effect.kind == "commit" and asked is not None and effect.name is not None:
+        since = max(asked.since, effect.since)
+        states = [moment.state for moment in history.window(since, effect.at)]
+        if not any(_means(state, effect) for state in states[:-1] or states):
+            wrong.append(f"{asked} committed to what {effect.name[1]} was before, or was later")
+    return wrong
+
+
+def _means(state: CatalogState, effect: Effect) -> bool:
+    there = None if effect.name is None else state.names.get(effect.name)
+    return there is not None and there.entity == effect.entity
+
+
+def _leaves_mark(history: History, principal: str) -> bool:
+    asked = next((asked for asked in history.asked if asked.principal == principal), None)
+    return asked is None or asked.request.kind != "no-op"
+
+
+def _marks(document: JsonObject) -> set[str]:
+    properties = document.get("properties")
+    assert isinstance(properties, dict)
+    return {name.removeprefix(MARK) for name in properties if name.startswith(MARK)}
+
+
+def _true(history: History, shown: Shown) -> bool:
+    """Whether a read was shown what was so at one instant since it was sent."""
+    states = [moment.state for moment in history.window(shown.since, shown.until)]
+    test = _read(history, shown)
+    return any(test(state) for state in states)
+
+
+def _read(history: History, shown: Shown) -> Callable[[CatalogState], bool]:
+    request, told = shown.request, shown.told
+    kind = "view" if request.kind == "load-view" else "table"
+    match told:
+        case Refusal():
+            return lambda state: _refused_read(state, shown, kind, told)
+        case frozenset():
+            return lambda state: told == _tables(state.names.items(), request.namespace)
+        case (entity, file):
+            return lambda state: (
+                (there := state.relation(request.names[0], kind)) is not None
+                and there.entity == entity
+                and state.files.get(entity) == file
+            )
+        case None:
+            return lambda state: state.relation(request.names[0], kind) is not None
+        case properties:
+            return lambda state: (
+                (value := state.namespaces.get(request.namespace)) is not None
+                and history.properties[value] == properties
+            )
+
+
+def _refused_read(state: CatalogState, shown: Shown, kind: str, refusal: Refusal) -> bool:
+    name = type(refusal).__name__
+    if shown.request.namespace:
+        return name == "NoSuchNamespace" and shown.request.namespace not in state.namespaces
+    return name in ("NoSuchTable", "NoSuchView") and state.relation(shown.request.names[0], kind) is None
+
+
+def _tables(names: Iterable[tuple[tuple[tuple[str, ...], str], object]], namespace: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(
+        name for (held, name), there in names if held == namespace and getattr(there, "kind", "") == "table"
+    )

@@ -1,0 +1,256 @@
+"""Plays a program: clients that send, lose patience, send again elsewhere under the same key, and note what they were
+told; processes that serve them, with clocks of their own; reconcilers beside them."""
+
+import asyncio
+from contextvars import ContextVar
+from dataclasses import replace
+
+from arco_catalog.iceberg.errors import (
+    CommitStateUnknown,
+    KeyInProgress,
+    Refusal,
+    Unavailable,
+)
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.afterwards import Afterwards
+from arco_catalog.operations.answers import Answer, Document
+from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
+from arco_catalog.operations.catalog import Session, Settings
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.turns import Turns
+from storage_backends import StoreError
+from tests.operations.desk import Desk, uuid7
+from tests.simulation.clients import AS_DEPLOYED, EAGER
+from tests.simulation.programs import bodies
+from tests.simulation.programs.chance import Drawn
+from tests.simulation.programs.history import Asked
+from tests.simulation.programs.reading import read
+from tests.simulation.programs.recorder import Recorder
+from tests.simulation.programs.requests import READS, WORK, Program, Request, Sending
+from tests.simulation.programs.setting_up import begin
+from tests.simulation.programs.working import work
+from tests.simulation.scenarios import TINY
+from tests.simulation.world import Died, Process, World
+
+TRIES = 60
+QUIET_AFTER = 400.0
+"""Seconds after which nothing goes wrong any more: who still asks then must be answered."""
+IMPATIENT = 3
+"""Sendings after which a client waits as long as it takes."""
+COMMITS = frozenset({"commit", "append", "schema", "no-op", "move", "commit-view", "transaction", "stage"})
+
+CALLS: ContextVar[list[int] | None] = ContextVar("calls", default=None)
+"""Counts the calls to the store that one sending makes."""
+
+
+class Player:
+    """One run of one program."""
+
+    def __init__(self, world: World, program: Program, *, draw_faults: bool) -> None:
+        self.world = world
+        self.program = program
+        self.recorder = Recorder(world)
+        self.history = self.recorder.history
+        conditions = program.conditions
+        settings = AS_DEPLOYED if conditions.deployed else EAGER
+        self.settings: Settings = replace(
+            settings,
+            allow_location_overlap=conditions.overlap,
+            spill=TINY if conditions.spilled else settings.spill,
+        )
+        self.desks: dict[str, Desk] = {}
+        self._rng = world.loop.stream("player")
+        self._numbers = 0
+        self._draw_faults = draw_faults
+        self._beginning = begin(world, self.recorder, program, self.settings)
+
+    # Processes.
+
+    def process(self, name: str) -> Process:
+        """A process of this name, or the one that took its place when it died."""
+        while not (found := self.world.process(name, self._skew(name))).alive:
+            name += "+"
+        return found
+
+    def _skew(self, name: str) -> int:
+        skew = self.program.conditions.skew_ms
+        return self.world.loop.stream(f"{name}/skew").randint(-skew, skew)
+
+    def desk(self, process: Process) -> Desk:
+        """The catalog as this process serves it, with all that it remembers."""
+        if process.name not in self.desks:
+            desk = Desk(process.store, process.runtime, self.settings)
+            conditions = self.program.conditions
+            if conditions.warm and "+" not in process.name:
+                desk.catalog = self._beginning.warm(desk.catalog)
+            if not conditions.shared:
+                desk.catalog = replace(desk.catalog, shared=None)
+            if conditions.served:
+                desk.catalog = replace(desk.catalog, afterwards=Afterwards(), turns=Turns())
+            self.desks[process.name] = desk
+        return self.desks[process.name]
+
+    def session(self, process: Process, asked: Asked, key: str | None) -> Session:
+        """One sending of a request."""
+        parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
+        deadline = process.runtime.now_ms() + self.settings.request_ms
+        kind = asked.request.kind
+        source: JsonObject = {"kind": "AdminApi"}
+        return self.desk(process).catalog.session(
+            Call("POST", f"/{kind}", "", asked.body, asked.principal, source, deadline, parsed, kind in COMMITS)
+        )
+
+    # The whole of it.
+
+    async def play(self) -> None:
+        """Sets up, lets everybody go, and waits until all is quiet."""
+        if self._draw_faults:
+            self.world.draw_faults(Drawn(self.world, self.program.conditions, QUIET_AFTER))
+        async with asyncio.TaskGroup() as group:
+            clocks = group.create_task(self._clocks())
+            clients = [group.create_task(self._client(client)) for client in self.program.clients]
+            await asyncio.wait(clients)
+            clocks.cancel()
+        self.world.draw_faults(None)
+        for desk in list(self.desks.values()):
+            if desk.catalog.afterwards is not None:
+                await desk.catalog.afterwards.drain()
+        await self.world.settle()
+
+    async def _clocks(self) -> None:
+        """Sets clocks now and then, as whoever administers machines does."""
+        while self.program.conditions.jumps:
+            await asyncio.sleep(self._rng.uniform(0.1, 20.0))
+            self.process(f"p{self._rng.randint(1, 3)}").runtime.jump(self._rng.randint(-600_000, 600_000))
+
+    async def _client(self, client: tuple[Sending, ...]) -> None:
+        for sending in client:
+            await asyncio.sleep(sending.after)
+            if sending.request.kind in WORK:
+                await work(self, sending)
+            elif sending.request.kind in READS:
+                await read(self, sending)
+            else:
+                await self._ask(sending)
+
+    # Requests.
+
+    async def _ask(self, sending: Sending) -> None:
+        self._numbers += 1
+        principal, request = f"c{self._numbers}", sending.request
+        body = await self._prepared(sending, principal, self._numbers)
+        if body is None:
+            return
+        answer = await self._send(sending, request, principal, body)
+        if request.kind == "stage" and isinstance(answer, Document) and answer.body is not None:
+            staged = answer.body["metadata"]
+            assert isinstance(staged, dict)
+            finishing = Request("transaction", creates=request.names)
+            principal += "s"
+            name = request.names[0]
+            one: JsonObject = {"identifier": {"namespace": [*name[0]], "name": name[1]}}
+            body = {"table-changes": [{**one, **bodies.staged_body(principal, staged)}]}
+            await self._send(sending, finishing, principal, body)
+
+    async def _prepared(self, sending: Sending, principal: str, number: int) -> JsonObject | None:
+        """The body; None if there is nothing to build it on."""
+        request = sending.request
+        if request.kind == "append":
+            process = self.process(sending.process)
+            try:
+                seen = await process.run(load_table(self.desk(process).session(), *request.names[0]))
+            except (Refusal, StoreError):
+                return None
+            if isinstance(seen, Died):
+                return None
+            base = loads(seen.metadata)
+            assert isinstance(base, dict)
+            return bodies.commit_body(request, principal, base, number)
+        if request.kind == "register":
+            files = sorted(self.history.state.files.items())
+            kinds = {entity: pointer.get("type") for entity, pointer in self.recorder.pointers.items()}
+            tables = [file for entity, file in files if kinds.get(entity) == "table"]
+            if not tables:
+                return None
+            return {"file": tables[request.choice % len(tables)]}
+        return self._body_of(request, principal)
+
+    def _body_of(self, request: Request, principal: str) -> JsonObject:
+        conditions = self.program.conditions
+        match request.kind:
+            case "transaction":
+                return bodies.transaction_body(request, principal, conditions)
+            case "create" | "stage":
+                return bodies.new_table(request.names[0][1], principal, conditions, stage=request.kind == "stage")
+            case "create-view":
+                return bodies.new_view(request.names[0][1], principal)
+            case "create-namespace":
+                return {"updates": {"made-by": principal}}
+            case "set-properties":
+                removals = ["fixed"] if request.choice else []
+                return {"removals": [*removals], "updates": {} if request.choice else {"fixed": "1"}}
+            case "drop" | "unregister" | "undrop" | "rename" | "drop-view" | "rename-view" | "drop-namespace":
+                return {}
+            case _:
+                return bodies.commit_body(request, principal, None, 0)
+
+    async def _send(self, sending: Sending, request: Request, principal: str, body: JsonObject) -> Answer | None:
+        """One client's way to an answer. Returns it if it was yes."""
+        key_ms = None if sending.key_age_ms is None else self._client_ms() - sending.key_age_ms
+        asked = Asked(principal, request, key_ms, self.world.loop.time(), body)
+        self.history.asked.append(asked)
+        key = None if key_ms is None else uuid7(key_ms, self.world.runtime)
+        starts = [sending.process] if sending.twin is None else [sending.process, sending.twin]
+        answers = await asyncio.gather(*(self._until_answered(asked, sending, start, key) for start in starts))
+        return next((answer for answer in answers if answer is not None), None)
+
+    def _client_ms(self) -> int:
+        return self.world.runtime.now_ms()
+
+    async def _until_answered(self, asked: Asked, sending: Sending, process: str, key: str | None) -> Answer | None:
+        places = [process, *sending.others]
+        old = sending.key_age_ms is not None and sending.key_age_ms > 3_600_000
+        tries = 3 if old else 8 if self.program.conditions.memory else TRIES
+        for number in range(tries):
+            worker = self.process(places[number % len(places)])
+            alone = asked.sendings == 0 and sending.twin is None
+            asked.sendings += 1
+            try:
+                answer = await worker.run(self._once(worker, asked, sending, key))
+            except Refusal as refusal:
+                self._told(asked, refusal)
+                return None
+            except KeyInProgress as told:  # also said of an undecided transaction: then it is no claim of the key
+                asked.in_progress += alone and "Idempotency-Key" in told.message
+            except Unavailable:
+                if key is None:
+                    asked.undone = True
+            except (CommitStateUnknown, StoreError, TimeoutError):
+                pass
+            else:
+                if not isinstance(answer, Died):
+                    self._told(asked, answer)
+                    return answer
+            if key is None:
+                return None  # nobody asks again: any outcome is right, and stays unknown
+            await self.world.runtime.sleep(min(30.0, 2.0**number) * self.world.runtime.random())
+        return None
+
+    async def _once(self, process: Process, asked: Asked, sending: Sending, key: str | None) -> Answer:
+        perform = bodies.performing(asked.request, asked.body)
+        patience = asyncio.timeout(sending.patience if asked.sendings <= IMPATIENT else None)
+        try:
+            async with patience:
+                return await perform(self.session(process, asked, key))
+        except asyncio.CancelledError as error:
+            # Python 3.11: a task group that failed while it was left has one cancellation too many on its account.
+            if patience.expired():
+                raise TimeoutError from error
+            raise
+
+    def _told(self, asked: Asked, told: Answer | Refusal) -> None:
+        """Notes the first answer; every other must say the same."""
+        if asked.told is None:
+            asked.told, asked.until = told, self.world.loop.time()
+        elif isinstance(told, Refusal) != isinstance(asked.told, Refusal):
+            self.history.problems.append(f"{asked} was told {asked.told!r}, and {told!r}")

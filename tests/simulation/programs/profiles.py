@@ -1,0 +1,92 @@
+"""What programs may be about. Mixed ones reach everything now and then; the others come back to one thing again and
+again, where the protocols are at their most delicate."""
+
+from tests.simulation.programs.grammar import MIXED, Profile
+
+COMMITS = Profile(
+    weights={"commit": 8, "schema": 4, "append": 3, "drop": 5, "create": 5, "rename": 4, "load": 3},
+    names=(1, 2),
+    clients=(3, 4),
+    keyless=0.5,
+    deployed=0.2,
+    warm=0.8,
+    memory=0.1,
+    gap=0.3,
+    rates=(0.02, 0.05, 0.08),
+)
+"""Commits, with and without keys, beside names that come to mean something else."""
+
+REGISTRY = Profile(
+    weights={
+        "create": 6,
+        "drop": 8,
+        "undrop": 6,
+        "rename": 4,
+        "register": 2,
+        "create-view": 2,
+        "drop-view": 1,
+        "stage": 1,
+        "commit": 2,
+        "create-namespace": 1,
+        "drop-namespace": 1,
+        "list": 2,
+    },
+    names=(1, 2),
+    gap=0.4,
+    rates=(0.0, 0.02, 0.05),
+)
+"""Names that are given, taken and given back."""
+
+TRANSACTIONS = Profile(
+    weights={"transaction": 10, "commit": 3, "create": 3, "rename": 2, "drop": 2, "list": 4, "load": 3, "schema": 2},
+    keyless=0.4,
+    doomed=0.3,
+    gap=0.5,
+    rates=(0.0, 0.02, 0.05),
+)
+"""Transactions that meet each other, and everybody else."""
+
+CLEANING = Profile(
+    weights={"commit": 10, "register": 5, "drop": 4, "undrop": 3, "load": 6, "create": 2, "rename": 1},
+    cleaning=1.0,
+    overlap=0.5,
+    names=(1, 2),
+    gap=0.3,
+    requests=(2, 3, 4),
+    rates=(0.0, 0.02),
+)
+"""Tables that delete their old metadata files."""
+
+SHORT_MEMORY = Profile(
+    weights={"commit": 8, "create": 3, "drop": 2, "rename": 3, "transaction": 3, "create-namespace": 1},
+    memory=1.0,
+    keyless=0.1,
+    names=(1, 2),
+    twins=0.4,
+    gap=0.4,
+    clients=(3, 4),
+    rates=(0.03, 0.06),
+)
+"""Pointers and registries that forget after four moves."""
+
+WRONG_CLOCKS = Profile(wrong_clocks=1.0, old_keys=0.15, gap=0.5)
+"""Machines minutes apart, and clocks that are set."""
+
+RECONCILING = Profile(
+    weights={"reconcile": 6, "errand": 4, "commit": 4, "create": 6, "transaction": 3, "drop": 2, "undrop": 1},
+    doomed=0.4,
+    gap=0.5,
+    rates=(0.03, 0.06),
+)
+"""Reconcilers and queued work beside requests that die."""
+
+PROFILES: dict[str, Profile] = {
+    "mixed": MIXED,
+    "commits": COMMITS,
+    "registry": REGISTRY,
+    "transactions": TRANSACTIONS,
+    "cleaning": CLEANING,
+    "short memory": SHORT_MEMORY,
+    "wrong clocks": WRONG_CLOCKS,
+    "reconciling": RECONCILING,
+}

@@ -1,0 +1,197 @@
+"""Whether a definite no was true: for each kind of request and each refusal, the states of the catalog that explain it.
+
+No refusal is believed that nothing here explains.
+"""
+
+from arco_catalog.iceberg.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitFailed,
+    Forbidden,
+    NamespaceNotEmpty,
+    NoSuchNamespace,
+    NoSuchTable,
+    NoSuchView,
+    NotFound,
+    Refusal,
+)
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.locations import Location
+from arco_catalog.state.transaction import LEASE_MS
+from tests.simulation.programs.bodies import MAIN, place
+from tests.simulation.programs.history import Asked, History
+from tests.simulation.programs.requests import VIEWS, Name
+from tests.simulation.programs.states import CatalogState
+from tests.simulation.runtime import EPOCH_MS
+
+KEY_AHEAD_MS = 5 * 60_000
+TICK = 2.0
+"""Seconds: the store tells whole ones."""
+
+
+def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
+    """Whether a definite no was true at some instant since the request was sent."""
+    if isinstance(refusal, Forbidden):
+        return any(asked.since <= at <= asked.until for at in history.denials)
+    if isinstance(refusal, BadRequest) and "overlap" not in refusal.message:
+        return _key_ahead(asked)
+    if isinstance(refusal, CommitFailed) and "under way" in refusal.message:
+        return _in_the_way(history, asked)
+    return any(_explains(history, moment.state, asked, refusal) for moment in history.window(asked.since, asked.until))
+
+
+def _key_ahead(asked: Asked) -> bool:
+    """A key may lie five minutes in the future, by the store's clock."""
+    if asked.key_ms is None:
+        return False
+    return asked.key_ms > EPOCH_MS + asked.since * 1000 + KEY_AHEAD_MS - TICK * 1000
+
+
+def _in_the_way(history: History, asked: Asked) -> bool:
+    """A commit may be told so of a transaction that was undecided and within its lease."""
+    names = [name for name in asked.request.names if asked.request.kind not in ("rename", "drop", "undrop", "create")]
+    for transaction in history.transactions.values():
+        until = min(transaction.decided, transaction.begun + LEASE_MS / 1000 + TICK)
+        for moment in history.window(asked.since, asked.until):
+            for name in names:
+                there = moment.state.names.get(name)
+                laid = None if there is None else transaction.entities.get(there.entity)
+                if laid is not None and laid <= asked.until and until >= asked.since:
+                    return True
+        if asked.request.kind == "transaction" and any(
+            laid <= asked.until and until >= asked.since
+            for name, laid in transaction.names.items()
+            if name in asked.request.creates
+        ):
+            return True
+    return False
+
+
+def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refusal) -> bool:
+    request = asked.request
+    kind = "view" if request.kind in VIEWS else "table"
+    match refusal:
+        case NoSuchTable() if request.kind == "undrop":
+            return not state.stones.get(request.names[0])
+        case NoSuchTable() | NoSuchView():
+            if isinstance(refusal, NoSuchView) != (kind == "view"):
+                return False
+            if request.kind in ("create", "stage", "create-view", "register"):
+                return False
+            return any(state.relation(name, kind) is None for name in request.names)
+        case NoSuchNamespace():
+            spaces = [request.namespace] if request.namespace else [name[0] for name in _made(asked)]
+            return any(space not in state.namespaces for space in spaces)
+        case AlreadyExists():
+            return _taken(history, state, asked)
+        case BadRequest() if asked.request.kind in ("create", "stage", "register", "undrop"):
+            return _taken(history, state, asked)
+        case BadRequest():
+            return _overlaps(state, asked)
+        case NamespaceNotEmpty():
+            return request.kind == "drop-namespace" and any(held == request.namespace for held, _ in state.names)
+        case CommitFailed():
+            return _commit_fails(history, state, asked, refusal)
+        case NotFound():
+            return request.kind == "register" and any(each.file == asked.body.get("file") for each in history.deletions)
+        case _:
+            return False
+
+
+def _made(asked: Asked) -> list[Name]:
+    """The names that a request gives to something."""
+    request = asked.request
+    if request.to is not None:
+        return [request.to]
+    if request.creates:
+        return [*request.creates]
+    return [*request.names] if request.kind in ("create", "stage", "create-view", "register", "undrop") else []
+
+
+def _taken(history: History, state: CatalogState, asked: Asked) -> bool:
+    request = asked.request
+    if request.kind == "create-namespace":
+        return request.namespace in state.namespaces
+    if request.kind == "register":
+        there = state.names.get(request.names[0])
+        if there is not None and not (request.flag and there.kind == "table"):
+            return True
+        document = history.documents.get(str(asked.body["file"]), {})
+        return state.taken(_locations(document), () if there is None else (there.entity,))
+    if request.kind == "undrop":
+        stones = state.stones.get(request.names[0], ())
+        held = _locations(_document(history, state.files.get(stones[-1].entity))) if stones else []
+        return request.names[0] in state.names or state.taken(held)
+    return any(name in state.names for name in _made(asked))
+
+
+def _commit_fails(history: History, state: CatalogState, asked: Asked, refusal: CommitFailed) -> bool:
+    request = asked.request
+    if request.kind == "undrop":
+        stones = state.stones.get(request.names[0], ())
+        return bool(stones) and stones[-1].purging
+    if "table already exists" in refusal.message:
+        return any(name in state.names for name in request.creates)
+    if _overlaps(state, asked):
+        return True
+    documents = [document_of(history, state, name) for name in request.names if state.relation(name, "table")]
+    return any(not _holds(requirement, document) for requirement in _requirements(asked) for document in documents)
+
+
+def _overlaps(state: CatalogState, asked: Asked) -> bool:
+    """Whether a commit asked for a place that somebody else holds."""
+    request = asked.request
+    if request.kind == "move":
+        there = state.names.get(request.names[0])
+        wanted = [Location.parse(place(request.choice)).normal]
+        return there is not None and state.taken(wanted, (there.entity,))
+    return request.kind == "transaction" and bool(request.creates) and state.taken(_locations(_creation(asked)))
+
+
+def _creation(asked: Asked) -> JsonObject:
+    """What a staged create says of its location."""
+    changes = asked.body.get("table-changes")
+    updates = changes[0].get("updates") if isinstance(changes, list) and isinstance(changes[0], dict) else None
+    found = [each for each in updates or [] if isinstance(each, dict)] if isinstance(updates, list) else []
+    places = [each["location"] for each in found if each.get("action") == "set-location"]
+    return {"location": places[0]} if places else {}
+
+
+def _requirements(asked: Asked) -> list[JsonObject]:
+    body = asked.body
+    changes = body.get("table-changes")
+    first = changes[0] if isinstance(changes, list) and asked.request.names else body
+    wanted = first.get("requirements") if isinstance(first, dict) else None
+    return [each for each in wanted if isinstance(each, dict)] if isinstance(wanted, list) else []
+
+
+def _holds(requirement: JsonObject, document: JsonObject | None) -> bool:
+    if document is None:
+        return False
+    match requirement["type"]:
+        case "assert-current-schema-id":
+            return document.get("current-schema-id") == requirement["current-schema-id"]
+        case "assert-table-uuid":
+            return document.get("table-uuid") == requirement["uuid"]
+        case "assert-ref-snapshot-id":
+            refs = document.get("refs")
+            found = refs.get(MAIN) if isinstance(refs, dict) else None
+            return (found.get("snapshot-id") if isinstance(found, dict) else None) == requirement["snapshot-id"]
+        case _:
+            return True
+
+
+def document_of(history: History, state: CatalogState, name: Name) -> JsonObject | None:
+    """The metadata behind a name."""
+    return _document(history, state.file(name)) or None
+
+
+def _document(history: History, file: str | None) -> JsonObject:
+    return {} if file is None else history.documents.get(file, {})
+
+
+def _locations(document: JsonObject) -> list[str]:
+    """The locations that metadata names, as the registry keeps them."""
+    properties = document.get("properties")
+    written = properties.get("write.metadata.path") if isinstance(properties, dict) else None
+    return [Location.parse(each).normal for each in (document.get("location"), written) if isinstance(each, str)]

@@ -1,0 +1,282 @@
+"""Watches every applied write of a run and keeps what judges need: the state of the catalog from instant to instant.
+
+What counts is the *effective* state: a pointer's own, or what its intent holds once the transaction committed; a name's
+entry unless its transaction did not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.history import OWN
+from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.paths import Paths, commit_key
+from arco_catalog.state.registry import Head
+from arco_catalog.state.segments import Segment
+from tests.simulation.history import Event
+from tests.simulation.programs.history import Deletion, Effect, History, Moment, Transaction
+from tests.simulation.programs.requests import Name
+from tests.simulation.programs.states import CatalogState, Lie, Relation, Stone, differences, done, in_order
+from tests.simulation.world import World
+
+PATHS = Paths("wh")
+STORE = "memory:///"
+_TRANSACTIONS = PATHS.transaction("").removesuffix(".json")
+
+
+class Recorder:
+    """Writes a run's history."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.history = History()
+        self._pointers: dict[str, JsonObject] = {}
+        self._written_at: dict[str, float] = {}
+        self._laid_on: dict[tuple[str, str], float] = {}
+        self._entries: dict[str, JsonObject] = {}
+        self._segments: dict[str, Segment] = {}
+        world.observe(self.see)
+
+    def resume(self, before: "Recorder") -> None:
+        """Goes on from what another recorder saw, as if that had been long ago."""
+        history = before.history
+        self.history.moments = [Moment(-1.0, history.state)]
+        self.history.documents.update(history.documents)
+        self.history.properties.update(history.properties)
+        self.history.current.extend(history.current)
+        self._pointers.update(before._pointers)
+        self._entries.update(before._entries)
+        self._segments.update(before._segments)
+
+    @property
+    def pointers(self) -> Mapping[str, JsonObject]:
+        """All pointers, those to which no name leads included."""
+        return self._pointers
+
+    @property
+    def entries(self) -> Mapping[str, JsonObject]:
+        """HEAD's index."""
+        return self._entries
+
+    def see(self, event: Event) -> None:
+        """One applied write."""
+        try:
+            if event.kind == "delete":
+                self._see_deletion(event)
+            elif event.key.startswith(PATHS.pointers):
+                self._see_pointer(event.at, self._read(event.key))
+            elif event.key == PATHS.manifest:
+                self._see_registry(event.at, self._body(event.key))
+            elif event.key.startswith(_TRANSACTIONS):
+                self._see_transaction(event.at, self._read(event.key))
+        except Lie as lie:
+            self.history.problems.append(f"{event.at:.3f} s: {lie}")
+
+    def _body(self, key: str) -> bytes:
+        body = self.world.peek(key)
+        if body is None:
+            raise Lie(f"{key} is not there")
+        return body
+
+    def _read(self, key: str) -> JsonObject:
+        document = loads(self._body(key))
+        assert isinstance(document, dict)
+        return document
+
+    def _become(self, at: float, state: CatalogState) -> None:
+        if state != self.history.state:
+            self.history.moments.append(Moment(at, state))
+
+    def _committed(self, transaction: object) -> bool:
+        known = self.history.transactions.get(transaction) if isinstance(transaction, str) else None
+        return known is not None and known.committed
+
+    # Pointers.
+
+    def _see_pointer(self, at: float, pointer: JsonObject) -> None:
+        entity = text(pointer, "entity")
+        stood_on = self._written_at.get(entity, 0.0)
+        self._pointers[entity], self._written_at[entity] = pointer, at
+        transaction = mapping(pointer, "intent").get("transaction")
+        if isinstance(transaction, str):
+            self._laid_on.setdefault((entity, transaction), stood_on)
+            self.history.transactions.setdefault(transaction, Transaction(at)).entities.setdefault(entity, at)
+        if entity in self.history.state.files:
+            self._refresh(at, entity, stood_on)
+
+    def effective(self, entity: str) -> JsonObject:
+        """A pointer as a reader must take it."""
+        pointer = self._pointers[entity]
+        intent = mapping(pointer, "intent")
+        return {**pointer, **mapping(intent, "state")} if self._committed(intent.get("transaction")) else pointer
+
+    def _refresh(self, at: float, entity: str, stood_on: float) -> None:
+        """Looks whether an entity's effective state is another now, and whose work that is."""
+        state, pointer = self.history.state, self.effective(entity)
+        before, file = state.files[entity], text(pointer, "metadata_location")
+        mark = optional_text(mapping(pointer, "dropped"), "operation")
+        self._become(at, replace(state, files={**state.files, entity: file}, marks={**state.marks, entity: mark}))
+        if file == before:
+            return
+        base = mapping(pointer, "base").get("metadata_location")
+        if base != before:
+            raise Lie(f"{entity} lost the commit that made {before}")
+        self._became_current(at, pointer, before, stood_on, "commit")
+
+    def _became_current(self, at: float, pointer: JsonObject, base: str | None, since: float, kind: str) -> None:
+        """A metadata file of ours is now what readers see: its pending receipt must be there and tell whose it is."""
+        entity, file = text(pointer, "entity"), text(pointer, "metadata_location")
+        ms = integer(pointer, "metadata_ms")
+        document = self.document(file)
+        if pointer.get("type") == "table" and document.get("last-updated-ms") != ms:
+            raise Lie(f"{entity} has another time than its file {file}")
+        others = [other for other, location, _ in self.history.current if location == file and other != entity]
+        if others:
+            raise Lie(f"{file} is the state of {entity} and of {others}")
+        if any(location == file for _, location, _ in self.history.current):
+            raise Lie(f"{file} became current twice")
+        self.history.current.append((entity, file, ms))
+        said = self._read(PATHS.receipt("pending", commit_key(entity, file), ms))
+        unit, principal = text(said, "attempt"), text(said, "principal")
+        name: Name = (texts(said, "namespace"), text(said, "name"))
+        decided = self.history.transactions.get(unit)
+        if decided is not None and not decided.committed:
+            raise Lie(f"{principal}: {unit} shows, and did not commit")
+        self._effect(Effect(at, principal, unit, kind, entity, name, file, base, since))
+
+    def document(self, file: str) -> JsonObject:
+        """A metadata file."""
+        if file not in self.history.documents:
+            self.history.documents[file] = self._read(file.removeprefix(STORE))
+        return self.history.documents[file]
+
+    def _effect(self, effect: Effect) -> None:
+        self.history.effects.append(effect)
+
+    # Transactions.
+
+    def _see_transaction(self, at: float, decision: JsonObject) -> None:
+        transaction, status = text(decision, "transaction"), text(decision, "status")
+        known = self.history.transactions.setdefault(transaction, Transaction(at))
+        if known.decided <= at:
+            raise Lie(f"{transaction} was decided twice")
+        if status == "pending":
+            return
+        known.decided, known.committed = at, status == "committed"
+        if not known.committed:
+            return
+        for member in sequence(decision, "tables"):
+            assert isinstance(member, dict)
+            entity = text(member, "entity")
+            if member["version"] is None:
+                continue
+            if mapping(self._pointers[entity], "intent").get("transaction") != transaction:
+                raise Lie(f"{transaction} committed without its intent on {entity}")
+            if entity in self.history.state.files:
+                self._refresh(at, entity, self._laid_on[entity, transaction])
+        self._see_names(at, [])
+
+    # The registry.
+
+    def _see_registry(self, at: float, body: bytes) -> None:
+        head = Head.parse(body, None, "HEAD")
+        if self.world.peek(PATHS.registry_commit(head.id or "")) != body:
+            raise Lie("HEAD's commit is not stored")
+        self._entries = dict(head.on(self._segment).index.scan(""))
+        operations = [item for item in sequence(head.document, "operations") if isinstance(item, dict)]
+        for transaction in {entry.get("transaction") for entry in self._entries.values()}:
+            if isinstance(transaction, str):
+                known = self.history.transactions.setdefault(transaction, Transaction(at))
+                for key, entry in self._entries.items():
+                    if entry.get("transaction") == transaction and key.startswith("relation\n"):
+                        known.names.setdefault(_name(key), at)
+        self._see_names(at, operations)
+
+    def _segment(self, segment: str) -> Segment:
+        if segment not in self._segments:
+            key = PATHS.index_segment(segment)
+            self._segments[segment] = Segment.parse(segment, self._body(key), key)
+        return self._segments[segment]
+
+    def _see_names(self, at: float, operations: list[JsonObject]) -> None:
+        """What names mean now. It must follow from what they meant before, and from what was done."""
+        before = self.history.state
+        seen = self._shown(before)
+        made = [name for name, relation in seen.names.items() if relation.entity not in before.files]
+        self._become(at, seen)
+        for operation in operations:
+            kind = text(operation, "kind")
+            if kind not in OWN:
+                entity, principal = optional_text(operation, "entity") or "", text(operation, "principal")
+                name = (texts(operation, "namespace"), optional_text(operation, "name") or "")
+                if not kind.startswith("create-") or kind == "create-namespace":
+                    self._effect(Effect(at, principal, text(operation, "id"), kind, entity, name))
+        for name in made:
+            relation = seen.names[name]
+            pointer = self._pointers.get(relation.entity)
+            if pointer is None:
+                raise Lie(f"{name} means {relation.entity}, which has no pointer")
+            registered = optional_text(mapping(pointer, "origin"), "registered")
+            if registered is None:
+                self._became_current(at, pointer, None, 0.0, "create")
+            else:
+                self.document(registered)
+        expected = done(before, operations)
+        if not operations:  # a transaction was decided: what it made
+            expected = replace(expected, names={**expected.names, **{name: seen.names[name] for name in made}})
+        wrong = differences(expected, seen)
+        if wrong is not None:
+            raise Lie(wrong)
+        self.history.moments[-1] = Moment(self.history.moments[-1].at, in_order(self.history.state, expected))
+
+    def _shown(self, before: CatalogState) -> CatalogState:
+        names: dict[Name, Relation] = {}
+        stones: dict[Name, tuple[Stone, ...]] = {}
+        namespaces: dict[Namespace, str] = {}
+        files, marks = dict(before.files), dict(before.marks)
+        for key, entry in self._entries.items():
+            transaction = entry.get("transaction")
+            if key.startswith("namespace\n"):
+                _, parent, name = key.split("\n")
+                value = namespaces[(*filter(None, parent.split("\t")), name)] = text(entry, "value")
+                if value not in self.history.properties:
+                    stored = self._read(PATHS.entity_value("namespace", value))
+                    self.history.properties[value] = mapping(stored, "properties")
+            elif key.startswith("relation\n") and (transaction is None or self._committed(transaction)):
+                entity = text(entry, "entity")
+                names[_name(key)] = Relation(text(entry, "type"), entity, texts(entry, "locations"))
+                if entity not in files and entity in self._pointers:
+                    files[entity], marks[entity] = text(self._pointers[entity], "metadata_location"), None
+            elif key.startswith("tombstone\n"):
+                name_of = (texts(entry, "namespace"), text(entry, "name"))
+                purging = entry.get("state") == "purging"
+                entity, kind, operation = text(entry, "entity"), text(entry, "type"), text(entry, "operation")
+                stone = Stone(entity, kind, operation, purging, texts(entry, "locations"))
+                stones[name_of] = (*stones.get(name_of, ()), stone)
+        return CatalogState(namespaces, names, stones, files, marks)
+
+    # Files.
+
+    def _see_deletion(self, event: Event) -> None:
+        file = STORE + event.key
+        if not file.endswith(".metadata.json"):
+            return
+        named = {text(entry, "entity") for key, entry in self._entries.items() if key[:4] in ("rela", "tomb")}
+        needed = None
+        for entity in sorted(named & set(self._pointers)):
+            pointer = self._pointers[entity]
+            waiting = mapping(mapping(pointer, "intent"), "state").get("metadata_location")
+            undecided = not self._decided_against(pointer)
+            if file == self.effective(entity)["metadata_location"] or (undecided and file == waiting):
+                needed = entity
+        self.history.deletions.append(Deletion(event.at, file, needed))
+
+    def _decided_against(self, pointer: JsonObject) -> bool:
+        known = self.history.transactions.get(str(mapping(pointer, "intent").get("transaction")))
+        return known is not None and known.decided < float("inf") and not known.committed
+
+
+def _name(key: str) -> Name:
+    _, parent, name = key.split("\n")
+    return (tuple(parent.split("\t")), name)

@@ -1,0 +1,136 @@
+"""What clients ask of a catalog, as values: a program is drawn first and played then."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from arco_catalog.state.index import Namespace
+
+Name = tuple[Namespace, str]
+"""A table's or a view's."""
+
+Kind = Literal[
+    "commit",
+    "append",
+    "schema",
+    "no-op",
+    "move",
+    "create",
+    "stage",
+    "register",
+    "drop",
+    "unregister",
+    "undrop",
+    "rename",
+    "create-view",
+    "commit-view",
+    "drop-view",
+    "rename-view",
+    "transaction",
+    "create-namespace",
+    "drop-namespace",
+    "set-properties",
+    "load",
+    "load-view",
+    "exists",
+    "list",
+    "load-namespace",
+    "reconcile",
+    "errand",
+]
+
+READS: frozenset[Kind] = frozenset({"load", "load-view", "exists", "list", "load-namespace"})
+WORK: frozenset[Kind] = frozenset({"reconcile", "errand"})
+"""What runs beside requests, and answers nobody."""
+VIEWS: frozenset[Kind] = frozenset({"create-view", "commit-view", "drop-view", "rename-view"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. `names` are what it is about, `creates` what a transaction makes besides, `to` a rename's target.
+
+    `needs` is the current schema that is required; `choice` tells variants of a kind apart (which place a move goes to,
+    which file is registered, how large a page is); `flag` is overwrite, or purge.
+    """
+
+    kind: Kind
+    names: tuple[Name, ...] = ()
+    creates: tuple[Name, ...] = ()
+    to: Name | None = None
+    namespace: Namespace = ()
+    needs: int | None = None
+    choice: int = 0
+    flag: bool = False
+
+    def __str__(self) -> str:
+        said = [".".join((*namespace, name)) for namespace, name in self.names]
+        said += [f"+{name}" for _, name in self.creates]
+        said += [".".join(self.namespace)] if self.namespace else []
+        said += [] if self.to is None else [f"to {'.'.join((*self.to[0], self.to[1]))}"]
+        said += [] if self.needs is None else [f"if schema {self.needs}"]
+        return " ".join(
+            [self.kind, *said, *([f"#{self.choice}"] if self.choice else []), *(["!"] if self.flag else [])]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How a client sends a request: `after` so many seconds, to a process, and to `others` where it sends again.
+
+    `twin` is a process to which the same is sent at the same time. `patience` is after how many seconds the client
+    hangs up, each time; None waits for ever. `key_age_ms` is how old its idempotency key is when it is sent first, None
+    for a request without a key.
+    """
+
+    request: Request
+    after: float
+    process: str
+    others: tuple[str, ...] = ()
+    twin: str | None = None
+    patience: float | None = None
+    key_age_ms: int | None = 0
+
+    def __str__(self) -> str:
+        key = "keyless" if self.key_age_ms is None else f"key {self.key_age_ms / 1000:.0f} s old"
+        twin = "" if self.twin is None else f", also at {self.twin}"
+        patience = "" if self.patience is None else f", hangs up after {self.patience:.2f} s"
+        return f"after {self.after:.2f} s at {self.process}{twin}, {key}{patience}: {self.request}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a program runs under: settings of the catalog, what processes remember of its beginning, how much of later
+    moves is remembered, clocks, and how often calls go wrong."""
+
+    deployed: bool = False
+    warm: bool = False
+    shared: bool = True
+    served: bool = False
+    spilled: bool = False
+    memory: int | None = None
+    overlap: bool = False
+    shared_folder: bool = False
+    cleaning: bool = False
+    skew_ms: int = 2_000
+    jumps: bool = False
+    rate: float = 0.0
+    crashes: bool = True
+    doomed: str | None = None
+    """A process that dies at one of its first compare-and-swaps."""
+    faults: tuple[str, ...] = ()
+    """The only faults that there are, by name; all where none is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What several clients ask for, each one request after the other, and under which conditions."""
+
+    conditions: Conditions
+    tables: tuple[Name, ...]
+    views: tuple[Name, ...]
+    clients: tuple[tuple[Sending, ...], ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.conditions}", f"tables {self.tables}, views {self.views}"]
+        for number, client in enumerate(self.clients, 1):
+            lines += [f"client {number}: {sending}" for sending in client]
+        return "\n".join(lines)

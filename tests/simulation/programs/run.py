@@ -1,0 +1,125 @@
+"""One seed, one program, one run, one verdict; and of a run that fails the line that replays it."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.state import pointer, registry
+from tests.simulation.explore import REPLAY
+from tests.simulation.faults import DENIED, NO_FAULTS, FaultPlan
+from tests.simulation.history import render
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.programs.closing import closed, left_over
+from tests.simulation.programs.grammar import MIXED, Profile, drawn
+from tests.simulation.programs.judge import judged
+from tests.simulation.programs.player import Player
+from tests.simulation.programs.requests import Program
+from tests.simulation.runtime import EPOCH_MS
+from tests.simulation.world import DIED, World
+
+DRAWN = "drawn"
+"""In place of a fault plan: the faults that the seed draws."""
+LEASES_OVER = 120.0
+"""Seconds after which whatever a dead coordinator left may be cleared away by anybody."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one run. `wrong` is empty if all was well."""
+
+    seed: int
+    program: Program
+    world: World
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def calls(self) -> int:
+        """Calls to the store."""
+        return sum(map(len, self.world.calls.values()))
+
+
+@contextmanager
+def short_memory(moves: int | None) -> Iterator[None]:
+    """Pointers and the registry remember so few moves that programs outrun them."""
+    with pytest.MonkeyPatch.context() as patch:
+        if moves is not None:
+            patch.setattr(pointer, "RECENT_MOVES", moves)
+            patch.setattr(registry, "RECENT_COMMITS", moves - 1)
+            patch.setattr(registry, "RECENT_OPERATIONS", moves)
+        yield
+
+
+def program_of(seed: int, profile: Profile = MIXED) -> Program:
+    """The program of a seed."""
+    return drawn(random.Random(f"{seed}/program"), profile)
+
+
+def play(seed: int, program: Program, plan: FaultPlan | None) -> Outcome:
+    """Plays a program and judges what came of it. `plan` names the faults; None: they are drawn."""
+    loop = SimulatedLoop(seed)
+    world = World(loop, plan or NO_FAULTS)
+    outcome = Outcome(seed, program, world)
+    player = Player(world, program, draw_faults=plan is None)
+    try:
+        with short_memory(program.conditions.memory):
+            loop.run(_played(player, outcome.wrong))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # also a `Crashed` that got out of its process
+        outcome.wrong.append(f"the run ends in {_in_short(error)}")
+    player.history.denials = [event.at for event in world.history if event.step == f"sent [{DENIED}]"]
+    outcome.wrong = [*judged(player.history), *outcome.wrong]
+    return outcome
+
+
+async def _played(player: Player, wrong: list[str]) -> None:
+    world, history = player.world, player.history
+    await player.play()
+    wrong += closed(history, world.snapshot(), reconciled=False)
+    await world.runtime.sleep(LEASES_OVER)
+    last = world.process("last walk", 0)
+    tally = await last.run(reconcile(player.desk(last).session(deadline_ms=600_000)))
+    assert tally is not DIED
+    wrong += [f"the reconciler could not read {each}" for each in tally.unreadable]
+    await world.settle()
+    wrong += closed(history, world.snapshot(), reconciled=True)
+    wrong += left_over(history, player.recorder.entries)
+    if not player.program.conditions.memory:
+        old = [asked for asked in history.asked if asked.told is None and _must_know(asked.key_ms, asked.since)]
+        wrong += [f"{asked} never got a definite answer" for asked in old]
+
+
+def _must_know(key_ms: int | None, since: float) -> bool:
+    """Whether a client that has a key must learn its answer in the end: unless the key is too old to be executed."""
+    return key_ms is not None and abs(EPOCH_MS + since * 1000 - key_ms) < 3_600_000
+
+
+def failure(outcome: Outcome, about: str) -> str:
+    """What went wrong, with as few faults as it takes, and the line that replays it; `about` is the profile of the
+    program, or the name of one written by hand."""
+    plan = FaultPlan(tuple(outcome.world.fired))
+    again = play(outcome.seed, outcome.program, plan)
+    if again.wrong:
+        outcome = again
+        for planned in plan.faults:
+            smaller = play(outcome.seed, outcome.program, outcome.world.plan.without(planned))
+            if smaller.wrong:
+                outcome = smaller
+        name = f"{about}|{outcome.seed}|{outcome.world.plan}"
+    else:  # calls under a fault that stays are no part of a plan
+        name = f"{about}|{outcome.seed}|{DRAWN}"
+    said = "\n".join(outcome.wrong[:5])
+    return (
+        f"{said}\n{REPLAY}='{name}'\n{outcome.program}\n"
+        f"the last of {len(outcome.world.history)} events:\n{render(outcome.world.history[-30:])}"
+    )
+
+
+def _in_short(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,66 @@
+"""What is there before a program begins: made once for all programs that begin alike, and copied into their worlds."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from arco_catalog.operations.catalog import Catalog, Settings
+from arco_catalog.state.access import Caches
+from arco_catalog.state.files import FileCache
+from tests.operations.desk import Desk
+from tests.simulation.bucket import Stored
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.programs import bodies
+from tests.simulation.programs.grammar import DB
+from tests.simulation.programs.recorder import Recorder
+from tests.simulation.programs.requests import Conditions, Name, Program, Request
+from tests.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A bucket, what was recorded of how it came to be, and what a process that was there remembers."""
+
+    objects: dict[str, Stored]
+    recorder: Recorder
+    caches: Caches
+    files: FileCache
+
+    def warm(self, catalog: Catalog) -> Catalog:
+        """A catalog as a process serves it that has seen all of this."""
+        return replace(catalog, caches=deepcopy(self.caches), files=deepcopy(self.files))
+
+
+def begin(world: World, recorder: Recorder, program: Program, settings: Settings) -> Beginning:
+    """Fills a world with what a program begins with."""
+    said = program.conditions
+    told = replace(Conditions(), cleaning=said.cleaning, shared_folder=said.shared_folder, overlap=said.overlap)
+    beginning = _beginning(program.tables, program.views, told, settings)
+    world.fill(beginning.objects)
+    recorder.resume(beginning.recorder)
+    return beginning
+
+
+@lru_cache(200)
+def _beginning(tables: Sequence[Name], views: Sequence[Name], conditions: Conditions, settings: Settings) -> Beginning:
+    loop = SimulatedLoop(0)
+    world = World(loop)
+    recorder = Recorder(world)
+    process = world.process("setup", 0)
+    desk = Desk(process.store, process.runtime, settings)
+
+    async def make() -> None:
+        for namespace in dict.fromkeys([DB, *(name[0] for name in (*tables, *views))]):
+            await desk.namespace(*namespace)
+        for number, name in enumerate((*tables, *views)):
+            principal = f"setup{number}"
+            table = name in tables
+            request = Request("create" if table else "create-view", (name,))
+            body = bodies.new_table(name[1], principal, conditions) if table else bodies.new_view(name[1], principal)
+            await bodies.performing(request, body)(desk.session(body, principal=principal))
+        await world.settle()
+
+    loop.run(make())
+    assert recorder.history.problems == []
+    return Beginning(world.stored(), recorder, desk.catalog.caches, desk.catalog.files)

@@ -1,0 +1,189 @@
+"""What a catalog says at one instant, and what each registry operation may make of that: the model that the real one is
+held against."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.fields import mapping, optional_text, text, texts
+from arco_catalog.state.index import Namespace
+from tests.simulation.programs.requests import Name
+
+
+class Lie(AssertionError):
+    """Something happened, or was said, that must not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table or view, and the locations that it holds."""
+
+    kind: str
+    entity: str
+    locations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stone:
+    """Something that was dropped, and by which operation."""
+
+    entity: str
+    kind: str
+    operation: str
+    purging: bool = False
+    locations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogState:
+    """All that answers can tell. `files` are the current metadata files of whatever has or had a name, `marks` the
+    drops that pointers tell of, `stones` the dropped of each name in the order of their drops; `namespaces` name the
+    object that holds the properties."""
+
+    namespaces: Mapping[Namespace, str] = field(default_factory=dict)
+    names: Mapping[Name, Relation] = field(default_factory=dict)
+    stones: Mapping[Name, tuple[Stone, ...]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    marks: Mapping[str, str | None] = field(default_factory=dict)
+
+    def relation(self, name: Name, kind: str | None = None) -> Relation | None:
+        """What a name means, if it is of this kind."""
+        there = self.names.get(name)
+        return there if there is not None and kind in (None, there.kind) else None
+
+    def file(self, name: Name) -> str | None:
+        """The metadata file behind a name."""
+        there = self.names.get(name)
+        return None if there is None else self.files.get(there.entity)
+
+    def live(self) -> set[str]:
+        """The entities that have a name."""
+        return {relation.entity for relation in self.names.values()}
+
+    def taken(self, locations: Iterable[str], but: Sequence[str] = ()) -> bool:
+        """Whether somebody else, who is live or being purged, holds what equals, contains or lies inside one of
+        these."""
+        held = [place for each in self.names.values() if each.entity not in but for place in each.locations]
+        purging = [stone for stones in self.stones.values() for stone in stones if stone.purging]
+        held += [place for stone in purging for place in stone.locations]
+        return any(overlap(mine, other) for mine in locations for other in held)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether one location equals or contains the other."""
+    one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
+    return one.startswith(other) or other.startswith(one)
+
+
+def done(state: CatalogState, operations: Iterable[JsonObject]) -> CatalogState:
+    """The state after these operations, one after the other. Raises `Lie` for one that was not possible."""
+    for operation in operations:
+        state = _done(state, text(operation, "kind"), operation)
+    return state
+
+
+def _need(true: bool, kind: str, operation: JsonObject, why: str) -> None:
+    if not true:
+        raise Lie(
+            f"{operation.get('principal')} made {kind} {operation.get('name', operation.get('namespace'))}: {why}"
+        )
+
+
+def _done(state: CatalogState, kind: str, operation: JsonObject) -> CatalogState:
+    namespace = texts(operation, "namespace") if "namespace" in operation else ()
+    name = (namespace, optional_text(operation, "name") or "")
+    what, _, thing = kind.partition("-")
+    match what, thing:
+        case (("create" | "drop" | "update"), "namespace"):
+            return _namespace(state, what, namespace, operation)
+        case (("create" | "register"), _):
+            return _made(state, kind, name, thing, operation)
+        case "drop", _:
+            there = state.relation(name, thing)
+            _need(there is not None and there.entity == operation.get("entity"), kind, operation, "it means another")
+            return _buried(state, name, text(operation, "id"), purging=bool(operation.get("purge")))
+        case "rename", _:
+            return _renamed(state, kind, name, thing, operation)
+        case "undrop", _:
+            return _undropped(state, kind, name, operation)
+        case _:  # the registry's own: they change no name by themselves
+            return state
+
+
+def _namespace(state: CatalogState, what: str, namespace: Namespace, operation: JsonObject) -> CatalogState:
+    there = namespace in state.namespaces
+    _need(there != (what == "create"), f"{what}-namespace", operation, "it is there" if there else "it is not there")
+    namespaces = {key: value for key, value in state.namespaces.items() if key != namespace}
+    if what == "drop":
+        _need(not any(held == namespace for held, _ in state.names), "drop-namespace", operation, "it is not empty")
+    else:
+        namespaces[namespace] = ""
+    return replace(state, namespaces=namespaces)
+
+
+def _made(state: CatalogState, kind: str, name: Name, thing: str, operation: JsonObject) -> CatalogState:
+    _need(name[0] in state.namespaces, kind, operation, "its namespace is not there")
+    there = state.relation(name)
+    replaced = operation.get("replaced")
+    _need((None if there is None else there.entity) == replaced, kind, operation, "the name means something else")
+    if there is not None:
+        _need(there.kind == thing, kind, operation, "the name means something of another kind")
+        state = _buried(state, name, text(operation, "id"), purging=False)
+    entity = text(operation, "entity")
+    _need(entity not in state.live(), kind, operation, "the entity has a name")
+    return replace(state, names={**state.names, name: Relation(thing, entity)})
+
+
+def _buried(state: CatalogState, name: Name, operation: str, *, purging: bool) -> CatalogState:
+    there = state.names[name]
+    names = {key: value for key, value in state.names.items() if key != name}
+    stone = Stone(there.entity, there.kind, operation, purging)
+    return replace(state, names=names, stones={**state.stones, name: (*state.stones.get(name, ()), stone)})
+
+
+def _renamed(state: CatalogState, kind: str, name: Name, thing: str, operation: JsonObject) -> CatalogState:
+    to = mapping(operation, "to")
+    target = (texts(to, "namespace"), text(to, "name"))
+    there = state.relation(name, thing)
+    _need(there is not None and there.entity == operation.get("entity"), kind, operation, "it means another")
+    assert there is not None
+    _need(target[0] in state.namespaces, kind, operation, "the namespace is not there")
+    _need(target not in state.names, kind, operation, "the target is taken")
+    names = {key: value for key, value in state.names.items() if key != name}
+    return replace(state, names={**names, target: there})
+
+
+def _undropped(state: CatalogState, kind: str, name: Name, operation: JsonObject) -> CatalogState:
+    stones = state.stones.get(name, ())
+    _need(bool(stones), kind, operation, "nothing was dropped")
+    last = stones[-1]
+    _need(last.entity == operation.get("entity"), kind, operation, f"{last.entity} was dropped last")
+    _need(name not in state.names, kind, operation, "the name is taken")
+    _need(name[0] in state.namespaces, kind, operation, "its namespace is not there")
+    return replace(
+        state,
+        names={**state.names, name: Relation(last.kind, last.entity)},
+        stones={**state.stones, name: stones[:-1]},
+    )
+
+
+def in_order(seen: CatalogState, said: CatalogState) -> CatalogState:
+    """The state as it was seen, its tombstones in the order that the operations say."""
+    stones: dict[Name, tuple[Stone, ...]] = {}
+    for name, found in seen.stones.items():
+        order = [stone.entity for stone in said.stones.get(name, ())]
+        stones[name] = tuple(sorted(found, key=lambda stone: order.index(stone.entity)))
+    return replace(seen, stones=stones)
+
+
+def differences(said: CatalogState, seen: CatalogState) -> str | None:
+    """How what the operations make of a catalog differs from what its index says, None if it does not."""
+    meant = {name: (relation.kind, relation.entity) for name, relation in said.names.items()}
+    shown = {name: (relation.kind, relation.entity) for name, relation in seen.names.items()}
+    if meant != shown:
+        return f"names should mean {meant}, and mean {shown}"
+    if set(said.namespaces) != set(seen.namespaces):
+        return f"namespaces should be {set(said.namespaces)}, and are {set(seen.namespaces)}"
+    buried = {(name, stone.entity) for name, stones in said.stones.items() for stone in stones}
+    found = {(name, stone.entity) for name, stones in seen.stones.items() for stone in stones}
+    return None if buried == found else f"tombstones should be {buried}, and are {found}"

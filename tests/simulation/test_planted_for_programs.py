@@ -1,0 +1,67 @@
+"""Rules left out that the scenarios written by hand do not miss: programs do, each within seconds."""
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from tests.simulation import planted_for_programs as planted
+from tests.simulation.faults import FaultPlan
+from tests.simulation.planted import (
+    BY_PROGRAMS,
+    Plant,
+    a_registry_commit_on_an_undecided_name,
+    evidence_from_the_newest_move_only,
+)
+from tests.simulation.programs.campaign import Schedule, quietly
+
+MOST = 600
+"""Runs in which a bug must show."""
+
+CASES: list[tuple[Plant, str]] = [
+    (planted.a_new_binding_under_the_same_attempt, "commit_while_its_name_changes_hands"),
+    (planted.a_drop_content_with_any_older_mark, "drops_and_undrops_of_one_table"),
+    (planted.what_is_beyond_recent_taken_for_not_landed, "commits_that_are_forgotten"),
+    (planted.an_undrop_that_takes_no_location_back, "drops_and_undrops_of_one_table"),
+    (planted.leases_that_never_end, "tables_that_dead_coordinators_hold"),
+    (planted.nameless_pointers_noted_as_walked, "creates_that_die_beside_a_reconciler"),
+    (planted.evidence_of_a_drop_that_leaves_no_mark, "answers_to_drops_whose_processes_die"),
+    (planted.the_next_slot_not_looked_at_after_a_fresher_view, "creates_that_are_late_to_see_a_newer_registry"),
+    (planted.one_sequence_for_all_tombstones, "tombstones_of_one_name"),
+    (planted.the_age_of_a_key_judged_by_the_machine_before_its_marker, "wrong clocks"),
+    (planted.an_expired_transaction_taken_for_aborted, "tables_that_dead_coordinators_hold"),
+    (evidence_from_the_newest_move_only, "commits_that_are_forgotten"),
+    (a_registry_commit_on_an_undecided_name, "names_that_dead_coordinators_hold"),
+    (planted.an_attempt_without_a_key_bound_to_nothing, "keyless_commit_while_its_name_changes_hands"),
+    (planted.a_pointer_read_before_the_name_that_leads_to_it, "loads_of_a_name_that_goes_and_comes_back"),
+    (planted.a_definite_no_for_what_is_undecided, "names_that_dead_coordinators_hold"),
+    (planted.intents_on_names_that_nobody_takes_away, "names_that_dead_coordinators_hold"),
+]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with quietly():
+        yield
+
+
+def found(about: str, plans: Iterable[FaultPlan | None], seeds: range) -> bool:
+    """Whether some run fails."""
+    wanted = list(plans)
+    return any(Schedule(about, seed).played(plan).wrong for seed in seeds for plan in wanted)
+
+
+def test_what_scenarios_do_not_find_is_looked_for_here() -> None:
+    assert set(BY_PROGRAMS) <= {bug for bug, _ in CASES}
+
+
+@pytest.mark.parametrize(("bug", "about"), CASES, ids=[bug.__name__ for bug, _ in CASES])
+def test_a_program_finds(bug: Plant, about: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bug(monkeypatch)
+    assert found(about, [None], range(MOST))
+
+
+def test_a_program_finds_a_takeover_that_fences_before_it_has_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three calls must be slow: two compare-and-swaps of whoever is overtaken, and a look of who takes over."""
+    planted.a_takeover_that_fences_before_it_has_its_slot(monkeypatch)
+    plans = [FaultPlan.parse(f"p1@8:delay,p1@14:delay,p2@{number}:delay") for number in range(16, 30)]
+    assert found("takeovers_and_names_that_move_on", plans, range(20, 80))

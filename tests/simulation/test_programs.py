@@ -1,0 +1,98 @@
+"""Programs of requests drawn from seeds: whatever ships is asked of several machines at once, and nobody is told a lie.
+
+`make test-slow` runs 1,000,000 of them (`python -m tests.simulation`); here is a sample.
+"""
+
+import os
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.explore import REPLAY
+from tests.simulation.faults import FaultPlan
+from tests.simulation.history import render
+from tests.simulation.programs.campaign import BATCH, Campaign, Make, Schedule, part, quietly, replayed, schedule
+from tests.simulation.programs.focused import FOCUSED
+from tests.simulation.programs.profiles import PROFILES
+from tests.simulation.programs.requests import READS, WORK, Kind
+from tests.simulation.programs.run import failure, program_of
+
+DRAWN = 25
+"""Programs of each profile. Another sample than any campaign's begins with would only be luckier."""
+BY_HAND = 15
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with quietly():
+        yield
+
+
+def check(chosen: Schedule) -> None:
+    """Plays it, unless another run is to be replayed."""
+    outcome = chosen.played()
+    if outcome.wrong:
+        raise AssertionError(failure(outcome, chosen.about))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def replay() -> None:
+    """Runs what the environment asks for, and nothing else."""
+    if line := os.environ.get(REPLAY):
+        with quietly():
+            outcome = replayed(line)
+        if outcome is not None:
+            print(render(outcome.world.history))
+            assert not outcome.wrong, "\n".join(outcome.wrong)
+        raise unittest.SkipTest(f"{REPLAY} asks for {line}")
+
+
+@pytest.mark.parametrize("about", PROFILES)
+def test_a_drawn_program_tells_nobody_a_lie_and_loses_nothing(about: str) -> None:
+    for seed in range(DRAWN):
+        check(Schedule(about, seed))
+
+
+@pytest.mark.parametrize("make", FOCUSED, ids=lambda make: make.__name__)
+def test_a_short_program_about_one_danger_passes(make: Make) -> None:
+    for seed in range(BY_HAND):
+        check(Schedule(make.__name__, seed))
+
+
+def test_programs_ask_for_everything_there_is() -> None:
+    asked: set[Kind] = set()
+    for about in PROFILES.values():
+        for seed in range(100):
+            asked |= {sending.request.kind for client in program_of(seed, about).clients for sending in client}
+    assert asked == set(Kind.__args__)  # type: ignore[attr-defined]
+    assert asked >= READS | WORK
+
+
+def test_a_seed_gives_the_same_run() -> None:
+    for number in range(10):
+        first, second = schedule(number).played(), schedule(number).played()
+        assert render(first.world.history) == render(second.world.history)
+        assert first.wrong == second.wrong
+
+
+def test_the_faults_that_a_run_met_give_the_same_run_again() -> None:
+    met = 0
+    for number in range(30):
+        drawn = schedule(number).played()
+        plan = FaultPlan(tuple(drawn.world.fired))
+        assert render(schedule(number).played(plan).world.history) == render(drawn.world.history)
+        met += len(plan.faults)
+    assert met > 10
+
+
+def test_a_campaign_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    whole = Campaign(0)
+    for first in (0, 10):
+        whole.add(part(first, 10))
+        whole.write(tmp_path / "state.json")
+        whole = Campaign.read(tmp_path / "state.json")
+    once = part(0, 20)
+    assert (whole.done, whole.calls, whole.deaths, whole.failed) == (20, once.calls, once.deaths, once.failed)
+    assert BATCH >= 20
