@@ -1,6 +1,7 @@
 """Steps side by side: a task group whose failure is one exception again."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -23,10 +24,14 @@ async def beside(*steps: Awaitable[T]) -> list[T]:
 
     if len(steps) == 1:
         return [await steps[0]]
+    task = asyncio.current_task()
+    cancellations = 0 if task is None else task.cancelling()
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(as_task(step)) for step in steps]
     except BaseExceptionGroup as failures:
+        if sys.version_info < (3, 13) and task is not None and task.cancelling() > cancellations:
+            task.uncancel()  # by which the group ended itself; with one too many a timeout around us is a cancellation
         raise _most_telling(failures) from None
     return [task.result() for task in tasks]
 

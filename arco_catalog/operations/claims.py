@@ -13,6 +13,7 @@ from arco_catalog.operations.beside import Overtaken
 from arco_catalog.operations.call import IdempotencyKey
 from arco_catalog.state.marker import Binding, Slot, bound_to
 from arco_catalog.state.marker_log import MarkerLog
+from storage_backends import StoreError
 
 
 class Claims:
@@ -59,15 +60,20 @@ class Claims:
             await self._check_age(attempt, binding, answer)
 
     async def give_up(self, attempt: str, binding: Binding, answer: JsonObject) -> None:
-        """Puts the final slot of a request that was refused half-way. Raises `Overtaken` if others had the key too."""
-        if any(slot.final or slot.attempt not in self._own for slot in await self._marker.read_on()):
-            raise Overtaken
-        await self.put(attempt, binding, answer)
-
-    @property
-    def any_seen(self) -> bool:
-        """Whether the marker is known to have a slot."""
-        return bool(self._marker.slots)
+        """Puts the final slot of a request that was refused half-way; does without where the store refuses that, too,
+        and nothing else of the request is in the store. Raises `Overtaken` if others had the key too, and
+        `CommitStateUnknown` where a slot is in the store, or may be."""
+        try:
+            slots = await self._marker.read_on()
+            if any(slot.final or slot.attempt not in self._own for slot in slots):
+                raise Overtaken
+        except StoreError as error:
+            raise CommitStateUnknown(f"What became of the request can't be read: {error}") from error
+        try:
+            await self.put(attempt, binding, answer)
+        except StoreError as error:
+            if self._marker.slots or self._marker.unresolved:
+                raise CommitStateUnknown(f"What became of the request can't be written down: {error}") from error
 
     def _request(self) -> JsonObject:
         """What slot 0 binds the key to."""

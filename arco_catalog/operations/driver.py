@@ -311,9 +311,6 @@ class Driver(Generic[V]):
             await self.claims.give_up(self.attempt.id, self.claimed or Binding(), keep(refused_by_store(error)))
         except Overtaken:
             raise unknown from error
-        except StoreError as again:
-            if self.claims.any_seen:
-                raise unknown from again
 
     # Success.
 

@@ -46,7 +46,8 @@ async def arriving(site: Site, declared: int) -> AsyncIterator[None]:
     async def send(message: Message) -> None:
         raise AssertionError("nobody is there")
 
-    request = scope_of("POST", NAMESPACES, {"content-length": str(declared)})
+    headers = {"content-length": str(declared), "content-type": "application/json"}
+    request = scope_of("POST", NAMESPACES, headers)
     task = asyncio.ensure_future(site.client.app(request, receive, send))
     await reading.wait()
     yield

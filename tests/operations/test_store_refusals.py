@@ -1,9 +1,23 @@
 """What a store refuses for certain is a definite answer, and an answer that replays; what it lost is not."""
 
+import asyncio
+
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, Forbidden, Unavailable
-from storage_backends import InvalidKey, Listed, Outcome, StoreDenied, StoreError, StoreUnavailable, When
+from storage_backends import (
+    Found,
+    InvalidKey,
+    Listed,
+    Missing,
+    Outcome,
+    StoreDenied,
+    StoreError,
+    StoreUnavailable,
+    Unchanged,
+    Version,
+    When,
+)
 from storage_backends.memory import MemoryStore
 from tests.operations.desk import Desk, schema, set_property
 
@@ -130,3 +144,43 @@ async def test_a_namespace_that_the_store_refuses_is_refused() -> None:
 
     store.parts = ()
     await desk.another().namespace("other")
+
+
+class Blinding(RefusingStore):
+    """Refuses writes, and has no answer to who asks for a marker afterwards."""
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        if self.parts and "/iceberg_idempotency/" in key:
+            raise StoreUnavailable("no answer")
+        return await super().get(key, if_changed_from)
+
+
+async def test_a_refusal_under_a_key_whose_marker_cannot_be_read_leaves_the_outcome_open() -> None:
+    store = Blinding(StoreDenied("no access"))
+    desk = await desk_over(store)
+    key = desk.key()
+    store.parts = EVERYTHING
+
+    with pytest.raises(CommitStateUnknown, match="no answer"):
+        await desk.commit(set_property("a", "1"), key=key)
+
+
+class LateClaims(RefusingStore):
+    """Refuses metadata files at once, and final slots; claims are on their way until long after they are given up."""
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if "/iceberg_idempotency/" in key and self.parts:
+            if b'"answer":{' in body:
+                raise self.error
+            await asyncio.sleep(3600)
+        return await super().put(key, body, when)
+
+
+async def test_a_refusal_beside_a_claim_that_may_still_land_leaves_the_outcome_open() -> None:
+    store = LateClaims(StoreDenied("no access"))
+    desk = await desk_over(store)
+    await desk.commit(set_property("a", "0"))  # warm: the claim goes beside the metadata file
+    store.parts = FILES
+
+    with pytest.raises(CommitStateUnknown, match="no access"):
+        await desk.commit(set_property("a", "1"), key=desk.key())
