@@ -1,8 +1,8 @@
 """Whatever the repository cites is in the repository: sections and rules of docs/design.md, decisions, and files that
 its pages link to. What lies beside a checkout is cited nowhere, since nobody else has it."""
 
+import os
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +31,8 @@ OUTSIDE = re.compile(
     r"|\b(?:faults|limits|naming|iceberg-semantics|seed-requirements)\.md"
     r"|\b[Ss]eeds? 0\d\d\b"
 )
+MADE = re.compile(r"\.(?!ci$|github$).*|__pycache__|dist|build|.*\.egg-info")
+"""Folders of what `.gitignore` keeps out, and of git itself."""
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 DECISION = re.compile(rf"\bdocs/decisions/(?P<path>\d{{4}})|\b[Dd]ecisions?{BREAK}(?P<plain>\d{{1,2}})\b(?!\.\d)")
 
@@ -88,23 +90,17 @@ def citations_in(text: str) -> Iterator[Citation]:
 
 
 @cache
-def tracked() -> dict[str, str]:
-    """Every text file that git knows, or would know, by its path; but for this one, which cites what is not there."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
-    texts: dict[str, str] = {}
-    for path in filter(None, listed.stdout.decode().split("\0")):
-        file = ROOT / path
-        if file.is_file() and file != Path(__file__).resolve():
-            body = file.read_bytes()
-            if b"\0" not in body:
-                texts[path] = body.decode(errors="replace")
-    return texts
+def texts() -> dict[str, str]:
+    """Every text file of the repository by its path, but for this one, which cites what is not there; and for what is
+    made or fetched beside them."""
+    found: dict[str, str] = {}
+    for folder, below, files in os.walk(ROOT):
+        below[:] = sorted(name for name in below if not MADE.fullmatch(name))
+        for file in sorted(Path(folder) / name for name in files if name != ".git"):
+            if file.is_symlink() or file == Path(__file__).resolve() or b"\0" in (body := file.read_bytes()):
+                continue
+            found[file.relative_to(ROOT).as_posix()] = body.decode(errors="replace")
+    return found
 
 
 def anchors_of(page: str) -> set[str]:
@@ -116,7 +112,7 @@ def anchors_of(page: str) -> set[str]:
 
 def test_every_citation_of_the_design_resolves() -> None:
     design = parts_of(DESIGN.read_text())
-    cited = {path: [*citations_in(text)] for path, text in tracked().items()}
+    cited = {path: [*citations_in(text)] for path, text in texts().items()}
     assert sum(map(len, cited.values())) > 80
     wrong = [f"{path}: {one}" for path, found in cited.items() for one in found if not design.has(one)]
     assert wrong == []
@@ -126,7 +122,7 @@ def test_code_cites_the_design_by_section() -> None:
     """Whoever only names the page leaves its reader to search."""
     vague = [
         f"{path}: {text[mention.start() : mention.start() + 60]!r}"
-        for path, text in tracked().items()
+        for path, text in texts().items()
         if path.endswith((".py", ".tf", ".sh"))
         for mention in FILE.finditer(text)
         if PLACE.match(text, mention.end()) is None and not BACKWARDS.search(text[: mention.end()].splitlines()[-1])
@@ -137,7 +133,7 @@ def test_code_cites_the_design_by_section() -> None:
 def test_nothing_points_outside_of_the_repository() -> None:
     wrong = [
         f"{path}: {text[found.start() : found.start() + 60]!r}"
-        for path, text in tracked().items()
+        for path, text in texts().items()
         for found in OUTSIDE.finditer(text)
     ]
     assert wrong == []
@@ -145,7 +141,7 @@ def test_nothing_points_outside_of_the_repository() -> None:
 
 def test_every_decision_that_is_cited_is_there() -> None:
     written = {int(page.name[:4]) for page in DECISIONS.glob("[0-9]*.md")}
-    found = [(path, cited) for path, text in tracked().items() for cited in DECISION.finditer(text)]
+    found = [(path, cited) for path, text in texts().items() for cited in DECISION.finditer(text)]
     assert len(found) > 30
     assert [f"{path}: {cited[0]}" for path, cited in found if int(cited["path"] or cited["plain"]) not in written] == []
 
@@ -159,7 +155,7 @@ def leads_somewhere(page: Path, link: re.Match[str]) -> bool:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    pages = {path: text for path, text in tracked().items() if path.endswith(".md")}
+    pages = {path: text for path, text in texts().items() if path.endswith(".md")}
     links = [(path, link) for path, text in pages.items() for link in LINK.finditer(text)]
     assert len(links) > 20
     assert [f"{path}: {link[0]}" for path, link in links if not leads_somewhere(ROOT / path, link)] == []
