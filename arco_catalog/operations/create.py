@@ -66,6 +66,7 @@ class TableFromCommit(Creator):
         self.commit = commit
         self.requirements = commit.requirement_types
         self.updates = commit.actions
+        self.engine = table.engine_of(commit)
 
     def already_there(self) -> Refusal:
         return CommitFailed("Requirement failed: table already exists")

@@ -60,6 +60,7 @@ class Creator:
         self.name = name
         self.requirements: Sequence[str] = ()
         self.updates: Sequence[str] = ()
+        self.engine: str | None = None
         self._drafts: dict[str, Draft] = {}
         self._ready: JsonObject | Refusal | None = None
         self._ready_ms = 0
@@ -163,6 +164,7 @@ class Creator:
             requirements=self.requirements,
             updates=self.updates,
             snapshots=[snapshot] if isinstance(snapshot, int) else [],
+            engine=self.engine,
         )
         pointer = Pointer.first(
             entity=attempt.entity,
