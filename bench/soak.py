@@ -254,9 +254,13 @@ def main() -> int:
     try:
         with ArcoServer(f"file:{folder}/store", folder / "log", "--cache-memory", CACHES) as server:
             traffic, samples = asyncio.run(soak(server, 60 * options.minutes, options.requests, options.rate))
-        log = (folder / "log").read_text()
+        return report(traffic, samples, (folder / "log").read_text())
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder)  # which may take minutes: there are many files
+
+
+def report(traffic: Traffic, samples: Sequence[Sample], log: str) -> int:
+    """Prints what came of it. Returns the exit code."""
     print(f"\n{curve(samples)}\n")
     statuses = ", ".join(f"{status or 'broken off'}: {count:,}" for status, count in sorted(traffic.statuses.items()))
     print(f"{traffic.sent:,} requests in {samples[-1].seconds / 60:.1f} minutes ({statuses})")
@@ -267,6 +271,7 @@ def main() -> int:
     print("level" if level else "STILL GROWING")
     if log:
         print(f"the server said:\n{log[-2_000:]}")
+    sys.stdout.flush()
     return 0 if level else 1
 
 

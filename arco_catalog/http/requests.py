@@ -124,7 +124,7 @@ class Request:
         """The body, which must be a JSON object, and how many bytes it had. Raises what `body` does, and
         `BadRequest`."""
         data = await self.body(options)
-        values = sum(data.count(mark) for mark in _MARKS)
+        values = await off_loop(len(data), lambda: sum(data.count(mark) for mark in _MARKS))
         if values > MAX_VALUES:
             raise PayloadTooLarge(f"The request body holds more than {MAX_VALUES:,} values")
         await self._take(VALUE_BYTES * values - BODY_WEIGHT * len(data) // 2)

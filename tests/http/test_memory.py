@@ -47,9 +47,10 @@ async def arriving(site: Site, declared: int) -> AsyncIterator[None]:
         raise AssertionError("nobody is there")
 
     headers = {"content-length": str(declared), "content-type": "application/json"}
-    request = scope_of("POST", NAMESPACES, headers)
-    task = asyncio.ensure_future(site.client.app(request, receive, send))
-    await reading.wait()
+    task = asyncio.ensure_future(site.client.app(scope_of("POST", NAMESPACES, headers), receive, send))
+    begins = asyncio.create_task(reading.wait())
+    await asyncio.wait((task, begins), return_when=asyncio.FIRST_COMPLETED)
+    assert begins.done(), "it was answered before its body was asked for"
     yield
     gone.set()
     await task

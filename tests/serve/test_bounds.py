@@ -31,7 +31,7 @@ TABLES = f"{NAMESPACES}/db/tables"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ArcoServer]:
-    with ArcoServer(f"file:{tmp_path}/store", tmp_path / "log") as server:
+    with ArcoServer(f"file:{tmp_path}/store", tmp_path / "log", "--max-body", "32MB") as server:
         yield server
 
 
@@ -66,20 +66,22 @@ async def test_a_metadata_file_that_unpacks_to_far_more_than_its_size_is_refused
 
 async def post(server: ArcoServer, path: str, body: bytes, *, chunked: bool) -> tuple[int, bytes]:
     """Sends a body, whatever comes meanwhile, and returns status and head of the answer."""
-    host, _, port = server.uri.removeprefix("http://").partition(":")
+    address = server.uri.removeprefix("http://")
+    host, _, port = address.partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(body)}"
-    writer.write(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{length}\r\n\r\n".encode())
+    head = (f"POST {path} HTTP/1.1", f"Host: {address}", "Content-Type: application/json", length, "\r\n")
+    writer.write("\r\n".join(head).encode())
     for start in range(0, len(body), MB):
         piece = body[start : start + MB]
         writer.write(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
         await writer.drain()
     if chunked:
         writer.write(b"0\r\n\r\n")
-    head = await reader.readuntil(b"\r\n\r\n")
+    answer = await reader.readuntil(b"\r\n\r\n")
     writer.close()
     await writer.wait_closed()
-    return int(head.split()[1]), head
+    return int(answer.split()[1]), answer
 
 
 @pytest.mark.parametrize("chunked", [False, True])
