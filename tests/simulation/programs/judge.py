@@ -150,10 +150,25 @@ def _marks(document: JsonObject) -> set[str]:
 
 
 def _true(history: History, shown: Shown) -> bool:
-    """Whether a read was shown what was so at one instant since it was sent."""
+    """Whether a read was shown what was so at one instant since it was sent; a load, a state that the entity had since
+    the name meant it: the pointer is read after the name, and may have been moved under another name since."""
     states = [moment.state for moment in history.window(shown.since, shown.until)]
+    match shown.told:
+        case (entity, file):
+            return _had_since_it_was_named(states, shown, entity, file)
     test = _read(history, shown)
     return any(test(state) for state in states)
+
+
+def _had_since_it_was_named(states: Iterable[CatalogState], shown: Shown, entity: str, file: str) -> bool:
+    kind = "view" if shown.request.kind == "load-view" else "table"
+    named = False
+    for state in states:
+        there = state.relation(shown.request.names[0], kind)
+        named = named or (there is not None and there.entity == entity)
+        if named and state.files.get(entity) == file:
+            return True
+    return False
 
 
 def _read(history: History, shown: Shown) -> Callable[[CatalogState], bool]:
@@ -164,12 +179,6 @@ def _read(history: History, shown: Shown) -> Callable[[CatalogState], bool]:
             return lambda state: _refused_read(state, shown, kind, told)
         case frozenset():
             return lambda state: told == _tables(state.names.items(), request.namespace)
-        case (entity, file):
-            return lambda state: (
-                (there := state.relation(request.names[0], kind)) is not None
-                and there.entity == entity
-                and state.files.get(entity) == file
-            )
         case None:
             return lambda state: state.relation(request.names[0], kind) is not None
         case properties:
