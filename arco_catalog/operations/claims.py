@@ -6,7 +6,7 @@ store told with the missing slot. So every machine comes to the same verdict, wh
 
 from collections.abc import Sequence
 
-from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, KeyReused
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, KeyInProgress, KeyReused
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import keep
 from arco_catalog.operations.beside import Overtaken
@@ -60,20 +60,15 @@ class Claims:
             await self._check_age(attempt, binding, answer)
 
     async def give_up(self, attempt: str, binding: Binding, answer: JsonObject) -> None:
-        """Puts the final slot of a request that was refused half-way; does without where the store refuses that, too,
-        and nothing else of the request is in the store. Raises `Overtaken` if others had the key too, and
-        `CommitStateUnknown` where a slot is in the store, or may be."""
+        """Puts the final slot of a request that was refused half-way. Raises `Overtaken` if others had the key too, and
+        `KeyInProgress` where the store lets no final slot be put: another sending may be carried out, now or later."""
         try:
             slots = await self._marker.read_on()
             if any(slot.final or slot.attempt not in self._own for slot in slots):
                 raise Overtaken
-        except StoreError as error:
-            raise CommitStateUnknown(f"What became of the request can't be read: {error}") from error
-        try:
             await self.put(attempt, binding, answer)
         except StoreError as error:
-            if self._marker.slots or self._marker.unresolved:
-                raise CommitStateUnknown(f"What became of the request can't be written down: {error}") from error
+            raise KeyInProgress(f"Nothing was done, and that could not be written down: {error}") from error
 
     def _request(self) -> JsonObject:
         """What slot 0 binds the key to."""

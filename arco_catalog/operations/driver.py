@@ -300,8 +300,8 @@ class Driver(Generic[V]):
 
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:
         """The store refused, for certain, a call that this attempt needs: it allows it to nobody like us, or can't hold
-        such a key. Returns if that may be told as a definite no: it is in the final slot, or nothing of this request is
-        in the store. Raises `CommitStateUnknown` where it may have been carried out."""
+        such a key. Returns if that may be told as a definite no: it is in the final slot, or there is no key. Raises
+        `CommitStateUnknown` where the request may have been carried out, `KeyInProgress` where it may yet be."""
         unknown = CommitStateUnknown(f"The object store refused a step of what may have been done: {error}")
         if self.tried:
             raise unknown from error

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import RequestIdentity, Slot, bound_to
-from storage_backends import ABSENT, Applied, Found, Missing, Refused, StoreError, Unknown
+from storage_backends import ABSENT, Applied, Found, Missing, Refused, Unknown
 
 
 class MarkerLog:
@@ -20,8 +20,6 @@ class MarkerLog:
         self.identity = identity
         self.slots: list[Slot] = []
         self.now_ms = 0
-        self.unresolved = False
-        """Whether a slot that was sent may still land: its sending was cancelled, or had no known outcome."""
 
     def _key(self, slot: int) -> str:
         return self._state.paths.marker_slot(self._hash, slot)
@@ -54,19 +52,12 @@ class MarkerLog:
         """Puts the next slot; False if somebody else's is there. Sent again until that is known."""
         place = len(self.slots)
         while True:
-            before, self.unresolved = self.unresolved, True
-            try:
-                outcome = await self._state.store.put(self._key(place), slot.body, ABSENT)
-            except StoreError:  # this sending did not land
-                self.unresolved = before
-                raise
-            match outcome:
+            match await self._state.store.put(self._key(place), slot.body, ABSENT):
                 case Applied(_, now_ms):
-                    self.now_ms, self.unresolved = now_ms, before
+                    self.now_ms = now_ms
                     self.slots.append(replace(slot, written_ms=now_ms))
                     return True
                 case Refused():
-                    self.unresolved = before
                     return await self._put_before(place, slot)
                 case Unknown():
                     await self._state.pause()
