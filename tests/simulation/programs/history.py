@@ -107,6 +107,8 @@ class History:
     shown: list[Shown] = field(default_factory=list)
     transactions: dict[str, Transaction] = field(default_factory=dict)
     deletions: list[Deletion] = field(default_factory=list)
+    claimed_to_remove: set[str] = field(default_factory=set)
+    """Files that cleaning may delete, or has: nobody registers them any more."""
     documents: dict[str, JsonObject] = field(default_factory=dict)
     properties: dict[str, JsonObject] = field(default_factory=dict)
     current: list[tuple[str, str, int]] = field(default_factory=list)

@@ -33,6 +33,8 @@ def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
     """Whether a definite no was true at some instant since the request was sent."""
     if isinstance(refusal, Forbidden):
         return any(asked.since <= at <= asked.until for at in history.denials)
+    if isinstance(refusal, BadRequest) and asked.request.kind == "register" and "is removed" in refusal.message:
+        return asked.body.get("file") in history.claimed_to_remove
     if isinstance(refusal, BadRequest) and "overlap" not in refusal.message:
         return _key_ahead(asked)
     if isinstance(refusal, CommitFailed) and "under way" in refusal.message:

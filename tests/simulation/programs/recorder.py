@@ -23,6 +23,7 @@ from tests.simulation.world import World
 PATHS = Paths("wh")
 STORE = "memory:///"
 _TRANSACTIONS = PATHS.transaction("").removesuffix(".json")
+_CLAIMS = f"{PATHS.state}/metadata_claims/"
 
 
 class Recorder:
@@ -68,6 +69,10 @@ class Recorder:
                 self._see_pointer(event.at, self._read(event.key))
             elif event.key == PATHS.manifest:
                 self._see_registry(event.at, self._body(event.key))
+            elif event.key.startswith(_CLAIMS):
+                claim = self._read(event.key)
+                if claim["claim"] == "removed":
+                    self.history.claimed_to_remove.add(text(claim, "file"))
             elif event.key.startswith(_TRANSACTIONS):
                 self._see_transaction(event.at, self._read(event.key))
         except Lie as lie:
