@@ -1,22 +1,41 @@
 """Rules of the protocols left out, which only programs drawn from a seed, or short ones about one danger, find."""
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from arco_catalog.iceberg.errors import BadRequest, CommitFailed, Unavailable
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, CommitStateUnknown, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import decisions, evidence, reconcile, table_view, undrop
-from arco_catalog.operations.answers import Answer
+from arco_catalog.operations import (
+    cleaning,
+    decisions,
+    evidence,
+    listing,
+    load,
+    reconcile,
+    table_view,
+    undrop,
+)
+from arco_catalog.operations.answers import Answer, TableState
+from arco_catalog.operations.beside import Overtaken
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.driver import Driver
+from arco_catalog.operations.metadata_file import NewMetadata
 from arco_catalog.operations.mutation import Freshness, Move, View
+from arco_catalog.operations.name_intents import waited_for
+from arco_catalog.operations.names import no_such
 from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.table_view import TableView, Wanted
 from arco_catalog.operations.tally import Tally
 from arco_catalog.state.entries import RelationEntry
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.metadata_claim import Claim
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.transaction import Decision
@@ -179,3 +198,74 @@ def intents_on_names_that_nobody_takes_away(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(reconcile, "settle_lapsed", leave)
     patch.setattr(decisions, "try_to_settle", leave)
+
+
+def queued_work_over_what_no_name_leads_to(patch: pytest.MonkeyPatch) -> None:
+    async def is_named(session: Session, entity: str) -> bool:
+        return True
+
+    patch.setattr(reconcile, "is_named", is_named)
+
+
+def a_file_that_a_load_missed_believed_to_be_gone(patch: pytest.MonkeyPatch) -> None:
+    async def read(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
+        view = await table_view.locate(session, Wanted(namespace, name, kind, writing=False), Freshness.FRESH)
+        if view.entry is None or view.pointer is None:
+            raise no_such(kind, namespace, name)
+        location = view.pointer.metadata.location
+        return TableState(view.entry.entity, location, await session.files.read(location), created=False)
+
+    patch.setattr(load, "load", read)
+
+
+def cleaning_that_asks_nobody_who_needs_a_file(patch: pytest.MonkeyPatch) -> None:
+    async def claim(*_: object, **__: object) -> Claim:
+        return Claim.REMOVED
+
+    patch.setattr(cleaning, "held_by_another", lambda *_: False)
+    patch.setattr(cleaning, "claim", claim)
+
+
+def one_file_name_for_all_tables_of_a_request(patch: pytest.MonkeyPatch) -> None:
+    rightly = NewMetadata.of
+
+    def of(session: Session, *told: Any, **more: Any) -> NewMetadata:
+        new = rightly(session, *told, **more)
+        folder, _, name = new.file.location.rpartition("/")
+        version, _, kind = name[:5], name[6:42], name[42:]
+        name = f"{version}-{uuid.uuid5(uuid.NAMESPACE_OID, session.call.principal)}{kind}"
+        return replace(new, file=replace(new.file, location=f"{folder}/{name}"))
+
+    patch.setattr(NewMetadata, "of", of)
+
+
+def a_listing_that_takes_what_it_learns_in_one_round(patch: pytest.MonkeyPatch) -> None:
+    async def one_instant(
+        session: Session, counts: Callable[[str, JsonObject], bool]
+    ) -> tuple[Head, Sequence[str], frozenset[str]]:
+        head = await session.state.head()
+        waiting = waited_for(head.index, counts)
+        decided = [each for each in waiting if await decisions.committed(session.state, each)]
+        return head, waiting, frozenset(decided)
+
+    patch.setattr(listing, "one_instant", one_instant)
+
+
+def ones_own_claim_taken_for_anothers(patch: pytest.MonkeyPatch) -> None:
+    async def put(self: Claims, attempt: str, binding: Binding, answer: JsonObject | None = None) -> None:
+        if not await self._marker.put(Slot(attempt, binding, self._request(), answer)):
+            raise Overtaken
+        if len(self._marker.slots) == 1:
+            await self._check_age(attempt, binding, answer)
+
+    patch.setattr(Claims, "put", put)
+
+
+def a_definite_no_where_the_marker_could_not_be_read(patch: pytest.MonkeyPatch) -> None:
+    rightly = Claims.give_up
+
+    async def give_up(self: Claims, attempt: str, binding: Binding, answer: JsonObject) -> None:
+        with suppress(CommitStateUnknown):
+            await rightly(self, attempt, binding, answer)
+
+    patch.setattr(Claims, "give_up", give_up)

@@ -69,6 +69,28 @@ def listings_beside_transactions() -> Program:
     )
 
 
+def listings_beside_transactions_and_creates() -> Program:
+    """A listing shows what there was at one instant: no transaction that committed after something that it misses."""
+    lists = tuple(sent(Request("list", namespace=DB), "p2", "p3", after=0.0) for _ in range(8))
+    return Program(
+        Conditions(warm=True, deployed=True),
+        (),
+        (),
+        (
+            (sent(Request("transaction", creates=(T, U)), "p1", after=0.0),),
+            (sent(Request("create", (V,)), "p3", after=0.1), sent(Request("drop", (V,)), "p3", after=0.0)),
+            lists,
+        ),
+    )
+
+
+def loads_beside_cleaning() -> Program:
+    """A file that is gone has a successor: whoever misses it reads the pointer again."""
+    loads = tuple(sent(Request("load", (T,)), "p2", after=0.0) for _ in range(6))
+    commits = tuple(sent(Request("commit", (T,)), "p1", after=0.0) for _ in range(4))
+    return Program(Conditions(warm=True, cleaning=True), (T,), (), (commits, loads))
+
+
 def loads_of_a_name_that_goes_and_comes_back() -> Program:
     """A load shows a state that the name had."""
     loads = tuple(sent(Request("load", (T,)), "p2", after=0.02) for _ in range(6))
@@ -215,6 +237,17 @@ def creates_that_die_beside_a_reconciler() -> Program:
     )
 
 
+def creates_that_die_beside_queued_work() -> Program:
+    """A message asks for a table's receipts: a table that has no name yet gets none."""
+    walks = tuple(sent(Request("errand"), "p2", after=0.05) for _ in range(6))
+    return Program(
+        Conditions(doomed="p1"),
+        (),
+        (),
+        ((sent(Request("create", (T,)), "p1", after=0.1),), (sent(Request("create", (T,)), "p3", after=0.1),), walks),
+    )
+
+
 def commits_that_are_forgotten() -> Program:
     """What a pointer does not remember may have landed: nobody carries it out again."""
     others = tuple(sent(Request("commit", (T,)), "p3", after=0.0, key=False) for _ in range(6))
@@ -232,6 +265,8 @@ FOCUSED = (
     commit_while_its_name_changes_hands,
     keyless_drop_while_its_name_changes_hands,
     listings_beside_transactions,
+    listings_beside_transactions_and_creates,
+    loads_beside_cleaning,
     loads_of_a_name_that_goes_and_comes_back,
     names_that_dead_coordinators_hold,
     tables_that_dead_coordinators_hold,
@@ -242,4 +277,5 @@ FOCUSED = (
     creates_that_are_late_to_see_a_newer_registry,
     tombstones_of_one_name,
     creates_that_die_beside_a_reconciler,
+    creates_that_die_beside_queued_work,
 )
