@@ -19,6 +19,7 @@ from arco_catalog.operations import (
     reconcile,
     table_view,
     undrop,
+    walk,
 )
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.beside import Overtaken
@@ -32,6 +33,7 @@ from arco_catalog.operations.names import no_such
 from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.table_view import TableView, Wanted
 from arco_catalog.operations.tally import Tally
+from arco_catalog.state.access import State
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import Binding, Slot
@@ -39,7 +41,7 @@ from arco_catalog.state.metadata_claim import Claim
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.transaction import Decision
-from arco_catalog.state.walk_log import Walked, WalkLog
+from arco_catalog.state.walk_log import Span, Walked, WalkLog
 
 AnyDriver = Driver[Any]
 
@@ -269,3 +271,33 @@ def a_definite_no_where_the_marker_could_not_be_read(patch: pytest.MonkeyPatch) 
             await rightly(self, attempt, binding, answer)
 
     patch.setattr(Claims, "give_up", give_up)
+
+
+def a_walk_that_is_cut_taken_for_complete(patch: pytest.MonkeyPatch) -> None:
+    rightly = walk._Turn._walk
+
+    async def go_over(self: walk._Turn, span: Span) -> Sequence[Span]:
+        left = await rightly(self, span)
+        return [] if self.cut else left
+
+    patch.setattr(walk._Turn, "_walk", go_over)
+
+
+def a_walk_that_is_cut_not_remembered(patch: pytest.MonkeyPatch) -> None:
+    rightly = walk.walk
+
+    async def forgetful(session: Session, entity: str, known: Walked | None, **said: Any) -> walk.Walk:
+        done = await rightly(session, entity, known, **said)
+        return replace(done, walked=None) if done.more else done
+
+    patch.setattr(reconcile, "walk", forgetful)
+
+
+def history_walked_through_at_every_look(patch: pytest.MonkeyPatch) -> None:
+    rightly = State.commit_of
+
+    async def commit_of(self: State, head: Head, operation: str, since: int) -> str | None:
+        self._not_done_until.clear()
+        return await rightly(self, head, operation, since)
+
+    patch.setattr(State, "commit_of", commit_of)
