@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.iceberg.errors import BadRequest, CommitFailed, CommitStateUnknown, Unavailable
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, KeyInProgress, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import (
     cleaning,
@@ -263,11 +263,11 @@ def ones_own_claim_taken_for_anothers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Claims, "put", put)
 
 
-def a_definite_no_where_the_marker_could_not_be_read(patch: pytest.MonkeyPatch) -> None:
+def a_definite_no_that_no_final_slot_holds(patch: pytest.MonkeyPatch) -> None:
     rightly = Claims.give_up
 
     async def give_up(self: Claims, attempt: str, binding: Binding, answer: JsonObject) -> None:
-        with suppress(CommitStateUnknown):
+        with suppress(KeyInProgress):
             await rightly(self, attempt, binding, answer)
 
     patch.setattr(Claims, "give_up", give_up)

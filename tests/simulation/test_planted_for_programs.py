@@ -41,6 +41,7 @@ CASES: list[tuple[Plant, str]] = [
     (planted.one_file_name_for_all_tables_of_a_request, "transactions"),
     (planted.a_listing_that_takes_what_it_learns_in_one_round, "listings_beside_transactions_and_creates"),
     (planted.ones_own_claim_taken_for_anothers, "claims_that_failures_beside_them_cancel"),
+    (planted.a_definite_no_that_no_final_slot_holds, "denials_of_what_another_sending_does"),
 ]
 
 
@@ -77,10 +78,3 @@ def test_a_program_finds_a_takeover_that_fences_before_it_has_its_slot() -> None
     plans = [FaultPlan.parse(f"p1@8:delay,p1@14:delay,p2@{number}:delay") for number in range(16, 30)]
     bug = planted.a_takeover_that_fences_before_it_has_its_slot
     assert found(bug, "takeovers_and_names_that_move_on", plans, range(20, 80))
-
-
-def test_a_program_finds_a_definite_no_where_the_marker_could_not_be_read() -> None:
-    """A sending is denied its claim and stands still until its deadline is over; its twin carries the commit out."""
-    plans = [FaultPlan.parse(f"p1@{number}:denied,p1@{number + 1}:freeze") for number in range(1, 8)]
-    bug = planted.a_definite_no_where_the_marker_could_not_be_read
-    assert found(bug, "takeovers_and_names_that_move_on", plans, range(60))

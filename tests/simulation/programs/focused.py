@@ -248,6 +248,16 @@ def creates_that_die_beside_queued_work() -> Program:
     )
 
 
+def denials_of_what_another_sending_does() -> Program:
+    """Who was denied a write tells nothing for certain that another sending may yet make untrue."""
+    return Program(
+        Conditions(warm=True, rate=0.15, faults=("denied", "freeze")),
+        (T,),
+        (),
+        ((twice(Request("commit", (T,)), "p1", "p2", after=0.0),),),
+    )
+
+
 def commits_that_are_forgotten() -> Program:
     """What a pointer does not remember may have landed: nobody carries it out again."""
     others = tuple(sent(Request("commit", (T,)), "p3", after=0.0, key=False) for _ in range(6))
@@ -278,4 +288,5 @@ FOCUSED = (
     tombstones_of_one_name,
     creates_that_die_beside_a_reconciler,
     creates_that_die_beside_queued_work,
+    denials_of_what_another_sending_does,
 )
