@@ -103,6 +103,11 @@ def _current(base: JsonObject) -> JsonValue:
     return base.get("current-snapshot-id") if base.get("current-snapshot-id") not in (None, -1) else None
 
 
+def manifest_list(base: JsonObject, number: int) -> str:
+    """Where the manifest list of a snapshot that is appended to `base` lies."""
+    return f"{base['location']}/metadata/snap-{number}.avro"
+
+
 def _append(base: JsonObject, number: int) -> list[JsonValue]:
     last, ms = base.get("last-sequence-number"), base.get("last-updated-ms")
     assert isinstance(last, int)
@@ -111,7 +116,7 @@ def _append(base: JsonObject, number: int) -> list[JsonValue]:
         "snapshot-id": number,
         "sequence-number": last + 1,
         "timestamp-ms": ms + 1,
-        "manifest-list": f"{base['location']}/metadata/snap-{number}.avro",
+        "manifest-list": manifest_list(base, number),
         "summary": {"operation": "append"},
         "schema-id": 0,
     }

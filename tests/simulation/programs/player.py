@@ -18,8 +18,9 @@ from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
 from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.turns import Turns
-from storage_backends import StoreError
+from storage_backends import StoreError, Version
 from tests.operations.desk import Desk, uuid7
+from tests.simulation.bucket import Stored
 from tests.simulation.clients import AS_DEPLOYED, EAGER
 from tests.simulation.programs import bodies
 from tests.simulation.programs.chance import Drawn
@@ -165,6 +166,7 @@ class Player:
                 return None
             base = loads(seen.metadata)
             assert isinstance(base, dict)
+            self._write_manifest_list(base, number)
             return bodies.commit_body(request, principal, base, number)
         if request.kind == "register":
             files = sorted(self.history.state.files.items())
@@ -174,6 +176,11 @@ class Player:
                 return None
             return {"file": tables[request.choice % len(tables)]}
         return self._body_of(request, principal)
+
+    def _write_manifest_list(self, base: JsonObject, number: int) -> None:
+        """An engine writes the files of a snapshot itself, and before it commits."""
+        key = bodies.manifest_list(base, number).removeprefix("memory:///")
+        self.world.fill({key: Stored(b"manifests", Version(key), self._client_ms())})
 
     def _body_of(self, request: Request, principal: str) -> JsonObject:
         conditions = self.program.conditions
