@@ -7,7 +7,7 @@ import tempfile
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from storage_backends.clock import system_now_ms
@@ -24,6 +24,8 @@ class S3Server:
     endpoint: str
     access_key: str = "testing"
     secret_key: str = "testing"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Variables that a client of this server needs besides."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -37,6 +39,7 @@ class S3Server:
             "AWS_CONFIG_FILE": "/dev/null",
             "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
             "AWS_EC2_METADATA_DISABLED": "true",
+            **self.settings,
         }
 
     def make_bucket(self, name: str) -> None:
