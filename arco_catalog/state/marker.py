@@ -77,11 +77,12 @@ class Binding:
 
     def covers(self, other: "Binding") -> bool:
         """Whether an attempt bound to this may move what `other` names. Sequence numbers do not matter: those of a
-        slot are where evidence begins, and the state only moves on from there."""
+        slot are where evidence begins, and the state only moves on from there. Marks must be the same: whoever finds
+        the evidence leaves them all."""
         return (
             set(other.pointers) <= set(self.pointers)
             and (other.registry is None or self.registry is not None)
-            and set(other.marks) <= set(self.marks)
+            and set(other.marks) == set(self.marks)
             and other.creates in (None, self.creates)
             and other.transaction == self.transaction
         )

@@ -246,6 +246,28 @@ async def test_what_takes_a_table_away_marks_the_one_that_it_took(
     assert stone != (await pointer_of(desk, first.entity)).dropped_by
 
 
+async def test_a_resent_overwrite_leaves_no_mark_on_what_another_dropped(desk: Desk, store: Scripted) -> None:
+    """The first plan replaces the table; it is dropped meanwhile, so what commits replaces nothing."""
+    first = await desk.table("t")
+    elsewhere = {**as_object(loads(first.metadata)), "location": "memory:///wh/warehouse/elsewhere"}
+    await store.put("wh/warehouse/elsewhere/v1.json", dumps(elsewhere), ABSENT)
+
+    async def dropped() -> None:
+        await drop_table(desk.another().session(), NS, "t", purge=False)
+
+    store.watched, store.meanwhile = MANIFEST, [dropped]
+    key = desk.key()
+    await register_table(desk.session(key=key), NS, "t", "memory:///wh/warehouse/elsewhere/v1.json", True)
+    mark = (await pointer_of(desk, first.entity)).dropped_by
+    (*_, final) = (slot for slot in store.puts if slot.startswith(MARKERS))
+    await store.delete(final)  # as if it had not been written: then the evidence answers
+
+    await register_table(desk.another().session(key=key), NS, "t", "memory:///wh/warehouse/elsewhere/v1.json", True)
+
+    assert mark is not None
+    assert (await pointer_of(desk, first.entity)).dropped_by == mark
+
+
 @pytest.mark.parametrize("keyed", [False, True])
 async def test_a_transaction_over_a_table_that_was_made_anew_is_applied_once(
     desk: Desk, store: Scripted, keyed: bool

@@ -48,4 +48,5 @@ def test_a_binding_covers_nothing_that_it_does_not_name() -> None:
     assert not Binding(pointers={"E": 3}).covers(Binding(pointers={"F": 3}))
     assert not Binding().covers(Binding(registry=1))
     assert not Binding(registry=1).covers(Binding(registry=1, marks=("E",)))
+    assert not Binding(registry=1, marks=("E",)).covers(Binding(registry=1))
     assert not Binding(registry=1, creates=("E", "f")).covers(Binding(registry=1, creates=("E", "g")))
