@@ -19,7 +19,7 @@ from arco_catalog.operations.name_intents import change_registry, nobodys_commit
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.operations.table_view import relation
 from arco_catalog.state.entries import Undecided
-from arco_catalog.state.index import Edits
+from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.transaction import Decision, encode
@@ -74,11 +74,11 @@ class Coordination:
     def new_names(self, head: Head) -> Edits:
         """Intents on all new names, each judged with those before it in place. Raises `Refusal` and `Undecided`."""
         edits: dict[str, JsonObject | None] = {}
-        index = head.index
+        index = Growing(head.index)
         for creator, draft in self.plan.drafts:
             creator.check_name(index)
             creator.check_locations(index, draft.locations, draft.entity)
-            index = index.edited(creator.edits(draft))
+            index.add(creator.edits(draft))
             edits |= creator.edits(draft, self.plan.id)
         return edits
 

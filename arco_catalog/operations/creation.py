@@ -26,7 +26,7 @@ from arco_catalog.operations.registry_change import Change, RegistryMutation, Re
 from arco_catalog.operations.reserve import check_named
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
-from arco_catalog.state.locations import Location, slug
+from arco_catalog.state.locations import Location, outermost, slug
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS
@@ -133,11 +133,7 @@ class Creator:
         more than may be named at once."""
         allowed = self.session.catalog.locations
         check_named(list(self.named_locations()))
-        outermost: list[Location] = []
-        for location in [allowed.check(text) for text in (table.location(document), *self.named_locations())]:
-            if not any(location.inside(other) for other in outermost):
-                outermost = [other for other in outermost if not other.inside(location)] + [location]
-        return outermost
+        return outermost([allowed.check(text) for text in (table.location(document), *self.named_locations())])
 
     def draft(self, index: Index, attempt: Attempt) -> Draft:
         """The attempt's draft, made when it is first asked for. Raises `Refusal`, and `Undecided`."""

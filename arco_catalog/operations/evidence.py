@@ -61,10 +61,14 @@ async def fence(session: Session, attempts: Mapping[str, Binding]) -> str | None
             closed[binding.transaction] = False
     if closed:
         await try_to_settle(session, closed)  # who laid them may be dead, and we may refuse before we meet them
-    for entity in sorted({entity for binding in attempts.values() for entity in binding.pointers}):
+    by_entity: dict[str, list[str]] = {}
+    for attempt, binding in attempts.items():
+        for entity in binding.pointers:
+            by_entity.setdefault(entity, []).append(attempt)
+    for entity in sorted(by_entity):
         pointer = await fence_pointer(session, entity)
-        for attempt, binding in attempts.items():
-            if moved_pointer(pointer, attempt, binding):
+        for attempt in by_entity[entity]:
+            if moved_pointer(pointer, attempt, attempts[attempt]):
                 return attempt
     if any(binding.registry is not None for binding in attempts.values()):
         async with session.registry_turn():

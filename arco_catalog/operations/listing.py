@@ -163,7 +163,7 @@ def _expired() -> BadRequest:
 def _encode(shown: _Shown, start: str) -> str:
     """Of the transactions that count only their places are told, as bits: there may be many, and a token is part of an
     address. The commit never changes, and so tells their names."""
-    bits = sum(1 << place for place, each in enumerate(shown.waiting) if each in shown.committed)
+    bits = int("".join("1" if each in shown.committed else "0" for each in reversed(shown.waiting)) or "0", 2)
     token: list[JsonValue] = [shown.head.id, start, *([f"{bits:x}"] if bits else [])]
     return base64.urlsafe_b64encode(dumps(token)).decode().rstrip("=")
 
@@ -173,7 +173,9 @@ async def _as_of(session: Session, level: _Level, token: str) -> tuple[_Shown, s
     commit, start, bits = _decode(token, level.prefix)
     head = await _head_as_of(session, commit)
     waiting = waited_for(head.index, level.lists)
-    return _Shown(head, waiting, {each for place, each in enumerate(waiting) if bits >> place & 1}), start
+    return _Shown(
+        head, waiting, {each for each, bit in zip(waiting, reversed(f"{bits:b}"), strict=False) if bit == "1"}
+    ), start
 
 
 def _decode(token: str, prefix: str) -> tuple[str, str, int]:

@@ -38,16 +38,16 @@ def unheld(session: Session, entry: RelationEntry, named: Sequence[str]) -> list
     a forbidden one, and for more than a commit may name."""
     check_named(named)
     leaving = entry.leaving
-    held = [Location.of_normal(location) for location in entry.locations if location not in leaving]
+    held = {location for location in entry.locations if location not in leaving}
     wanted = [session.catalog.locations.check(location) for location in named]
-    return [location for location in wanted if not any(location.inside(own) for own in held)]
+    return [location for location in wanted if not location.inside_any(held)]
 
 
 def reserved_for(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[str]:
     """The reserved locations that a commit which names these relies on. Raises `BadRequest` as `unheld` does."""
     wanted = [session.catalog.locations.check(location) for location in named]
-    reserved = ((normal, Location.of_normal(normal)) for normal in entry.reserved)
-    return [normal for normal, place in reserved if any(location.inside(place) for location in wanted)]
+    relied_on = {folder for location in wanted for folder in (location.normal, *location.around())}
+    return [normal for normal in entry.reserved if normal in relied_on]
 
 
 async def reserve(
@@ -82,7 +82,7 @@ class Reservation:
 
     async def add(self, named: Collection[str]) -> None:
         """Adds the locations; those that a commit has `named` are reserved no longer, but the table's for good."""
-        normal = [location.normal for location in self.locations]
+        normal = dict.fromkeys(location.normal for location in self.locations)
 
         def edit(head: Head) -> Edits | None:
             entry = self._entry(head)
@@ -139,7 +139,8 @@ class Reservation:
 
         def edit(head: Head) -> Edits | None:
             entry = self._entry(head)
-            fresh = {place: release for place in doubtful if entry is not None and place in entry.reserved}
+            reserved = set() if entry is None else {*entry.reserved}
+            fresh = {place: release for place in doubtful if place in reserved}
             if entry is None or fresh.items() <= entry.leaving.items():
                 return None
             return self._entry_edit(entry.with_locations(entry.locations, entry.reserved, {**entry.leaving, **fresh}))
@@ -151,14 +152,15 @@ class Reservation:
 
         def edit(head: Head) -> Edits | None:
             entry = self._entry(head)
-            mine = [] if entry is None else [place for place, by in entry.leaving.items() if by == release]
+            leaving = {} if entry is None else entry.leaving
+            mine = {place: by for place, by in leaving.items() if by == release}
             if entry is None or not mine:
                 return None
-            gone = [place for place in mine if place not in named]
+            gone = dict.fromkeys(place for place in mine if place not in named)
             after = entry.with_locations(
                 [place for place in entry.locations if place not in gone],
                 [place for place in entry.reserved if place not in mine],
-                {place: by for place, by in entry.leaving.items() if by != release},
+                {place: by for place, by in leaving.items() if place not in mine},
             )
             return {**self._entry_edit(after), **{location_key(place, self.entity): None for place in gone}}
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, dumps
@@ -20,7 +21,7 @@ from arco_catalog.operations.beside import beside
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.state.access import State
-from arco_catalog.state.index import Edits
+from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.registry import Head, Operation
 from storage_backends import Applied, Refused, StoreError, StoreUnavailable
 
@@ -107,7 +108,8 @@ class SharedCommits:
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         """Held by who moves HEAD. Nothing rests on it but speed: HEAD itself admits only one."""
-        self._there: list[Member] = []
+        self._there: dict[Member, None] = {}
+        """Those that wait, the first first."""
         self._turns = 0
         self._preparing = 0
         self._newest_known = False
@@ -136,7 +138,7 @@ class SharedCommits:
         if own is not None and not self._turn.locked() and not self._there:
             async with self.turn(member.seconds_left):
                 return await self._send(own, member.state)
-        self._there.append(member)
+        self._there[member] = None
         try:
             async with self.turn(member.seconds_left, lambda: not member.taken and member.sent is None):
                 await self._serve(member)
@@ -146,7 +148,7 @@ class SharedCommits:
             if member.waits:
                 raise
         finally:
-            self._there.remove(member)
+            del self._there[member]
         if member.error is not None:
             raise member.error
         return member.outcome or ALONE
@@ -232,14 +234,14 @@ class SharedCommits:
     def _parts(self, head: Head, leader: Member) -> dict[Member, Part]:
         """Everybody's part, each planned on what those before it leave; the leader's comes first."""
         parts: dict[Member, Part] = {}
-        size = 0
-        for member in [leader, *(other for other in self._there if other is not leader)]:
+        size, index = 0, Growing(head.index)
+        for member in chain([leader], (other for other in self._there if other is not leader)):
             if not member.waits or (member.taken and member is not leader):
                 continue
             if len(parts) == MOST or size > MOST_BYTES:
                 break
             try:
-                part = member.part(head)
+                part = member.part(replace(head, index=index, place=len(parts)))
             except Exception as error:  # what goes wrong with one is told to that one
                 member.error = error
                 continue
@@ -248,7 +250,7 @@ class SharedCommits:
                 continue
             parts[member] = part
             size += part.size
-            head = replace(head, index=head.index.edited(part.edits), place=len(parts))
+            index.add(part.edits)
         return parts
 
     @staticmethod

@@ -29,7 +29,7 @@ from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.relation_change import Changed, RelationChange
 from arco_catalog.operations.table_view import TableView, Wanted, locate_under, relation
 from arco_catalog.state.entries import RelationEntry, Undecided
-from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.index import Growing, Namespace, relation_key
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
@@ -154,14 +154,14 @@ class Transaction(Mutation[TransactionView]):
             else:
                 # Only its requirements count; an intent to what is there makes sure that they hold when all else does.
                 plan.moves.append((computed.pointer, computed.pointer))
-        index = view.head.index
+        index = Growing(view.head.index)
         if self.creations and not self._looked_for_lapsed and len(waited_for(index)) >= CROWDED:
             self._looked_for_lapsed = True
             return Prelude(self._settle_lapsed)
         try:
-            for creator in self.creations:
-                draft = creator.draft(index, self._as_member(attempt, creator))
-                index = index.edited(creator.edits(draft))  # the next one is held against this one too
+            for place, creator in enumerate(self.creations):
+                draft = creator.draft(index, self._as_member(attempt, place))
+                index.add(creator.edits(draft))  # the next one is held against this one too
                 plan.drafts.append((creator, draft))
                 plan.first += creator.first_writes(draft)
                 plan.after.append(draft.said.committed)
@@ -172,12 +172,12 @@ class Transaction(Mutation[TransactionView]):
             return reservation
         return Coordination(self.session, view.head, plan, self._left).move(lambda: self.still_named(view))
 
-    def _as_member(self, attempt: Attempt, creator: TableFromCommit) -> Attempt:
-        """Each new table has an entity of its own."""
-        place = (attempt.id, self.creations.index(creator))
-        if place not in self._entities:
-            self._entities[place] = self.session.runtime.ulid()
-        return Attempt(attempt.id, self._entities[place], attempt.rank)
+    def _as_member(self, attempt: Attempt, place: int) -> Attempt:
+        """Each new table has an entity of its own; `place` is the table's among the new ones."""
+        member = (attempt.id, place)
+        if member not in self._entities:
+            self._entities[member] = self.session.runtime.ulid()
+        return Attempt(attempt.id, self._entities[member], attempt.rank)
 
     async def still_named(self, view: TransactionView) -> TransactionView | None:
         """Validates the names, those to be made included, by a manifest read that begins after the pointers' versions

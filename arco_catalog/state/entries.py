@@ -250,7 +250,7 @@ def overlapping(
     ignored = set(but)
     named = fresh is None or not location.segments[-1:] or not location.segments[-1].endswith(f"-{fresh}")
     inside = [index.scan(locations_at(location.normal))] if named else []
-    around = [index.held_at(ancestor.normal) for ancestor in location.ancestors()]
+    around = [index.held_at(folder) for folder in location.around()]
     for _, hold in chain(*inside, *around):
         entity = text(hold, "entity")
         if entity in ignored or hold.get("state") == "dropped":  # as an earlier version kept it
@@ -266,8 +266,8 @@ def overlapping(
 
 def held_by_another(index: Index, file: Location, entity: str) -> bool:
     """Whether anybody but this entity holds a folder of this file, or held it when it was dropped. Raises `Unread`."""
-    for folder in file.ancestors():
-        given_up = index.scan(released_key(folder.normal, ""))
-        if any(text(hold, "entity") != entity for _, hold in chain(index.held_at(folder.normal), given_up)):
+    for folder in file.around():
+        given_up = index.scan(released_key(folder, ""))
+        if any(text(hold, "entity") != entity for _, hold in chain(index.held_at(folder), given_up)):
             return True
     return False

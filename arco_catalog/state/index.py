@@ -149,10 +149,10 @@ class Index:
             if entry is not None:
                 yield key, entry
 
-    def edited_in(self, stretch: Stretch) -> list[str]:
-        """The keys of a stretch that are among the edits."""
+    def edited_in(self, stretch: Stretch) -> Iterator[str]:
+        """The keys of a stretch that are among the edits, one after the other: a page looks at few of them."""
         end = len(self._order) if stretch.high is None else bisect_left(self._order, stretch.high)
-        return self._order[bisect_left(self._order, stretch.low) : end]
+        return (self._order[place] for place in range(bisect_left(self._order, stretch.low), end))
 
     def any_in(self, prefix: str) -> bool:
         """Whether any key starts with `prefix`."""
@@ -171,18 +171,9 @@ class Index:
 
     def edited(self, edits: Edits) -> "Index":
         """The index after a commit."""
-        after, order = dict(self.edits), list(self._order)
-        for key, entry in edits.items():
-            known = key in after
-            if entry is None and self.directory.covering(key) is None:
-                if known:
-                    del after[key]
-                    del order[bisect_left(order, key)]
-                continue
-            if not known:
-                insort(order, key)
-            after[key] = entry
-        return Index(after, self.directory, self.shelf, order)
+        after = Growing(self)
+        after.add(edits)
+        return Index(after.edits, self.directory, self.shelf, after._order)
 
     def to_json(self) -> JsonObject:
         """The stored form."""
@@ -197,3 +188,27 @@ class Index:
         embedded = mapping(stored, "embedded")
         edits = {key: entry for key, entry in embedded.items() if entry is None or isinstance(entry, dict)}
         return cls(edits, Directory([Ref.parse(item) for item in sequence(stored, "segments")]))
+
+
+class Growing(Index):
+    """A copy of an index to which changes are added one after the other: many that are planned, each on what those
+    before it leave, cost one copy and not as many as they are."""
+
+    __slots__ = ("_after",)
+
+    def __init__(self, index: Index) -> None:
+        self._after = dict(index.edits)
+        super().__init__(self._after, index.directory, index.shelf, list(index._order))
+
+    def add(self, edits: Edits) -> None:
+        """Makes a commit's edits. Whoever reads this index sees them at once."""
+        for key, entry in edits.items():
+            known = key in self._after
+            if entry is None and self.directory.covering(key) is None:
+                if known:
+                    del self._after[key]
+                    del self._order[bisect_left(self._order, key)]
+                continue
+            if not known:
+                insort(self._order, key)
+            self._after[key] = entry

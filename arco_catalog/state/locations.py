@@ -6,7 +6,7 @@ dot) is refused (design.md 5, "Locations").
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -104,10 +104,31 @@ class Location:
         further = tuple(segment for name in names for segment in name.split("/") if segment)
         return Location(self.scheme, self.authority, self.segments + further)
 
-    def ancestors(self) -> Iterator["Location"]:
-        """Every folder that holds this one, nearest first, the bucket itself last."""
-        for depth in range(len(self.segments) - 1, -1, -1):
-            yield Location(self.scheme, self.authority, self.segments[:depth])
+    def around(self) -> Iterator[str]:
+        """Every folder that holds this one, by its normal form, nearest first, the bucket itself last."""
+        normal, bucket = self.normal, len(f"{self.scheme}://{self.authority}/")
+        end = len(normal)
+        for _ in self.segments:
+            end = normal.rindex("/", 0, end)
+            yield normal[: max(end, bucket)]
+
+    def inside_any(self, folders: Collection[str]) -> bool:
+        """Whether this is one of these folders, given by their normal forms, or lies in one. However many there are, it
+        takes as long as this location is deep."""
+        return self.normal in folders or any(folder in folders for folder in self.around())
+
+
+def outermost(locations: Sequence[Location]) -> list[Location]:
+    """Those that lie in none of the others, in their order; of equal ones the first. Sorted by their letters, what lies
+    in a folder follows it."""
+    folders = sorted((f"{location.normal.rstrip('/')}/", place) for place, location in enumerate(locations))
+    kept: list[int] = []
+    last: str | None = None
+    for folder, place in folders:
+        if last is None or not folder.startswith(last):
+            kept.append(place)
+            last = folder
+    return [locations[place] for place in sorted(kept)]
 
 
 def _check_length(text: str, most: int) -> None:

@@ -8,7 +8,7 @@ The document holds recent edits of the index and a directory of segments, immuta
 edits override; a small registry has no segments (docs/decisions/0010-spilled-index.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -98,7 +98,12 @@ class Head:
 
     def commit_of(self, operation: str) -> str | None:
         """The recent commit that did an operation, None if none of them did."""
-        return next((commit for commit, operations in self.recent() if operation in operations), None)
+        return self._made_by.get(operation)
+
+    @cached_property
+    def _made_by(self) -> Mapping[str, str]:
+        """The recent commits by their operations: a request may ask about each of its attempts."""
+        return {operation: commit for commit, operations in reversed(self.recent()) for operation in operations}
 
     def remembers(self, since: int) -> bool:
         """Whether `recent` lists every commit made after sequence number `since`."""

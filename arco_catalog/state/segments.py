@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import merge
 
 from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
@@ -176,12 +177,21 @@ class Directory:
             return None
         return self.refs[place]
 
+    def beside(self, ref: Ref) -> Iterator[Ref]:
+        """The items behind and before one of these, as far as there are any in its range."""
+        place = bisect_left(self._firsts, ref.first)
+        for neighbour in (place + 1, place - 1):
+            if 0 <= neighbour < len(self.refs) and range_of(self.refs[neighbour].first) == range_of(ref.first):
+                yield self.refs[neighbour]
+
     def stretches(self, low: str, high: str | None) -> Iterator[Stretch]:
-        """The keys from `low` on and before `high`, cut where another segment or range begins."""
-        cuts = {start for start in RANGES if start > low and (high is None or start < high)}
+        """The keys from `low` on and before `high`, cut where another segment or range begins. Each is found when it is
+        asked for: whoever reads a level page by page looks at few of them, and at others with each page."""
+        ranges = [start for start in RANGES if start > low and (high is None or start < high)]
         last = len(self._firsts) if high is None else bisect_left(self._firsts, high)
-        cuts.update(self._firsts[bisect_right(self._firsts, low) : last])
-        ends: list[str | None] = [*sorted(cuts), high]
-        for end in ends:
-            yield Stretch(low, end, self.covering(low))
-            low = end if end is not None else low
+        segments = (self._firsts[place] for place in range(bisect_right(self._firsts, low), last))
+        for cut in merge(ranges, segments):
+            if cut != low:  # a segment may begin where its range does
+                yield Stretch(low, cut, self.covering(low))
+                low = cut
+        yield Stretch(low, high, self.covering(low))

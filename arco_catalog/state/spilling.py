@@ -186,11 +186,7 @@ def _neighbour(directory: Directory, ref: Ref | None, lines: dict[str, bytes], l
     size = sum(map(len, lines.values()))
     if ref is None or not lines or size > limit // 4:
         return None
-    place = directory.refs.index(ref)
-    for beside in directory.refs[place + 1 : place + 2] + directory.refs[max(0, place - 1) : place]:
-        if range_of(beside.first) == range_of(ref.first) and beside.size + size <= limit * 3 // 4:
-            return beside
-    return None
+    return next((beside for beside in directory.beside(ref) if beside.size + size <= limit * 3 // 4), None)
 
 
 def cut(lines: Sequence[bytes], limit: int) -> list[list[bytes]]:

@@ -7,7 +7,8 @@ cost what they are long.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from types import FrameType
 from typing import Any, SupportsIndex
@@ -159,17 +160,32 @@ def counted(value: Json) -> Json:
 def steps_of(work: Callable[[], object]) -> int:
     """How many steps some work takes. What it raises, it raises."""
 
+    before = METER.steps
+    with _traced():
+        work()
+    return METER.steps - before
+
+
+async def steps_of_task(work: Awaitable[object]) -> int:
+    """The same for work that is awaited, with all that its event loop does meanwhile."""
+    before = METER.steps
+    with _traced():
+        await work
+    return METER.steps - before
+
+
+@contextmanager
+def _traced() -> Iterator[None]:
     def trace(frame: FrameType, event: str, argument: object) -> Any:
         METER.steps += 1
         return trace
 
-    before, traced = METER.steps, sys.gettrace()
+    traced = sys.gettrace()
     sys.settrace(trace)
     try:
-        work()
+        yield
     finally:
         sys.settrace(traced)
-    return METER.steps - before
 
 
 ROOM = 1.35

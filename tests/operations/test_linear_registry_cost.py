@@ -1,0 +1,290 @@
+"""What an operation on names costs grows as the registry and the request do, and no faster: in steps, and in calls."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.catalog import Settings
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.history import history
+from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.namespaces import create_namespace, drop_namespace, load_namespace, update_properties
+from arco_catalog.operations.receipts import bearers, receipts_of
+from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.reserve import unheld
+from arco_catalog.operations.show import show
+from arco_catalog.operations.transaction import TableChange, commit_transaction
+from arco_catalog.operations.undrop import undrop
+from arco_catalog.state import registry
+from arco_catalog.state.entries import RelationEntry, holds
+from arco_catalog.state.index import namespace_key, relation_key, tombstone_key
+from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.registry import Operation
+from arco_catalog.state.runtime import ulid_of
+from arco_catalog.state.spilling import Limits
+from storage_backends.memory import MemoryStore
+from storage_backends.wrappers.counting import CountingStore
+from tests.iceberg.counted import assert_linear, steps_of, steps_of_task
+from tests.operations.bulk import packed
+from tests.operations.clockwork import Clockwork
+from tests.operations.desk import NS, CountingDesk, Desk, schema, set_property
+from tests.state.counting_index import count_indexes, keyed
+
+SIZES = (20, 40, 80)
+EMBEDDED = Limits(embedded=1 << 30, segment=1 << 30, least=1 << 30)
+SPILLED = Limits(embedded=2_000, segment=1_500, least=2_000)
+
+
+@pytest.fixture(autouse=True)
+def counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    count_indexes(monkeypatch)
+
+
+def desk_with(limits: Limits = EMBEDDED) -> CountingDesk:
+    clock = Clockwork()
+    store = CountingStore(MemoryStore(now_ms=clock.now_ms))
+    return CountingDesk(store, clock, Settings("wh", spill=limits, max_transaction_tables=1_000))
+
+
+def entity(number: int) -> str:
+    return ulid_of(1, number.to_bytes(10, "big"))
+
+
+def big_registry(size: int) -> dict[str, JsonObject | None]:
+    """`size` of everything: namespaces, names in one, namespaces in that, tombstones of one name, and holds of each
+    table, one of which has `size` of them."""
+    entries: dict[str, JsonObject | None] = {}
+    for number in range(size):
+        place = f"memory:///wh/warehouse/db/t{number}-{entity(number)}"
+        many = [f"memory:///wh/warehouse/many/{each}" for each in range(size)] if number == 0 else []
+        entry = RelationEntry.new(kind="table", entity=entity(number), uuid=None, locations=[place, *many])
+        namespace: JsonObject = {
+            "entity": entity(number),
+            "value": "v",
+            "location": f"memory:///wh/warehouse/n{number}",
+        }
+        entries[namespace_key((f"n{number:04}",))] = namespace
+        entries[namespace_key((*NS, f"n{number:04}"))] = namespace
+        entries[relation_key(NS, f"t{number:04}")] = entry.json
+        entries |= holds(entity(number), [place, *many])
+        stone = entry.buried(namespace=NS, name="gone", operation="o", sequence=number, place=0, at_ms=1, purge=False)
+        entries[tombstone_key(NS, "gone", entity(number))] = {**stone, "entity": entity(number)}
+    return keyed(entries)
+
+
+async def grown(desk: Desk, entries: Mapping[str, JsonObject | None]) -> None:
+    """Makes one commit after which these entries are there too, in segments where they are more than the limits say."""
+    state, runtime = desk.session().state, desk.runtime
+    head = await state.head()
+    every = {key: entry for key, entry in {**head.index.edits, **entries}.items() if entry is not None}
+    index, segments = packed(every, desk.settings.spill, runtime)
+    for segment in segments:
+        await state.write_segment(segment)
+    shown = replace(head, index=index.on(state.segment_at_hand))
+    made = state.successor(shown, {}, [Operation(runtime.ulid(), "test", {}, None)])
+    await state.create(state.paths.registry_commit(str(made.id)), made.body)
+    await state.move_head(made, head.version)
+
+
+async def big_catalog(size: int, limits: Limits) -> CountingDesk:
+    """A registry that is large in every dimension, and in it two tables that are whole, one of them dropped."""
+    desk = desk_with(EMBEDDED)
+    await desk.namespace("db")
+    await desk.namespace("empty")
+    await desk.table("t")
+    await desk.table("was")
+    await drop_table(desk.session(), NS, "was", purge=False)
+    packing = CountingDesk(desk.store, desk.runtime, replace(desk.settings, spill=limits))
+    await grown(packing, big_registry(size))
+    await load_table(packing.session(), NS, "t")
+    return packing
+
+
+async def page(desk: Desk) -> None:
+    first = await list_relations(desk.session(), NS, "table", Paging("", 10))
+    await list_relations(desk.session(), NS, "table", Paging(first.next_page_token, 10))
+
+
+OPERATIONS: dict[str, Callable[[Desk], Awaitable[object]]] = {
+    "create a namespace": lambda desk: create_namespace(desk.session(), ("n0001", "new"), {}),
+    "load a namespace": lambda desk: load_namespace(desk.session(), NS),
+    "change a namespace": lambda desk: update_properties(desk.session(), NS, [], {"a": "b"}),
+    "drop a namespace": lambda desk: drop_namespace(desk.session(), ("empty",)),
+    "list namespaces": lambda desk: list_namespaces(desk.session(), (), Paging(None, None)),
+    "list tables": lambda desk: list_relations(desk.session(), NS, "table", Paging(None, None)),
+    "two pages": page,
+    "create a table": lambda desk: desk.table("new"),
+    "create a table somewhere": lambda desk: desk.table("new", location="memory:///wh/warehouse/a/b/c/d"),
+    "load a table": lambda desk: load_table(desk.session(), NS, "t"),
+    "commit": lambda desk: desk.commit(set_property("a", "b")),
+    "add a location": lambda desk: desk.commit(
+        {"requirements": [], "updates": [{"action": "set-location", "location": "memory:///wh/warehouse/elsewhere"}]}
+    ),
+    "rename a table": lambda desk: rename_table(desk.session(), (NS, "t"), (NS, "new")),
+    "rename a table of many locations": lambda desk: rename_table(desk.session(), (NS, "t0000"), (NS, "new")),
+    "drop a table": lambda desk: drop_table(desk.session(), NS, "t", purge=False),
+    "undrop a table": lambda desk: undrop(desk.session(), NS, "was"),
+    "look for what was dropped": lambda desk: bearers(desk.session(), NS, "gone"),
+    "show": lambda desk: show(desk.session(), NS, "t"),
+    "reconcile": lambda desk: reconcile(desk.session()),
+}
+
+
+@pytest.mark.parametrize("limits", [EMBEDDED, SPILLED], ids=["embedded", "spilled"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_an_operation_costs_what_the_registry_is_large(operation: str, limits: Limits) -> None:
+    steps: list[int] = []
+    calls: list[int] = []
+    # A commit flushes one segment more for each sixteen edits: few of them are no measure.
+    for size in (40, 80, 160) if operation == "rename a table of many locations" else SIZES:
+        desk = await big_catalog(size, limits)
+        with desk.store.measure() as measured:
+            steps.append(await steps_of_task(OPERATIONS[operation](desk)))
+        calls.append(measured.calls)
+
+    assert_linear(steps, operation)
+    if limits is EMBEDDED:
+        assert len({*calls}) == 1, calls
+    else:
+        assert calls[2] - calls[1] <= 2 * max(calls[1] - calls[0], 1) + 1, calls
+
+
+def pages_of(kind: str) -> Callable[[Desk, Paging], Awaitable[Listed]]:
+    if kind == "namespaces":
+        return lambda desk, paging: list_namespaces(desk.session(), (), paging)
+    return lambda desk, paging: list_relations(desk.session(), NS, "table", paging)
+
+
+@pytest.mark.parametrize("limits", [EMBEDDED, SPILLED], ids=["embedded", "spilled"])
+@pytest.mark.parametrize("kind", ["namespaces", "tables"])
+async def test_a_whole_listing_costs_what_it_is_long_and_each_page_the_same(kind: str, limits: Limits) -> None:
+    """Beyond looking for intents among the edits, which each page does."""
+    listing, whole, calls = pages_of(kind), list[int](), list[int]()
+    for size in SIZES:
+        desk = await big_catalog(size, limits)
+        last: list[Listed] = []
+
+        async def walk(desk: Desk = desk, last: list[Listed] = last) -> None:
+            token: str | None = ""
+            for _ in range(1_000):
+                last.append(await listing(desk, Paging(token, max(4, size // 10) if limits is EMBEDDED else 4)))  # noqa: B023
+                token = last[-1].next_page_token
+                if token is None:
+                    return
+            raise AssertionError("a listing without an end")
+
+        with desk.store.measure() as measured:
+            whole.append(await steps_of_task(walk()))
+        calls.append(measured.calls)
+        assert sum(len(each.items) for each in last) >= size
+    assert_linear(whole, "a whole listing")
+    assert calls[2] - calls[1] <= 2.4 * (calls[1] - calls[0]) + 2, calls
+
+
+def columns(number: int) -> TableChange:
+    """A table that a transaction creates."""
+    updates: list[JsonValue] = [
+        {"action": "add-schema", "schema": schema("x")},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"fields": []}},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+    ]
+    return NS, f"new{number:04}", {"requirements": [{"type": "assert-create"}], "updates": updates}
+
+
+@pytest.mark.parametrize("creating", [True, False], ids=["creating", "changing"])
+async def test_a_transaction_costs_what_its_tables_and_the_registry_are(creating: bool) -> None:
+    steps, calls = list[int](), list[int]()
+    for size in (5, 10, 20):
+        desk = desk_with()
+        await desk.namespace("db")
+        for number in range(size):
+            await desk.table(f"t{number}")
+        await grown(desk, big_registry(4 * size))
+        changes = [columns(n) if creating else (NS, f"t{n}", set_property("a", "b")) for n in range(size)]
+        with desk.store.measure() as measured:
+            steps.append(await steps_of_task(commit_transaction(desk.session(), changes)))
+        calls.append(measured.calls)
+    assert_linear(steps, "a transaction")
+    assert calls[2] - calls[1] <= 2 * (calls[1] - calls[0]), calls
+
+
+@pytest.mark.parametrize("held", [1, 2], ids=["one table", "one each"])
+async def test_a_takeover_costs_what_its_marker_is_long(held: int) -> None:
+    """Of slots that name one table, or one each: a name may mean another table with every try."""
+    steps, calls = list[int](), list[int]()
+    for size in (8, 16, 32):
+        desk = desk_with()
+        await desk.namespace("db")
+        tables = [(await desk.table(f"t{number}")).entity for number in range(size if held > 1 else 1)]
+        key, body = desk.key(), set_property("a", "b")
+        session = desk.session(body, key=key, path="/commit/t0")
+        marker = session.marker()
+        assert marker is not None
+        for number in range(size):
+            identity = marker.identity.to_json() if number == 0 else {}
+            binding = Binding(pointers={tables[number % len(tables)]: 1})
+            assert await marker.put(Slot(desk.runtime.ulid(), binding, identity, None))
+        assert isinstance(desk.runtime, Clockwork)
+        desk.runtime.ms += desk.settings.in_progress_ms + 1
+        with desk.store.measure() as measured:
+            steps.append(await steps_of_task(desk.commit(body, "t0", key=key)))
+        calls.append(measured.calls)
+    assert_linear(steps, "a takeover")
+    assert calls[2] - calls[1] <= 2 * (calls[1] - calls[0]), calls
+
+
+async def test_receipts_and_history_cost_what_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "RECENT_COMMITS", 4)
+    told: list[list[int]] = []
+    for size in (10, 20, 40):
+        desk = desk_with()
+        await desk.namespace("db")
+        made = await desk.table("t", properties={"write.metadata.previous-versions-max": "1"})
+        for number in range(size):
+            await desk.commit(set_property("a", str(number)))
+            await update_properties(desk.session(), NS, [], {"a": str(number)})
+
+        async def everything(desk: Desk = desk) -> None:
+            assert len([each async for each in history(desk.session())]) >= size  # noqa: B023
+
+        async def receipts(desk: Desk = desk, entity: str = made.entity) -> None:
+            assert len(await receipts_of(desk.session(), entity)) == size + 1  # noqa: B023
+
+        costs: list[int] = []
+        for work in (receipts, everything):
+            with desk.store.measure() as measured:
+                costs.append(await steps_of_task(work()))
+            costs.append(measured.calls)
+        told.append(costs)
+    for place, what in enumerate(("receipts", "calls for receipts", "history", "calls for history")):
+        few, some, many = (costs[place] for costs in told)
+        assert many - some <= 2.2 * (some - few), f"{what} grow beyond linear: {few}, {some}, {many}"
+
+
+@pytest.mark.parametrize("levels", [4, 8, 16])
+async def test_a_deep_namespace_costs_what_it_is_deep(levels: int) -> None:
+    async def cost(depth: int) -> int:
+        desk = desk_with()
+        path = tuple(f"n{number}" for number in range(depth))
+        for number in range(1, depth + 1):
+            await desk.namespace(*path[:number])
+        return await steps_of_task(create_namespace(desk.session(), (*path, "new"), {}))
+
+    assert await cost(levels) <= await cost(levels // 2) * 2
+
+
+def test_which_locations_a_commit_adds_costs_what_there_are() -> None:
+    """Of those that a commit names and those that the table holds."""
+    session = desk_with().session()
+
+    def asking(size: int) -> int:
+        held = [f"memory:///wh/warehouse/h{number}" for number in range(8 * size)]
+        entry = RelationEntry.new(kind="table", entity=entity(1), uuid=None, locations=held)
+        return steps_of(lambda: unheld(session, entry, [f"memory:///wh/warehouse/n{each}" for each in range(size)]))
+
+    assert_linear([asking(size) for size in (4, 8, 16)], "asking for locations")

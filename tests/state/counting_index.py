@@ -1,0 +1,33 @@
+"""Indexes that count: what one is copied from, searched in and walked through is part of what work costs."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.index import Index, Shelf, nothing_at_hand
+from arco_catalog.state.segments import Directory
+from tests.iceberg.counted import Fields, Items, Text
+
+
+def count_indexes(patch: pytest.MonkeyPatch) -> None:
+    """Makes every index that is made from now on count."""
+    rightly = Index.__init__
+
+    def counting(
+        self: Index,
+        edits: Mapping[str, JsonObject | None],
+        directory: Directory | None = None,
+        shelf: Shelf = nothing_at_hand,
+        order: list[str] | None = None,
+    ) -> None:
+        if type(self) is Index and not isinstance(edits, Fields):
+            edits = Fields(edits)
+        rightly(self, edits, directory, shelf, None if order is None else Items(order))
+
+    patch.setattr(Index, "__init__", counting)
+
+
+def keyed(entries: Mapping[str, JsonObject | None]) -> dict[str, JsonObject | None]:
+    """The same entries, under keys that count."""
+    return {Text(key): entry for key, entry in entries.items()}
