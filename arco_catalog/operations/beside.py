@@ -1,9 +1,11 @@
-"""Steps side by side: a task group whose failure is one exception again."""
+"""Steps side by side: each runs at once until it first waits, and they fail as one."""
 
 import asyncio
-import sys
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Coroutine, Iterable
+from contextvars import copy_context
+from typing import Any, Generic, TypeVar, cast
+
+from storage_backends.eager import Done, Waiting, run_until_it_waits
 
 T = TypeVar("T")
 
@@ -12,37 +14,108 @@ class Overtaken(Exception):
     """The next slot of the marker is taken: whatever we do now, somebody else decides."""
 
 
-async def beside(*steps: Awaitable[T]) -> list[T]:
+async def beside(*steps: Coroutine[Any, Any, T]) -> list[T]:
     """Runs the steps side by side and returns their results in order.
 
-    The first failure cancels the others. Of several at once the one that decides most is raised: `Overtaken` before
-    everything else, what our own code got wrong before what the store did.
+    Steps are begun in order, and one that need not wait has ended before the next begins. The first failure cancels the
+    others, and is raised when they have ended; `Overtaken` goes before any other.
     """
-
-    async def as_task(step: Awaitable[T]) -> T:
-        return await step
-
     if len(steps) == 1:
         return [await steps[0]]
-    task = asyncio.current_task()
-    cancellations = 0 if task is None else task.cancelling()
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(as_task(step)) for step in steps]
-    except BaseExceptionGroup as failures:
-        if sys.version_info < (3, 13) and task is not None and task.cancelling() > cancellations:
-            task.uncancel()  # by which the group ended itself; with one too many a timeout around us is a cancellation
-        raise _most_telling(failures) from None
-    return [task.result() for task in tasks]
+    begun = [_Step(step) for step in steps]
+    for step in begun:
+        step.begin()
+    tasks = [step.task for step in begun if step.task is not None]
+    failures = [step.failure for step in begun if step.failure is not None]
+    if tasks:
+        try:
+            if not failures:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+                failures = _failures(tasks)
+        finally:
+            await _end(task for task in tasks if not task.done())
+        if failures:
+            failures += _failures(tasks)
+    if failures:
+        raise next((failure for failure in failures if isinstance(failure, Overtaken)), failures[0])
+    return [step.result() for step in begun]
 
 
-def _most_telling(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    flat: list[BaseException] = []
-    pending: list[BaseException] = [failures]
-    while pending:
-        failure = pending.pop()
-        if isinstance(failure, BaseExceptionGroup):
-            pending.extend(failure.exceptions)
+class _Step(Generic[T]):
+    """One step. Until it waits it has no task, and this object stands for it: a timeout or a group that the step enters
+    remembers whom to cancel."""
+
+    __slots__ = ("_coroutine", "_done", "failure", "task")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._coroutine = coroutine
+        self._done: Done[T] | None = None
+        self.failure: BaseException | None = None
+        self.task: asyncio.Task[T] | None = None
+
+    def begin(self) -> None:
+        """Runs the step until it waits, as a task does: with a context of its own."""
+        loop, parent, context = asyncio.get_running_loop(), asyncio.current_task(), copy_context()
+        assert parent is not None
+        stand_in = cast("asyncio.Task[T]", self)
+        asyncio.tasks._leave_task(loop, parent)
+        asyncio.tasks._enter_task(loop, stand_in)
+        try:
+            begun = context.run(run_until_it_waits, self._coroutine)
+        except (Exception, asyncio.CancelledError) as failure:
+            self.failure = failure
         else:
-            flat.append(failure)
-    return next((failure for failure in flat if isinstance(failure, Overtaken)), flat[-1])
+            if isinstance(begun, Waiting):
+                self.task = loop.create_task(_rest(begun), context=context)
+            else:
+                self._done = begun
+        finally:
+            asyncio.tasks._leave_task(loop, stand_in)
+            asyncio.tasks._enter_task(loop, parent)
+
+    def result(self) -> T:
+        """Of a step that has ended. Raises `CancelledError` if it was cancelled."""
+        if self._done is not None:
+            return self._done.value
+        assert self.task is not None
+        return self.task.result()
+
+    def cancel(self, message: object = None) -> bool:
+        """See `asyncio.Task.cancel`."""
+        return self.task is not None and self.task.cancel(message)
+
+    def cancelling(self) -> int:
+        """See `asyncio.Task.cancelling`."""
+        return 0 if self.task is None else self.task.cancelling()
+
+    def uncancel(self) -> int:
+        """See `asyncio.Task.uncancel`."""
+        return 0 if self.task is None else self.task.uncancel()
+
+    def done(self) -> bool:
+        """See `asyncio.Task.done`."""
+        return self.task is not None and self.task.done()
+
+
+async def _rest(waiting: Waiting[T]) -> T:
+    return await waiting
+
+
+async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancels tasks and waits until they have ended, even if it is cancelled itself meanwhile."""
+    pending = list(tasks)
+    for task in pending:
+        task.cancel()
+    cancelled: asyncio.CancelledError | None = None
+    while pending := [task for task in pending if not task.done()]:
+        try:
+            await asyncio.wait(pending)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+def _failures(tasks: Iterable[asyncio.Task[Any]]) -> list[BaseException]:
+    ended = (task for task in tasks if task.done() and not task.cancelled())
+    return [failure for task in ended if (failure := task.exception()) is not None]

@@ -3,7 +3,7 @@
 README.md beside this file tells each step, its guard, and what happens when the process dies there.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -209,7 +209,7 @@ class Driver(Generic[V]):
         looked at after the version was read, never before (rule 1).
         """
         view = await self.mutation.locate(freshness)
-        steps: list[Awaitable[None]] = []
+        steps: list[Coroutine[object, object, None]] = []
         if self.claimed is not None:
             steps.append(self.see_next_slot_empty())
         elif self.marker is not None and self.mutation.incomplete(view):
@@ -254,7 +254,7 @@ class Driver(Generic[V]):
             fresher.append(await plan.check())
             self.next_slot_unseen = fresher[0] is not None and self.claimed is not None
 
-        steps: list[Awaitable[None]] = [check()]
+        steps: list[Coroutine[object, object, None]] = [check()]
         if self.next_slot_unseen:
             steps.append(self.see_next_slot_empty())
         if self.marker is not None and self.claimed is None:

@@ -1,8 +1,8 @@
 """A store that answers in time: one request's deadline, carried down to each store call (design.md, section 6.4)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from storage_backends.base import (
     ANY,
@@ -18,6 +18,7 @@ from storage_backends.base import (
     Version,
     When,
 )
+from storage_backends.eager import Done, run_until_it_waits
 
 _Answer = TypeVar("_Answer")
 
@@ -37,49 +38,56 @@ class DeadlineStore:
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
-        return await self._read(lambda: self._inner.get(key, if_changed_from))
+        return await self._read(self._seconds_left(), self._inner.get(key, if_changed_from))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """See `ObjectStore.get_range`."""
-        return await self._read(lambda: self._inner.get_range(key, start, length))
+        return await self._read(self._seconds_left(), self._inner.get_range(key, start, length))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """See `ObjectStore.put`."""
-        return await self._write(lambda: self._inner.put(key, body, when))
+        return await self._write(self._seconds_left(), self._inner.put(key, body, when))
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`."""
-        return await self._write(lambda: self._inner.delete(key, when))
+        return await self._write(self._seconds_left(), self._inner.delete(key, when))
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`."""
-        return await self._read(lambda: self._inner.list(prefix, after))
+        return await self._read(self._seconds_left(), self._inner.list(prefix, after))
 
     async def close(self) -> None:
         """Does nothing: the store outlives the request."""
 
-    async def _read(self, call: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        scope = self._time_left()
+    async def _read(self, seconds: float, call: Coroutine[Any, Any, _Answer]) -> _Answer:
+        begun = run_until_it_waits(call)
+        if isinstance(begun, Done):
+            return begun.value
+        scope = asyncio.timeout(seconds)
         try:
             async with scope:
-                return await call()
+                return await begun
         except TimeoutError as error:
             if not scope.expired():
                 raise
             raise StoreUnavailable("deadline") from error
 
-    async def _write(self, call: Callable[[], Awaitable[Outcome]]) -> Outcome:
-        scope = self._time_left()
+    async def _write(self, seconds: float, call: Coroutine[Any, Any, Outcome]) -> Outcome:
+        begun = run_until_it_waits(call)
+        if isinstance(begun, Done):
+            return begun.value
+        scope = asyncio.timeout(seconds)
         try:
             async with scope:
-                return await call()
+                return await begun
         except TimeoutError:
             if not scope.expired():
                 raise
             return Unknown("deadline")
 
-    def _time_left(self) -> asyncio.Timeout:
+    def _seconds_left(self) -> float:
+        """Raises `StoreUnavailable` if there are none. Arguments are evaluated in order: no call begins then."""
         left_ms = self._deadline_ms - self._now_ms()
         if left_ms <= 0:
             raise StoreUnavailable("deadline")
-        return asyncio.timeout(left_ms / 1000)
+        return left_ms / 1000

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from contextvars import ContextVar
 
 import pytest
 
@@ -53,3 +54,118 @@ async def test_who_is_cancelled_meanwhile_stays_cancelled() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_step_that_need_not_wait_has_ended_before_the_next_begins() -> None:
+    events: list[str] = []
+
+    async def step(name: str, *, waits: bool) -> str:
+        events.append(f"{name} begins")
+        if waits:
+            await asyncio.sleep(0)
+        events.append(f"{name} ends")
+        return name
+
+    assert await beside(step("a", waits=True), step("b", waits=False), step("c", waits=True)) == ["a", "b", "c"]
+    assert events == ["a begins", "b begins", "b ends", "c begins", "a ends", "c ends"]
+
+
+async def test_every_step_begins_though_an_earlier_one_failed_at_once() -> None:
+    async def fail_at_once(error: Exception) -> None:
+        raise error
+
+    with pytest.raises(Overtaken):
+        await beside(fail_at_once(ValueError("x")), wait(), fail_at_once(Overtaken()))
+
+
+async def test_the_first_failure_ends_the_others_before_it_is_raised() -> None:
+    ended: list[bool] = []
+
+    async def wait_and_tidy() -> None:
+        try:
+            await wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append(True)
+
+    with pytest.raises(ValueError, match="x"):
+        await beside(wait_and_tidy(), fail(ValueError("x")), wait_and_tidy())
+
+    assert ended == [True, True]
+
+
+async def test_who_is_cancelled_twice_still_waits_for_its_steps() -> None:
+    ended: list[bool] = []
+
+    async def wait_and_tidy() -> None:
+        try:
+            await wait()
+        finally:
+            await asyncio.sleep(0.02)
+            ended.append(True)
+
+    task = asyncio.create_task(beside(wait_and_tidy(), wait_and_tidy()))
+    for _ in range(2):
+        await asyncio.sleep(0.001)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert ended == [True, True]
+
+
+async def test_a_timeout_that_a_step_enters_before_it_waits_ends_that_step_alone() -> None:
+    async def bounded() -> str:
+        try:
+            async with asyncio.timeout(0.001):
+                await wait()
+        except TimeoutError:
+            return "late"
+        return "in time"
+
+    async def patient() -> str:
+        await asyncio.sleep(0.02)
+        return "in time"
+
+    assert await beside(bounded(), patient()) == ["late", "in time"]
+
+
+async def test_a_group_that_a_step_enters_before_it_waits_ends_that_step_alone() -> None:
+    async def grouped() -> str:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail(ValueError("x")))
+                await wait()
+        except ExceptionGroup:
+            return "failed"
+        return "done"
+
+    async def patient() -> str:
+        await asyncio.sleep(0.02)
+        return "done"
+
+    assert await beside(grouped(), patient()) == ["failed", "done"]
+
+
+async def test_steps_within_steps_keep_their_order() -> None:
+    async def number(value: int) -> int:
+        if value % 2:
+            await asyncio.sleep(0)
+        return value
+
+    async def pair(first: int) -> list[int]:
+        return await beside(number(first), number(first + 1))
+
+    assert await beside(pair(0), pair(2), pair(4)) == [[0, 1], [2, 3], [4, 5]]
+
+
+async def test_what_a_step_sets_for_its_context_stays_with_it() -> None:
+    mark: ContextVar[str] = ContextVar("mark", default="none")
+
+    async def set_mark(value: str) -> str:
+        mark.set(value)
+        await asyncio.sleep(0)
+        return mark.get()
+
+    assert await beside(set_mark("a"), set_mark("b")) == ["a", "b"]
+    assert mark.get() == "none"

@@ -1,6 +1,7 @@
 """Intents on names are taken off again, whoever died, and say nothing of a name while they are undecided
 (design.md 6.7)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -201,6 +202,7 @@ async def test_who_aborts_by_rank_takes_the_names_of_the_dead_away(desk: Desk, c
     assert isinstance(store, Hooked)
 
     async def down() -> None:
+        await asyncio.sleep(0)  # what was sent beside it lands
         raise StoreUnavailable("down")
 
     changes = [change(name, set_property("p", "1")) for name in "ab"]

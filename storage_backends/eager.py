@@ -1,0 +1,54 @@
+"""Coroutines that run at once, as far as they get without waiting.
+
+A store that has its answer at hand needs no task, no timeout and no turn of the event loop. What waits after all goes
+on as it would have, from where it stopped.
+"""
+
+from collections.abc import Coroutine, Generator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T]):
+    """The result of a coroutine that never waited."""
+
+    value: T
+
+
+class Waiting(Generic[T]):
+    """A coroutine that waits for a future. To await this object is to let the coroutine go on."""
+
+    __slots__ = ("_coroutine", "_future")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], future: object) -> None:
+        self._coroutine = coroutine
+        self._future = future
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        future = self._future
+        while True:
+            try:
+                sent = yield future
+            except BaseException as error:  # a cancellation, mostly: it is the coroutine's to take
+                try:
+                    future = self._coroutine.throw(error)
+                except StopIteration as end:
+                    return cast(T, end.value)
+            else:
+                try:
+                    future = self._coroutine.send(sent)
+                except StopIteration as end:
+                    return cast(T, end.value)
+
+
+def run_until_it_waits(coroutine: Coroutine[Any, Any, T]) -> Done[T] | Waiting[T]:
+    """Runs a coroutine in the current task. Raises what the coroutine raises before it first waits."""
+    try:
+        future = coroutine.send(None)
+    except StopIteration as end:
+        return Done(cast(T, end.value))
+    return Waiting(coroutine, future)
+
