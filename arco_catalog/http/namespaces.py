@@ -6,6 +6,7 @@ from arco_catalog.http.responses import NO_CONTENT, Response, answer_response, j
 from arco_catalog.iceberg.shapes import STRING, STRINGS, list_of
 from arco_catalog.operations import namespaces
 from arco_catalog.operations.listing import Paging, list_namespaces
+from arco_catalog.state.worker_threads import off_loop
 
 
 def paging(exchange: Exchange) -> Paging:
@@ -25,7 +26,7 @@ async def create(exchange: Exchange) -> Response:
     """Creates a namespace inside an existing one, or at the top."""
     namespace = read_namespace(exchange.fields, exchange.options.namespace_separator)
     exchange.check_new(namespace[-1], "request.namespace")
-    properties = exchange.fields.optional("properties", STRINGS) or {}
+    properties = await _properties(exchange, "properties")
     return answer_response(await namespaces.create_namespace(exchange.session(), namespace, properties))
 
 
@@ -50,6 +51,11 @@ async def update_properties(exchange: Exchange) -> Response:
     asked = exchange.fields.values.get("removals")
     namespaces.check_removals(len(asked) if isinstance(asked, list) else 0)  # before each of them is looked at
     removals = exchange.fields.optional("removals", list_of(STRING)) or []
-    updates = exchange.fields.optional("updates", STRINGS) or {}
+    updates = await _properties(exchange, "updates")
     session = exchange.session()
     return answer_response(await namespaces.update_properties(session, exchange.namespace, removals, updates))
+
+
+async def _properties(exchange: Exchange, name: str) -> dict[str, str]:
+    fields = exchange.fields
+    return await off_loop(exchange.body_bytes, lambda: fields.optional(name, STRINGS)) or {}

@@ -5,6 +5,8 @@ from typing import TypeAlias, cast
 
 import orjson
 
+from arco_catalog.iceberg.json_pieces import read_in_pieces, write_in_pieces
+
 JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
 JsonObject: TypeAlias = dict[str, JsonValue]
 
@@ -21,6 +23,10 @@ remembers one would remember all of that, so it is copied, unless it is large: o
 written takes no memory."""
 
 
+LONG_BYTES = 1 << 20
+"""Documents of more bytes are read piece by piece."""
+
+
 class MalformedJson(ValueError):
     """The bytes are not one JSON document."""
 
@@ -28,13 +34,19 @@ class MalformedJson(ValueError):
 def loads(data: bytes) -> JsonValue:
     """Parses one document. Raises `MalformedJson` for anything else, NaN and lone surrogates included."""
     try:
-        shape = data.translate(_SHAPE)
-        if any(run in shape or shape.startswith(run[1:]) for run in _MAYBE_BEYOND_64_BITS):
-            orjson.loads(data)  # the stricter judge of what is JSON
-            return cast(JsonValue, json.loads(data))
-        return cast(JsonValue, orjson.loads(data))
+        if len(data) > LONG_BYTES and data.lstrip()[:1] in (b"[", b"{"):
+            return cast(JsonValue, read_in_pieces(data, _read))
+        return _read(data)
     except (ValueError, RecursionError) as error:
         raise MalformedJson(str(error)) from error
+
+
+def _read(data: bytes) -> JsonValue:
+    shape = data.translate(_SHAPE)
+    if any(run in shape or shape.startswith(run[1:]) for run in _MAYBE_BEYOND_64_BITS):
+        orjson.loads(data)  # the stricter judge of what is JSON
+        return cast(JsonValue, json.loads(data))
+    return cast(JsonValue, orjson.loads(data))
 
 
 def dumps(value: JsonValue, *, sort_keys: bool = False) -> bytes:
@@ -45,3 +57,8 @@ def dumps(value: JsonValue, *, sort_keys: bool = False) -> bytes:
         text = json.dumps(value, sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         return text.encode()
     return written if len(written) > LARGE_BYTES else bytes(memoryview(written))
+
+
+def dumps_long(value: JsonValue) -> bytes:
+    """What `dumps` makes of a value that may be long, one part after the other."""
+    return write_in_pieces(value, lambda part: dumps(cast(JsonValue, part)))

@@ -2,9 +2,40 @@
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import Broken
-from arco_catalog.iceberg.json import dumps, loads
+from arco_catalog.iceberg.json import JsonObject, dumps_long, loads
+from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.operations.kinds import AnyCommit, Semantics
 from arco_catalog.operations.table_view import Applied
+
+_LONG_PARTS = frozenset(
+    (
+        "encryption-keys",
+        "partition-spec",
+        "partition-specs",
+        "partition-statistics",
+        "schema",
+        "schemas",
+        "snapshot-log",
+        "snapshots",
+        "sort-orders",
+        "statistics",
+        "version-log",
+        "versions",
+    )
+)
+"""What is long in metadata, and what nothing but the next commit, which reads it anew, needs of it."""
+
+
+def outline(document: JsonObject) -> JsonObject:
+    """Metadata without its long parts."""
+    return {name: value for name, value in document.items() if name not in _LONG_PARTS}
+
+
+def let_long_parts_go(document: JsonObject) -> None:
+    """Empties the long parts of metadata that nobody needs any more. Whoever let go of the whole document instead would
+    hold everybody up, as long as it takes to take all of it down."""
+    for name in _LONG_PARTS & document.keys():
+        let_go(document[name])
 
 
 def apply(
@@ -17,11 +48,16 @@ def apply(
     name: str,
     checkpoint: Checkpoint,
 ) -> Applied:
-    """Checks the requirements and applies the updates to the file's bytes. Raises `Refusal`, `Broken` for bytes that
-    are no document, and what `checkpoint` does."""
+    """Checks the requirements and applies the updates to the file's bytes. What comes back has outlines of both
+    documents. Raises `Refusal`, `Broken` for bytes that are no document, and what `checkpoint` does."""
     before = loads(base)
     if not isinstance(before, dict):
         raise Broken(f"{base_file} is not a JSON object")
-    checkpoint()
-    after = semantics.apply(before, commit, now_ms=now_ms, base_file=base_file, name=name, checkpoint=checkpoint)
-    return Applied(before, after, b"" if after is None else dumps(after))
+    try:
+        checkpoint()
+        after = semantics.apply(before, commit, now_ms=now_ms, base_file=base_file, name=name, checkpoint=checkpoint)
+        if after is None:
+            return Applied(outline(before), None, b"")
+        return Applied(outline(before), outline(after), dumps_long(after))
+    finally:  # of what follows, what is the base's goes too, the rest is the commit's: neither is needed
+        let_long_parts_go(before)

@@ -27,6 +27,8 @@ MAX_VALUE_BYTES = 64 << 10
 """Of its value."""
 MAX_PROPERTIES_BYTES = 256 << 10
 """Of all names and values of one namespace."""
+MOST_PROPERTIES = 100_000
+"""More have no room in that: there are only so many names of one or two bytes."""
 MAX_REMOVALS = 1_000
 """Names in one request to remove properties: the answer repeats them."""
 
@@ -66,6 +68,11 @@ def check_properties(
 ) -> None:
     """Raises `BadRequest` for a property that is too long, or if all are together and take more than `before` bytes,
     which they did already."""
+    if len(updates) > MOST_PROPERTIES and before <= MAX_PROPERTIES_BYTES:  # before each of them is looked at
+        raise BadRequest(
+            f"The properties of namespace {dotted(namespace)} would be {len(after):,}, which take more than "
+            f"{MAX_PROPERTIES_BYTES:,} bytes"
+        )
     for name, value in updates.items():
         what = f"Invalid property {quoted(name)} of namespace {dotted(namespace)}"
         if (size := len(name.encode())) > MAX_KEY_BYTES:

@@ -9,6 +9,7 @@ from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 from arco_catalog.operations.answers import Answer, TableState
+from arco_catalog.operations.applied import let_long_parts_go, outline
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.creation import first_pointer
 from arco_catalog.operations.driver import run
@@ -140,7 +141,9 @@ class _Register(RegistryMutation):
             raise BadRequest(f"{self.file} is not a metadata file: {error}") from error
         for logged in self.semantics.logged_files(document):
             refuse_reserved_path(logged)
-        return document
+        outlined = outline(document)
+        let_long_parts_go(document)
+        return outlined
 
     def _claim(self, attempt: Attempt) -> Write:
         """Keeps the file from the cleaning of the table that made it, and then sees that it is there: whatever is read

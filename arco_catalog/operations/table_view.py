@@ -36,7 +36,7 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Applied:
     """What a commit makes of its base: the document and the bytes that are to follow it, None and none of them where it
-    changes nothing."""
+    changes nothing. Both documents are outlines."""
 
     base: JsonObject
     document: JsonObject | None

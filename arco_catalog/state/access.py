@@ -3,6 +3,7 @@ once, and move by compare-and-swap until the store's answer is definite (design.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, dumps
@@ -15,6 +16,7 @@ from arco_catalog.state.registry import Head, Operation
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
+from arco_catalog.state.worker_threads import off_loop
 from storage_backends import (
     ABSENT,
     Applied,
@@ -33,6 +35,9 @@ RESEND_SECONDS = 0.05
 
 PARSED_SIZE = 8
 """Bytes of memory that a parsed document takes for each byte of its JSON, roughly."""
+
+REF_SIZE = 64
+"""Bytes of JSON that a branch or tag takes in a pointer, roughly; hardly anything else in it can be long."""
 
 
 class SegmentGone(Broken):
@@ -215,7 +220,7 @@ class State:
         key, known = self.paths.pointer(entity), self._caches.pointers.get(entity)
         match await self.store.get(key, None if known is None else known.version):
             case Found(body, version):
-                pointer = Pointer.parse(body, version, key)
+                pointer = await off_loop(len(body), partial(Pointer.parse, body, version, key))
                 self.remember_pointer(pointer, len(body))
                 return pointer
             case Unchanged() if known is not None:
@@ -232,7 +237,7 @@ class State:
 
     async def move_pointer(self, successor: Pointer, expected: Version | None) -> Applied | Refused:
         """A table's commit point, or any other move of its pointer."""
-        body = successor.body
+        body = await off_loop(REF_SIZE * len(mapping(successor.document, "refs")), lambda: successor.body)
         outcome = await self.swap(self.paths.pointer(successor.entity), body, expected)
         if isinstance(outcome, Applied):
             self.remember_pointer(Pointer(successor.document, outcome.version), len(body))
