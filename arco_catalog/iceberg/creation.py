@@ -33,6 +33,7 @@ class CreateTable:
 def parse_create_table(body: JsonValue) -> CreateTable:
     """Reads a `CreateTableRequest`. Raises `BadRequest` for anything that is not what the specification says."""
     request = Fields(check(OBJECT, body, "request"))
+    props.refuse_too_many(request.values.get("properties"))
     properties = request.optional("properties", STRINGS) or {}
     props.refuse_reserved(properties)
     props.refuse_empty_paths(properties)

@@ -1,7 +1,7 @@
 """Table and view properties that the catalog itself reads, reserves or protects."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 
 from arco_catalog.iceberg.errors import BadRequest
 
@@ -45,6 +45,9 @@ _COMMIT_RETRIES = (
 )
 _ENCRYPTION = (ENCRYPTION_KEY_ID, "encryption.data-key-length")
 _RESERVED_PREFIX = "arco."
+MAX_PROPERTIES = 100_000
+"""Properties that one update sets or removes, or a create sets: a map is copied and compared in one step, during which
+the process does nothing else."""
 
 
 def refuse_reserved(names: Iterable[str]) -> None:
@@ -52,6 +55,13 @@ def refuse_reserved(names: Iterable[str]) -> None:
     reserved = sorted(name for name in names if name.casefold().startswith(_RESERVED_PREFIX))
     if reserved:
         raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")
+
+
+def refuse_too_many(properties: object) -> None:
+    """Raises `BadRequest` where a request names more properties than `MAX_PROPERTIES`, before it looks at each."""
+    count = len(properties) if isinstance(properties, Sized) else 0
+    if count > MAX_PROPERTIES:
+        raise BadRequest(f"Too many properties: {count:,}, and at most {MAX_PROPERTIES:,} are taken at a time")
 
 
 def refuse_empty_paths(properties: Properties) -> None:

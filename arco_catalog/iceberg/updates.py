@@ -8,7 +8,7 @@ from arco_catalog.iceberg.encryption import ENCRYPTED_KEY, EncryptedKey
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.iceberg.partition import PARTITION_SPEC, PartitionSpec
 from arco_catalog.iceberg.primitives import UUID
-from arco_catalog.iceberg.properties import refuse_empty_paths, refuse_reserved, strip_trailing_slash
+from arco_catalog.iceberg.properties import refuse_empty_paths, refuse_reserved, refuse_too_many, strip_trailing_slash
 from arco_catalog.iceberg.schema import SCHEMA, Schema
 from arco_catalog.iceberg.shapes import (
     INT,
@@ -248,6 +248,7 @@ def _set_snapshot_ref(fields: Fields) -> SetSnapshotRef:
 def set_properties(fields: Fields) -> SetProperties:
     """Reads `set-properties`; older clients call its field `updated`."""
     name = "updated" if "updates" not in fields.values and "updated" in fields.values else "updates"
+    refuse_too_many(fields.values.get(name))
     properties = fields.required(name, STRINGS)
     refuse_reserved(properties)
     refuse_empty_paths(properties)
@@ -257,6 +258,7 @@ def set_properties(fields: Fields) -> SetProperties:
 def remove_properties(fields: Fields) -> RemoveProperties:
     """Reads `remove-properties`; older clients call its field `removed`."""
     name = "removed" if "removals" not in fields.values and "removed" in fields.values else "removals"
+    refuse_too_many(fields.values.get(name))
     names = fields.required(name, list_of(STRING))
     refuse_reserved(names)
     return RemoveProperties(names)

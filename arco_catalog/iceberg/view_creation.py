@@ -6,7 +6,7 @@ from typing import cast
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.properties import refuse_empty_paths, refuse_reserved, strip_trailing_slash
+from arco_catalog.iceberg.properties import refuse_empty_paths, refuse_reserved, refuse_too_many, strip_trailing_slash
 from arco_catalog.iceberg.schema import SCHEMA, Schema, check_schema, columns_by_id
 from arco_catalog.iceberg.shapes import NAME, OBJECT, STRINGS, Fields, check
 from arco_catalog.iceberg.updates import LOCATION
@@ -36,6 +36,7 @@ class CreateView:
 def parse_create_view(body: JsonValue) -> CreateView:
     """Reads a `CreateViewRequest`. Raises `BadRequest` for anything that is not what the specification says."""
     request = Fields(check(OBJECT, body, "request"))
+    refuse_too_many(request.values.get("properties"))
     properties = request.optional("properties", STRINGS) or {}
     refuse_reserved(properties)
     refuse_empty_paths(properties)

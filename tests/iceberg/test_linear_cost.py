@@ -9,6 +9,7 @@ import pytest
 
 from arco_catalog.iceberg.commit import MAX_REQUIREMENTS, MAX_UPDATES
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed
+from arco_catalog.iceberg.properties import MAX_PROPERTIES
 from arco_catalog.iceberg.requirements import TABLE_REQUIREMENTS
 from arco_catalog.iceberg.table import apply_commit, check_registered, parse_commit
 from arco_catalog.iceberg.updates import TABLE_UPDATES
@@ -140,6 +141,19 @@ def test_a_commit_with_more_than_are_allowed_is_told_how_many_are(field: str, mo
     parse_commit({field: [entry] * most})
     with pytest.raises(BadRequest, match=f"at most {most:,} {field}, not {most + 1:,}"):
         parse_commit({field: [entry] * (most + 1)})
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"action": "set-properties", "updates": {f"p{number}": "" for number in range(MAX_PROPERTIES + 1)}},
+        {"action": "remove-properties", "removals": ["p"] * (MAX_PROPERTIES + 1)},
+    ],
+    ids=lambda update: str(update["action"]),
+)
+def test_an_update_with_more_properties_than_are_allowed_is_told_how_many_are(update: Object) -> None:
+    with pytest.raises(BadRequest, match=f"at most {MAX_PROPERTIES:,}"):
+        parse_commit({"updates": [update]})
 
 
 class OutOfTime(Exception):
