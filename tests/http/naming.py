@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
-from tests.http.conftest import view_request
 from tests.http.spellings import Speller
 from tests.operations.desk import schema, set_property
+from tests.support.views import view_request
 
 Send = Callable[[str, str, bytes, Mapping[str, str]], tuple[int, bytes]]
 """Method, target, body and headers of a request; status and body of its answer."""
