@@ -24,6 +24,7 @@ from pathlib import Path
 
 import aiohttp
 
+from arco_catalog.http.options import MAX_BODY_BYTES
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.runtime import SystemRuntime
 from tests.operations.desk import schema, uuid7
@@ -36,7 +37,6 @@ KEPT = 20
 TABLES_A_NAMESPACE = 50
 CACHES = "32MB"
 """What the server's caches may take: so little that they are full after some minutes."""
-LARGEST_BODY = 8 << 20
 LARGEST_AGENT = 200 << 10
 LEVEL = 0.02
 """What the last third may grow by, as a part of what the server holds, whatever its noise."""
@@ -148,7 +148,7 @@ class Client:
         await self._send(random.choice(("GET", "HEAD")), f"/namespaces/{namespace}/{random.choice(KINDS)}/{word(200)}")
 
     async def large_body(self) -> None:
-        body = dumps({"updates": {word(): filler(LARGEST_BODY)}, "removals": [word()]})
+        body = dumps({"updates": {word(): filler(MAX_BODY_BYTES)}, "removals": [word()]})
         path = f"/namespaces/{word()}/properties"
         await self._send("POST", path, body if random.random() < 0.5 else _pieces(body))
 

@@ -134,7 +134,7 @@ def _halves(run: Progress, part: Sequence[Errand], lost: BaseException) -> list[
     [errand] = part
     tally = Tally(walked=1, incomplete=1)
     why = " ".join(str(lost).split()) or type(lost).__name__
-    tally.fails(f"{errand.pointer.entity}: what walked it ended: {why}")
+    tally.fails(f"{errand.pointer.entity}: the Spark task that walked it failed: {why}")
     run.add(errand.pointer, Walk(tally, None))
     return []
 

@@ -11,7 +11,7 @@ from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.receipts import Bearer, bearers, receipts_of
+from arco_catalog.operations.receipts import NamedEntity, entities_named, receipts_of
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.receipt import base_of
 from arco_catalog.state.runtime import is_ulid
@@ -20,10 +20,10 @@ HEADINGS = ("TIME (UTC)", "SNAPSHOT", "CHANGES", "BY", "STATE", "METADATA FILE")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Commits:
     """What is told of a table or view: its commits, newest first."""
 
-    bearer: Bearer
+    named: NamedEntity
     commits: Sequence[JsonObject]
 
 
@@ -31,7 +31,7 @@ def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
     """Prints the commits of a table, newest first: of what the name means now; else of all that were dropped under it;
     or of the entity whose id is given. What else had the name is said on stderr. Raises `Failure`."""
 
-    async def read() -> tuple[list[Told], str | None]:
+    async def read() -> tuple[list[Commits], str | None]:
         async with reading(url, warehouse, "receipts") as session:
             return await _read(session, table)
 
@@ -42,16 +42,16 @@ def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
     return 0
 
 
-async def _read(session: Session, table: str) -> tuple[list[Told], str | None]:
+async def _read(session: Session, table: str) -> tuple[list[Commits], str | None]:
     if is_ulid(table):
-        return [Told(Bearer(table, None), await receipts_of(session, table))], None
-    found = await bearers(session, *parse_identifier(table))
+        return [Commits(NamedEntity(table, None), await receipts_of(session, table))], None
+    found = await entities_named(session, *parse_identifier(table))
     wanted = found[:1] if found[0].live else found
-    told = [Told(each, await receipts_of(session, each.entity)) for each in wanted]
+    told = [Commits(each, await receipts_of(session, each.entity)) for each in wanted]
     return told, about(table, found)
 
 
-def about(table: str, found: Sequence[Bearer]) -> str | None:
+def about(table: str, found: Sequence[NamedEntity]) -> str | None:
     """What is to be known of what was dropped under a name."""
     dropped = "; ".join(f"entity {each.entity} at {moment(each.dropped_ms)}" for each in found if not each.live)
     if not dropped:
@@ -61,12 +61,12 @@ def about(table: str, found: Sequence[Bearer]) -> str | None:
     return f"{table} was dropped: {dropped}"
 
 
-def as_text(told: Sequence[Told]) -> str:
+def as_text(told: Sequence[Commits]) -> str:
     """The commits in columns; where there are several tables, each below a line that says which it is."""
     if len(told) == 1:
         return as_table(told[0].commits)
     return "\n\n".join(
-        f"Entity {each.bearer.entity}, dropped at {moment(each.bearer.dropped_ms)}:\n{as_table(each.commits)}"
+        f"Entity {each.named.entity}, dropped at {moment(each.named.dropped_ms)}:\n{as_table(each.commits)}"
         for each in told
     )
 

@@ -4,7 +4,7 @@ from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import JsonObject, dumps_long, loads
 from arco_catalog.iceberg.json_pieces import let_go
-from arco_catalog.operations.kinds import AnyCommit, Semantics
+from arco_catalog.operations.kinds import AnyCommit, Base, Semantics
 from arco_catalog.operations.table_view import Applied
 
 _LONG_PARTS = frozenset(
@@ -55,7 +55,7 @@ def apply(
         raise Broken(f"{base_file} is not a JSON object")
     try:
         checkpoint()
-        after = semantics.apply(before, commit, now_ms=now_ms, base_file=base_file, name=name, checkpoint=checkpoint)
+        after = semantics.apply(Base(before, base_file, name), commit, now_ms, checkpoint)
         if after is None:
             return Applied(outline(before), None, b"")
         return Applied(outline(before), outline(after), dumps_long(after))

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
@@ -14,22 +15,22 @@ from arco_catalog.state.index import Namespace
 AnyCommit = table.Commit | view.ViewCommit
 
 
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a commit is applied to: a document, the file that holds it, and the name that clients have for it."""
+
+    document: JsonObject
+    file: str
+    name: str
+
+
 class Semantics(ABC):
     """What differs between the metadata of tables and that of views."""
 
     kind: Kind
 
     @abstractmethod
-    def apply(
-        self,
-        base: JsonObject,
-        commit: AnyCommit,
-        *,
-        now_ms: int,
-        base_file: str,
-        name: str,
-        checkpoint: Checkpoint = no_deadline,
-    ) -> JsonObject | None:
+    def apply(self, base: Base, commit: AnyCommit, now_ms: int, checkpoint: Checkpoint) -> JsonObject | None:
         """The next metadata, None where nothing changes. Raises `Refusal`, and what `checkpoint` does."""
 
     @abstractmethod
@@ -87,19 +88,10 @@ class TableSemantics(Semantics):
 
     kind: Kind = "table"
 
-    def apply(
-        self,
-        base: JsonObject,
-        commit: AnyCommit,
-        *,
-        now_ms: int,
-        base_file: str,
-        name: str,
-        checkpoint: Checkpoint = no_deadline,
-    ) -> JsonObject | None:
+    def apply(self, base: Base, commit: AnyCommit, now_ms: int, checkpoint: Checkpoint) -> JsonObject | None:
         assert isinstance(commit, table.Commit)
         return table.apply_commit(
-            base, commit, now_ms=now_ms, base_location=base_file, name=name, checkpoint=checkpoint
+            base.document, commit, now_ms=now_ms, base_location=base.file, name=base.name, checkpoint=checkpoint
         )
 
     def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
@@ -145,18 +137,9 @@ class ViewSemantics(Semantics):
 
     kind: Kind = "view"
 
-    def apply(
-        self,
-        base: JsonObject,
-        commit: AnyCommit,
-        *,
-        now_ms: int,
-        base_file: str,
-        name: str,
-        checkpoint: Checkpoint = no_deadline,
-    ) -> JsonObject | None:
+    def apply(self, base: Base, commit: AnyCommit, now_ms: int, checkpoint: Checkpoint) -> JsonObject | None:
         assert isinstance(commit, view.ViewCommit)
-        return view.apply_view_commit(base, commit, now_ms=now_ms, name=name, checkpoint=checkpoint)
+        return view.apply_view_commit(base.document, commit, now_ms=now_ms, name=base.name, checkpoint=checkpoint)
 
     def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:
         return view.check_registered_view(document, checkpoint)

@@ -18,7 +18,7 @@ from storage_backends import Found
 
 
 @dataclass(frozen=True, slots=True)
-class Bearer:
+class NamedEntity:
     """A table or view that has a name, or had it when it was dropped."""
 
     entity: str
@@ -30,16 +30,16 @@ class Bearer:
         return self.dropped_ms is None
 
 
-async def bearers(session: Session, namespace: Namespace, name: str) -> list[Bearer]:
+async def entities_named(session: Session, namespace: Namespace, name: str) -> list[NamedEntity]:
     """What the name means now, if anything, then what was dropped under it, the last first. Raises `NoSuchTable` if
     there is nothing of either."""
     index = (await session.state.head()).index
     entry, stones = await look_up(session.state, lambda: _entries(index, namespace, name))
-    found: list[Bearer] = []
+    found: list[NamedEntity] = []
     if entry is not None and (entry.transaction is None or await committed(session.state, entry.transaction)):
-        found.append(Bearer(entry.entity, None))
+        found.append(NamedEntity(entry.entity, None))
     stones.sort(key=order_of_drop, reverse=True)
-    found += [Bearer(text(stone, "entity"), integer(stone, "dropped_ms")) for stone in stones]
+    found += [NamedEntity(text(stone, "entity"), integer(stone, "dropped_ms")) for stone in stones]
     if not found:
         raise no_such("table", namespace, name)
     return found
@@ -53,7 +53,7 @@ def _entries(index: Index, namespace: Namespace, name: str) -> tuple[RelationEnt
 async def receipts(session: Session, namespace: Namespace, name: str) -> list[JsonObject]:
     """The receipts of the table or view that the name means now, or of what was dropped last under it. Raises
     `NoSuchTable`."""
-    [first, *_] = await bearers(session, namespace, name)
+    [first, *_] = await entities_named(session, namespace, name)
     return await receipts_of(session, first.entity)
 
 
@@ -83,5 +83,5 @@ async def _receipt(session: Session, entity: str, file: MetadataFile) -> JsonObj
         key = session.state.paths.receipt(stage, commit_key(entity, file.location), file.ms)
         answer = await session.state.store.get(key)
         if isinstance(answer, Found):
-            return {**receipt.in_todays_words(receipt.parse(answer.body, key), stage), "state": stage}
+            return {**receipt.with_current_names(receipt.parse(answer.body, key), stage), "state": stage}
     return None

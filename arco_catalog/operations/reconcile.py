@@ -224,7 +224,7 @@ async def walk_batch(
                 return await walk(session, entity, log.walked.get(entity), dry=dry, most=most, enough=time)
         except TimeoutError:
             tally = Tally(walked=1, incomplete=1)
-            tally.fails(f"{entity}: its walk hung")
+            tally.fails(f"{entity}: its walk did not end in time")
             return Walk(tally, None)
 
     return await beside(*(turn(pointer.entity) for pointer in batch))

@@ -132,7 +132,8 @@ class RelationChange:
         body: bytes,
         attempt: Attempt,
     ) -> Changed:
-        refuse_reserved(Location.parse(table.metadata_directory(document, table.location(document))))
+        folder = table.metadata_directory(document, table.location(document))
+        refuse_reserved(Location.parse(folder))
         new = NewMetadata.of(self.session, self.semantics, document, pointer.metadata, body=body)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
         said = receipts(
@@ -152,12 +153,11 @@ class RelationChange:
         if reserved:
             facts["named_locations"] = [*dict.fromkeys([*pointer.named_locations, *reserved])]
         successor = pointer.successor(attempt=attempt.id, metadata=new.file, facts=facts)
-        return Changed(pointer, successor, new, said, self._cleaning(pointer, base, document))
+        return Changed(pointer, successor, new, said, self._cleaning(pointer, base, document, folder))
 
-    def _cleaning(self, pointer: Pointer, base: JsonObject, document: JsonObject) -> Sequence[Write]:
+    def _cleaning(self, pointer: Pointer, base: JsonObject, document: JsonObject, folder: str) -> Sequence[Write]:
         """Removes what left the metadata log, where the table asks for it."""
         gone = self.semantics.files_that_left_the_log(
             base, document, base_file=pointer.metadata.location, registered_from=pointer.registered_from
         )
-        folder = table.metadata_directory(document, table.location(document))
         return cleaning(self.session, pointer.entity, folder, gone)

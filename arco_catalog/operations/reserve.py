@@ -6,7 +6,7 @@ any more (docs/decisions/0023).
 
 from collections.abc import Collection, Iterable, Sequence
 
-from arco_catalog.iceberg.errors import BadRequest, CommitFailed, CommitStateUnknown
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import settle_names
@@ -127,10 +127,7 @@ class Reservation:
             await self.doubt(doubtful, release)
             named |= {*(await fence_pointer(self.session, self.entity)).named_locations}
             await self.release(release, named)
-        except (
-            CommitFailed,
-            CommitStateUnknown,
-        ) as error:  # a transaction is in the way: the next one tries again
+        except CommitStateUnknown as error:  # a transaction is in the way: the next one tries again
             self.session.drop_write(f"the release of locations of {self.entity}", error)
         return named
 

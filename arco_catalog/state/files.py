@@ -86,7 +86,7 @@ class Files:
                 return known.body
             self._cache.drop(location)
             if isinstance(found, Missing):
-                raise NotFound(f"Failed to open input stream for file: {location}")
+                raise _no_such(location)
         taken = await self._hold.take(FIRST_BYTES)
         match await store.get_range(key, 0, min(FIRST_BYTES, self._most) + 1):
             case Found(raw, version) if len(raw) > FIRST_BYTES:
@@ -96,7 +96,7 @@ class Files:
             case Found(raw, version):
                 return await self._kept(location, raw, version, taken)
             case _:
-                raise NotFound(f"Failed to open input stream for file: {location}")
+                raise _no_such(location)
 
     async def exists(self, location: str) -> bool:
         """Whether a file is there now; no more of it is read than that takes. Raises `BadRequest` for a place that is
@@ -111,7 +111,7 @@ class Files:
             case Found(raw, version):
                 return await self._kept(location, raw, version, taken)
             case _:
-                raise NotFound(f"Failed to open input stream for file: {location}")
+                raise _no_such(location)
 
     async def _kept(self, location: str, raw: bytes, version: Version, taken: Taken) -> bytes:
         if len(raw) > self._most:
@@ -179,6 +179,10 @@ def unpack(raw: bytes, most: int) -> bytes | None:
             raise EOFError("the file ends before its end")
         raw = member.unused_data.lstrip(b"\0")  # gzip files may be padded
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _no_such(location: str) -> NotFound:
+    return NotFound(f"Failed to open input stream for file: {location}")
 
 
 @lru_cache(4_096)  # keys of bounded length: nothing longer than a location may be is parsed

@@ -39,7 +39,7 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
             case Refused():  # by another's claim, or by the echo of our own
                 found = await state.store.get(key)
                 if not isinstance(found, Found):
-                    raise StoreUnavailable(f"{key} was there, and is not")
+                    raise StoreUnavailable(f"{key} refused to be created, and is not there to be read: try again")
                 return _parsed(found, key)
         await state.pause()
 

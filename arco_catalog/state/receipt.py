@@ -73,7 +73,7 @@ def base_of(receipt: JsonObject) -> MetadataFile | None:
     return MetadataFile(text(base, "metadata_location"), integer(base, "metadata_ms")) if base else None
 
 
-def in_todays_words(receipt: JsonObject, stage: Stage) -> JsonObject:
+def with_current_names(receipt: JsonObject, stage: Stage) -> JsonObject:
     """A receipt of any version, with the names that fields have today."""
     if receipt.get("version") == VERSION:
         return receipt

@@ -32,7 +32,7 @@ from storage_backends.base import Outcome
 from storage_backends.local import LocalStore
 from tests.cli.process import arco, finished, serving
 from tests.operations.desk import NS, Desk, set_property
-from tests.operations.test_views import view_request
+from tests.support.views import view_request
 
 HALF_WAY = "/transactions/"
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from tests.fuzz.place import KEPT, KEPT_VIEW, NAMESPACES, TABLES, VIEWS, Place
-from tests.http.conftest import view_request
 from tests.iceberg import strategies
 from tests.iceberg.values import (
     OTHER_UUID,
@@ -22,6 +21,7 @@ from tests.iceberg.values import (
     spec,
     struct,
 )
+from tests.support.views import view_request
 
 Bodies = st.SearchStrategy[JsonObject]
 

@@ -19,9 +19,9 @@ from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ABSENT, ObjectStore
 from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client, scope_of
-from tests.http.conftest import view_request
 from tests.iceberg.values import TWO_COLUMNS, table_with_snapshots
 from tests.operations.clockwork import Clockwork
+from tests.support.views import view_request
 
 Header = tuple[str, str]
 AUDIT_MS = 60_000

@@ -7,7 +7,7 @@ import pytest
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.iceberg.json import JsonValue, dumps
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import build_catalog
 from storage_backends import ABSENT
@@ -15,6 +15,7 @@ from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import schema, uuid7
+from tests.support.views import view_request
 
 
 @dataclass
@@ -66,23 +67,6 @@ class Site:
         body = dumps({**document, **fields, "location": f"memory:///wh/warehouse/{folder}"})
         await self.store.put(f"wh/warehouse/{folder}/1.metadata.json", body.replace(b",", b" ,\n "), ABSENT)
         return f"memory:///wh/warehouse/{folder}/1.metadata.json"
-
-
-def view_request(name: str) -> JsonObject:
-    """A CreateViewRequest."""
-    return {
-        "name": name,
-        "schema": schema("x"),
-        "view-version": {
-            "version-id": 1,
-            "timestamp-ms": 1,
-            "schema-id": 0,
-            "summary": {},
-            "default-namespace": ["db"],
-            "representations": [{"type": "sql", "sql": "select 1 as x", "dialect": "spark"}],
-        },
-        "properties": {},
-    }
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
-from tests.http.conftest import view_request
-from tests.http.spellings import Speller
+from tests.http.spellings import Speller, lost
 from tests.operations.desk import schema, set_property
+from tests.support.views import view_request
 
 Send = Callable[[str, str, bytes, Mapping[str, str]], tuple[int, bytes]]
 """Method, target, body and headers of a request; status and body of its answer."""
@@ -98,6 +98,13 @@ class Naming:
         elsewhere: JsonObject = {"namespace": ["top"], "name": name}
         self.done("POST", "/v1/wh/views/rename", {"source": identifier, "destination": elsewhere})
         self.done("DELETE", path("namespaces", ("top",), "views", name))
+
+    def works_unless_lost(self, name: str) -> None:
+        """The name works, or is refused where the client's own paths would lose some of it."""
+        if lost(self.speller, name):
+            self.is_refused(name, f"{self.speller.name} does not escape it in paths")
+        else:
+            self.works(name)
 
     def is_refused(self, name: str, why: str) -> None:
         """Nothing new gets the name, and whoever asks is told why."""

@@ -14,9 +14,10 @@ from storage_backends import ABSENT, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client
-from tests.http.conftest import Site, view_request
+from tests.http.conftest import Site
 from tests.http.templates import path_of
 from tests.operations.desk import schema, set_property
+from tests.support.views import view_request
 
 NS = "/v1/wh/namespaces"
 TABLE = f"{NS}/db/tables/t"

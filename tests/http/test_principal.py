@@ -1,6 +1,7 @@
 """Who asks, as the event of a front door says."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -151,17 +152,23 @@ async def test_in_the_polaris_dialect_one_key_of_two_principals_is_two(site_with
         assert again.json["metadata-location"] == first.json["metadata-location"]
 
 
+@contextmanager
+def an_older_version(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Of the time before principals were part of a Polaris key's path."""
+    with monkeypatch.context() as older:
+        older.setattr(Call, "key_hash", lambda call: key_hash(f"{call.method} {call.path}", call.key.text))
+        older.setattr(Call, "earlier_key_hash", lambda call: None)
+        yield
+
+
 @pytest.mark.parametrize("read_only", [None, "it must be"])
 async def test_a_request_whose_marker_an_older_version_made_is_not_applied_again(
     site_with: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, read_only: str | None
 ) -> None:
-    """Before principals were part of a Polaris key's path."""
     site = site_with(dialect=Dialect.POLARIS)
     await site.namespace("db", "db")
     await site.table("t")
-    with monkeypatch.context() as older:
-        older.setattr(Call, "key_hash", lambda call: key_hash(f"{call.method} {call.path}", call.key.text))
-        older.setattr(Call, "earlier_key_hash", lambda call: None)
+    with an_older_version(monkeypatch):
         first = await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
 
     site.client = site.serve(read_only_because=read_only)
@@ -177,9 +184,7 @@ async def test_another_s_marker_of_an_older_version_holds_nobody_up(
     site = site_with(dialect=Dialect.POLARIS)
     await site.namespace("db", "db")
     await site.table("t")
-    with monkeypatch.context() as older:
-        older.setattr(Call, "key_hash", lambda call: key_hash(f"{call.method} {call.path}", call.key.text))
-        older.setattr(Call, "earlier_key_hash", lambda call: None)
+    with an_older_version(monkeypatch):
         await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
 
     answer = await client_of(site, signed(f"{ROLE}/one")).post(TABLE, set_property("a", "c"), idempotency_key="job-1")

@@ -21,9 +21,9 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from storage_backends import Found, StoreUnavailable
 from tests import loggers
 from tests.http.client import Client
-from tests.http.conftest import view_request
 from tests.http.watched import Watched
 from tests.operations.desk import schema, set_property
+from tests.support.views import view_request
 
 PLANTED = "hunter2"
 """Part of every secret, so that none is missed."""

@@ -31,11 +31,7 @@ def send() -> Iterator[Send]:
 def test_a_name_works_in_every_client_s_spelling_or_is_refused_to_the_client_that_would_lose_it(
     send: Send, speller: Speller, name: str
 ) -> None:
-    naming = Naming(speller, send)
-    if lost(speller, name):
-        naming.is_refused(name, f"{speller.name} does not escape it in paths")
-    else:
-        naming.works(name)
+    Naming(speller, send).works_unless_lost(name)
 
 
 @every_client

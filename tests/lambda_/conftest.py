@@ -1,5 +1,6 @@
 """The zip that is deployed, built once, and gateways in front of it."""
 
+import asyncio
 import http.client
 import itertools
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from arco_catalog.http.endpoint import Endpoint
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from tests import loggers
+from tests.http.conftest import Site
 from tests.servers import S3Server
 from tools.gateway.running import running, unzipped
 
@@ -76,6 +78,15 @@ def loggers_restored() -> Iterator[None]:
     """Handlers set up the log of their process when they are imported."""
     with loggers.restored():
         yield
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """An empty catalog, and the current loop that the adapter wants."""
+    asyncio.set_event_loop(loop := asyncio.new_event_loop())
+    yield Site()
+    asyncio.set_event_loop(None)
+    loop.close()
 
 
 @pytest.fixture(scope="session")

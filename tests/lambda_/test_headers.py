@@ -1,8 +1,6 @@
 """The headers of answers, as the function hands them to its endpoint and clients look them up."""
 
-import asyncio
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,15 +19,6 @@ from tools.gateway.http1 import Headers, Request
 every_endpoint = pytest.mark.parametrize("endpoint", [*Endpoint], ids=str)
 NS = "/v1/wh/namespaces"
 JSON = ("Content-Type", "application/json")
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    """An empty catalog, and the current loop that the adapter wants."""
-    asyncio.set_event_loop(loop := asyncio.new_event_loop())
-    yield Site()
-    asyncio.set_event_loop(None)
-    loop.close()
 
 
 def handler_of(site: Site, endpoint: Endpoint) -> Handler:

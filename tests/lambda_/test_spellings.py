@@ -1,8 +1,7 @@
 """Every name, as every client spells it, behind each kind of endpoint: through the events that it makes."""
 
-import asyncio
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 from mangum import Mangum
@@ -12,7 +11,7 @@ from arco_catalog.http.endpoint import Endpoint, WithRawPath, answering
 from arco_catalog.http.options import HttpOptions
 from tests.http.conftest import Site
 from tests.http.naming import Naming, Send
-from tests.http.spellings import JAVA, NAMES, NEVER, PYICEBERG, SPELLERS, Speller, lost
+from tests.http.spellings import JAVA, NAMES, NEVER, PYICEBERG, SPELLERS, Speller
 from tests.operations.desk import schema
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of
 from tools.gateway.http1 import Request
@@ -37,15 +36,6 @@ def sender(site: Site, endpoint: Endpoint) -> Send:
     return send
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    """An empty catalog, and the current loop that the adapter wants."""
-    asyncio.set_event_loop(loop := asyncio.new_event_loop())
-    yield Site()
-    asyncio.set_event_loop(None)
-    loop.close()
-
-
 @every_endpoint
 @every_client
 @pytest.mark.parametrize("name", NAMES)
@@ -55,10 +45,8 @@ def test_a_name_works_behind_an_endpoint_or_is_refused_where_it_would_be_lost(
     naming = Naming(speller, sender(site, endpoint))
     if {*name} & {*endpoint.unroutable}:
         naming.is_refused(name, "REST API or a function URL")
-    elif lost(speller, name):
-        naming.is_refused(name, f"{speller.name} does not escape it in paths")
     else:
-        naming.works(name)
+        naming.works_unless_lost(name)
 
 
 @every_endpoint

@@ -37,6 +37,7 @@ from storage_backends.base import Missing
 from storage_backends.memory import MemoryStore
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, schema, set_property
+from tests.support.views import view_request
 
 POINTERS = "wh/_catalog/iceberg_pointers/"
 MANIFEST = "wh/_catalog/core/manifest.json"
@@ -189,19 +190,7 @@ async def test_each_slot_of_a_marker_holds_an_attempt_of_its_own(desk: Desk, sto
 async def test_a_commit_to_a_view_that_was_made_anew_sees_itself_there(
     desk: Desk, store: Scripted, keyed: bool
 ) -> None:
-    view: JsonObject = {
-        "name": "v",
-        "schema": schema("x"),
-        "view-version": {
-            "version-id": 1,
-            "timestamp-ms": 1,
-            "schema-id": 0,
-            "summary": {},
-            "default-namespace": ["db"],
-            "representations": [{"type": "sql", "sql": "select 1 as x", "dialect": "spark"}],
-        },
-        "properties": {},
-    }
+    view = view_request("v")
     await create_view(desk.session(view), NS, view)
     other = desk.another()
 

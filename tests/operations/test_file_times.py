@@ -13,9 +13,9 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.state.store_clock import PRECISION_MS
 from storage_backends.memory import MemoryStore
-from tests.http.conftest import view_request
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, set_property, uuid7
+from tests.support.views import view_request
 
 MINUTES = 60_000
 

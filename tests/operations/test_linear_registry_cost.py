@@ -12,7 +12,7 @@ from arco_catalog.operations.history import history
 from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, load_namespace, update_properties
-from arco_catalog.operations.receipts import bearers, receipts_of
+from arco_catalog.operations.receipts import entities_named, receipts_of
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.reserve import unheld
@@ -128,7 +128,7 @@ OPERATIONS: dict[str, Callable[[Desk], Awaitable[object]]] = {
     "rename a table of many locations": lambda desk: rename_table(desk.session(), (NS, "t0000"), (NS, "new")),
     "drop a table": lambda desk: drop_table(desk.session(), NS, "t", purge=False),
     "undrop a table": lambda desk: undrop(desk.session(), NS, "was"),
-    "look for what was dropped": lambda desk: bearers(desk.session(), NS, "gone"),
+    "look for what was dropped": lambda desk: entities_named(desk.session(), NS, "gone"),
     "show": lambda desk: show(desk.session(), NS, "t"),
     "reconcile": lambda desk: reconcile(desk.session()),
 }

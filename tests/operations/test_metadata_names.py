@@ -16,7 +16,7 @@ from arco_catalog.operations.transaction import commit_transaction
 from storage_backends.memory import MemoryStore
 from tests.operations.desk import NS, Desk, set_property, state
 from tests.operations.test_transactions import creation
-from tests.operations.test_views import view_request
+from tests.support.views import view_request
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from storage_backends.wrappers.counting import CountingStore
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, set_property
 from tests.operations.test_transactions import creation
-from tests.operations.test_views import view_request
+from tests.support.views import view_request
 
 Death = Callable[[str, bytes], bool]
 

@@ -267,7 +267,7 @@ async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(s
     tally = await site.run(budget_ms=2_000)
 
     assert (tally.walked, tally.incomplete, tally.stopped) == (3, 1, False)
-    assert tally.unreadable == [f"{site.entities['b']}: its walk hung"]
+    assert tally.unreadable == [f"{site.entities['b']}: its walk did not end in time"]
     site.lake.hangs = None
     again = await site.run()
     assert (again.unchanged, again.walked, again.incomplete) == (2, 1, 0)

@@ -145,6 +145,25 @@ class Interrupted(MemoryStore):
         return await super().delete(key, when)
 
 
+async def interrupted() -> tuple[Interrupted, Desk]:
+    """A catalog with two tables, and its store."""
+    store = Interrupted()
+    desk = Desk(store, Clockwork())
+    await desk.namespace("db")
+    for name in "tv":
+        await desk.table(name)
+    return store, desk
+
+
+async def commit_wanted(desk: Desk, transaction: bool) -> None:
+    """Commits with the location that is wanted, alone or with another table's change."""
+    if transaction:
+        changes = [(NS, "t", data_in("wanted")), (NS, "v", set_property("a", "1"))]
+        await commit_transaction(desk.session(), changes)
+    else:
+        await desk.commit(data_in("wanted"))
+
+
 async def held_by_nobody_else(desk: Desk, place: str) -> None:
     with pytest.raises(BadRequest, match=r"overlaps the location of table db\.t$"):
         await desk.table("thief", location=f"{WAREHOUSE}/{place}")
@@ -155,20 +174,12 @@ async def test_no_commit_loses_a_location_that_is_given_back_beside_it(transacti
     """A writer gives back what a dead one reserved, while a third commits with that very location: at every call."""
     longest = 0
     for at in range(1, 60):
-        store = Interrupted()
-        desk = Desk(store, Clockwork())
-        await desk.namespace("db")
-        for name in "tv":
-            await desk.table(name)
+        store, desk = await interrupted()
         await dead_writer(desk, "wanted")
         committing, giver = desk.another(), desk.another()
 
         async def act(committing: Desk = committing) -> None:
-            if transaction:
-                changes = [(NS, "t", data_in("wanted")), (NS, "v", set_property("a", "1"))]
-                await commit_transaction(committing.session(), changes)
-            else:
-                await committing.commit(data_in("wanted"))
+            await commit_wanted(committing, transaction)
 
         store.run(at, act)
         await giver.commit(data_in("other"))
@@ -186,22 +197,14 @@ async def test_no_commit_relies_on_a_location_that_was_given_back_under_it(trans
     it back."""
     longest = 0
     for at in range(1, 80):
-        store = Interrupted()
-        desk = Desk(store, Clockwork())
-        await desk.namespace("db")
-        for name in "tv":
-            await desk.table(name)
+        store, desk = await interrupted()
         committing, giver = desk.another(), desk.another()
 
         async def act(giver: Desk = giver) -> None:
             await dead_writer(giver, "other")
 
         store.run(at, act)
-        if transaction:
-            changes = [(NS, "t", data_in("wanted")), (NS, "v", set_property("a", "1"))]
-            await commit_transaction(committing.session(), changes)
-        else:
-            await committing.commit(data_in("wanted"))
+        await commit_wanted(committing, transaction)
         longest = store.calls
         await held_by_nobody_else(desk, "wanted")
         if not store.acted:

@@ -87,13 +87,19 @@ async def test_a_refusal_by_the_store_is_final_under_its_key_where_the_key_could
         await desk.another().commit(set_property("a", "1"), key=key)
 
 
-async def test_under_a_key_of_which_nothing_can_be_stored_no_definite_answer_is_given() -> None:
-    store = RefusingStore(StoreDenied("no access"))
+async def left_in_progress(store: RefusingStore, why: str) -> tuple[Desk, str]:
+    """Sends a commit under a new key while everything is refused: what became of it is open."""
     desk = await desk_over(store)
     key = desk.key()
     store.parts = EVERYTHING
-    with pytest.raises(KeyInProgress, match="no access"):
+    with pytest.raises(KeyInProgress, match=why):
         await desk.commit(set_property("a", "1"), key=key)
+    return desk, key
+
+
+async def test_under_a_key_of_which_nothing_can_be_stored_no_definite_answer_is_given() -> None:
+    store = RefusingStore(StoreDenied("no access"))
+    desk, key = await left_in_progress(store, "no access")
     store.parts = ()
 
     await desk.another().commit(set_property("a", "1"), key=key)
@@ -155,13 +161,7 @@ class Blinding(RefusingStore):
 
 
 async def test_under_a_key_whose_marker_cannot_be_read_no_definite_answer_is_given() -> None:
-    store = Blinding(StoreDenied("no access"))
-    desk = await desk_over(store)
-    key = desk.key()
-    store.parts = EVERYTHING
-
-    with pytest.raises(KeyInProgress, match="no answer"):
-        await desk.commit(set_property("a", "1"), key=key)
+    await left_in_progress(Blinding(StoreDenied("no access")), "no answer")
 
 
 class LateClaims(RefusingStore):

@@ -41,7 +41,7 @@ from storage_backends.memory import MemoryStore
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, set_property
 from tests.operations.test_sharing import until
-from tests.operations.test_views import view_request
+from tests.support.views import view_request
 
 PLACE = "memory:///wh/warehouse/place"
 

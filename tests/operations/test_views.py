@@ -12,27 +12,12 @@ from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, load_view, view_exists
 from arco_catalog.operations.register import register_table, register_view
 from arco_catalog.operations.rename import rename_table, rename_view
-from tests.operations.desk import NS, Desk, schema, set_property, state
-
-
-def view_request(name: str = "v") -> JsonObject:
-    return {
-        "name": name,
-        "schema": schema("x"),
-        "view-version": {
-            "version-id": 1,
-            "timestamp-ms": 1,
-            "schema-id": 0,
-            "summary": {},
-            "default-namespace": ["db"],
-            "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
-        },
-        "properties": {"a": "1"},
-    }
+from tests.operations.desk import NS, Desk, set_property, state
+from tests.support.views import view_request
 
 
 async def make(desk: Desk, name: str = "v", key: str | None = None) -> TableState:
-    body = view_request(name)
+    body = view_request(name, {"a": "1"})
     return state(await create_view(desk.session(body, key=key, path="/views"), NS, body))
 
 

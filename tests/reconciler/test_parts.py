@@ -85,7 +85,7 @@ async def test_a_part_that_is_lost_is_halved_until_the_table_is_found_that_it_wa
     tally = await reconcile(cluster(deadly), lake.lake, part=TABLES)
 
     assert (tally.walked, tally.incomplete, tally.written) == (TABLES, 1, FILES - 4)
-    assert tally.unreadable == [f"{deadly}: what walked it ended: Job aborted Lost task 0.0"]
+    assert tally.unreadable == [f"{deadly}: the Spark task that walked it failed: Job aborted Lost task 0.0"]
     again = await reconcile(cluster(), lake.lake)
     assert (again.unchanged, again.walked) == (TABLES - 1, 1)
     assert lake.receipts() == before

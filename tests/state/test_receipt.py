@@ -12,9 +12,9 @@ from arco_catalog.state.receipt import (
     base_of,
     committed,
     encode,
-    in_todays_words,
     parse,
     pending,
+    with_current_names,
 )
 
 BASE = MetadataFile("file:///t/metadata/00000-a.metadata.json", 1)
@@ -56,16 +56,16 @@ def test_the_committed_receipt_of_an_old_pending_one_is_what_its_writer_wrote() 
 
 
 @pytest.mark.parametrize(("stage", "name"), [(PENDING, "base"), (COMMITTED, "previous")])
-def test_old_receipts_are_told_in_todays_words(stage: Stage, name: str) -> None:
-    told = in_todays_words(OLD, stage)
+def test_old_receipts_are_told_with_current_names(stage: Stage, name: str) -> None:
+    told = with_current_names(OLD, stage)
     assert (told["table_uuid"], told[f"{name}_metadata_location"], told[f"{name}_metadata_ms"]) == (
         "U",
         BASE.location,
         1,
     )
     assert not told.keys() & {"base", "uuid"}
-    assert in_todays_words({**OLD, "entity_type": "view"}, stage)["view_uuid"] == "U"
-    assert in_todays_words(made(), stage) == made()
+    assert with_current_names({**OLD, "entity_type": "view"}, stage)["view_uuid"] == "U"
+    assert with_current_names(made(), stage) == made()
 
 
 @pytest.mark.parametrize("version", [0, 3, None, "2", [1]])

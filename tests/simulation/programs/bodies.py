@@ -19,6 +19,7 @@ from arco_catalog.operations.undrop import undrop
 from tests.operations.desk import schema
 from tests.simulation.clients import build_from_nothing
 from tests.simulation.programs.requests import Conditions, Name, Request
+from tests.support.views import view_request
 
 Perform = Callable[[Session], Awaitable[Answer]]
 
@@ -60,19 +61,7 @@ def new_table(name: str, principal: str, conditions: Conditions, *, stage: bool 
 
 def new_view(name: str, principal: str) -> JsonObject:
     """The body of a view's create."""
-    return {
-        "name": name,
-        "schema": schema("x"),
-        "view-version": {
-            "version-id": 1,
-            "timestamp-ms": 1,
-            "schema-id": 0,
-            "summary": {},
-            "default-namespace": ["db"],
-            "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
-        },
-        "properties": {f"{MARK}{principal}": "1"},
-    }
+    return view_request(name, {f"{MARK}{principal}": "1"})
 
 
 def commit_body(request: Request, principal: str, base: JsonObject | None, number: int) -> JsonObject:
