@@ -162,7 +162,7 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve --extra lambda --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
-	for engine in audit engines engines-flink trino; do \
+	for engine in audit docs engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 
 clean: ## Remove everything that make made, but not the store in .arco
