@@ -117,7 +117,7 @@ def test_arco_says_its_version(installed: Path) -> None:
 @pytest.fixture
 def server(installed: Path, tmp_path: Path) -> Iterator[str]:
     """The URL of `arco serve`, as installed, over files."""
-    command = [installed / "arco", "serve", "--store", f"file:{tmp_path}/store", "--port", "0", "--quiet"]
+    command = [f"{installed}/arco", "serve", "--store", f"file:{tmp_path}/store", "--port", "0", "--quiet"]
     with (
         open(tmp_path / "log", "w+") as log,
         subprocess.Popen(command, cwd="/", env=_plain(), stdout=PIPE, stderr=log, text=True) as process,
@@ -157,7 +157,7 @@ def test_every_module_of_the_server_can_be_imported(installed: Path) -> None:
 @pytest.mark.parametrize(("module", "extra"), [("reconciler", "spark"), ("arco_catalog.testing", "testing")])
 def test_a_missing_extra_says_which_to_install(installed: Path, module: str, extra: str) -> None:
     said = subprocess.run(
-        [installed / "python", "-m", module],
+        [f"{installed}/python", "-m", module],
         cwd="/",
         env=_plain(),
         capture_output=True,
@@ -171,7 +171,7 @@ def test_a_missing_extra_says_which_to_install(installed: Path, module: str, ext
 
 def test_traces_without_their_extra_say_which_to_install(installed: Path) -> None:
     environment = {**_plain(), "OTEL_TRACES_EXPORTER": "console"}
-    command = [installed / "arco", "serve", "--store", "memory:", "--port", "0"]
+    command = [f"{installed}/arco", "serve", "--store", "memory:", "--port", "0"]
     said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert said.returncode == 1
     assert "pip install 'arco-catalog[otel]'" in said.stderr

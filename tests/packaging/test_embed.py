@@ -9,6 +9,7 @@ from urllib.request import urlopen
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyiceberg.catalog import load_catalog
+from pyiceberg.types import StringType
 
 import arco_catalog.embed
 from arco_catalog.embed import RunningCatalog, open_app, serving
@@ -31,7 +32,7 @@ def test_pyiceberg_makes_and_changes_a_table_in_memory(arco_in_memory: RunningCa
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", ROWS.schema)
     with table.update_schema() as change:
-        change.add_column("name", "string")  # type: ignore[arg-type]  # PyIceberg reads the type's name
+        change.add_column("name", StringType())
     assert catalog.load_table("db.t").schema().column_names == ["id", "name"]
 
 
