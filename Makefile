@@ -163,7 +163,7 @@ image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as
 .PHONY: docs
 docs: .venv/.dev .venv-docs/.complete ## Build the documentation site in site/; a warning or a broken link is an error
 	$(BIN)/python -m tools.configuration --check
-	.venv-docs/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
 
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
