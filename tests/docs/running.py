@@ -15,7 +15,7 @@ from tests.docs.pages import OUTPUT, Block
 
 PORT = "8181"
 """The port that pages name; a free one takes its place."""
-SECONDS = 180
+SECONDS = 600
 
 
 def perform(blocks: Sequence[Block], folder: Path) -> None:

@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-STEP_SECONDS = 300
+STEP_SECONDS = 1200
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGES = ("arco_catalog", "reconciler", "storage_backends")
-SECONDS = 300
+SECONDS = 1200
 MAKES_NO_PACKAGE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
 
 
@@ -138,7 +138,7 @@ def _plain() -> Mapping[str, str]:
 
 
 def test_arco_serves_a_folder(server: str) -> None:
-    with urlopen(f"{server}/v1/config?warehouse=arco", timeout=60) as answer:
+    with urlopen(f"{server}/v1/config?warehouse=arco", timeout=SECONDS) as answer:
         assert answer.status == 200
         assert b'"prefix":"arco"' in answer.read()
 
@@ -162,7 +162,7 @@ def test_a_missing_extra_says_which_to_install(installed: Path, module: str, ext
         env=_plain(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS,
         check=False,
     )
     assert said.returncode == 1
@@ -172,7 +172,9 @@ def test_a_missing_extra_says_which_to_install(installed: Path, module: str, ext
 def test_traces_without_their_extra_say_which_to_install(installed: Path) -> None:
     environment = {**_plain(), "OTEL_TRACES_EXPORTER": "console"}
     command = [f"{installed}/arco", "serve", "--store", "memory:", "--port", "0"]
-    said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, timeout=60, check=False)
+    said = subprocess.run(
+        command, cwd="/", env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     assert said.returncode == 1
     assert "pip install 'arco-catalog[otel]'" in said.stderr
     assert len(said.stderr.splitlines()) == 1
@@ -189,7 +191,7 @@ def test_arco_without_any_extra_says_which_to_install(built: Built, tmp_path: Pa
             env=_plain(),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=SECONDS,
             check=False,
         )
         assert said.returncode == 1

@@ -89,7 +89,7 @@ def test_what_the_build_makes_serves_and_is_healthy(container: Container) -> Non
 
 
 def test_it_is_unhealthy_where_nothing_answers(container: Container) -> None:
-    nobody = Container(container.root, container.environment | {"ARCO_PORT": "1"}, "")
+    nobody = Container(container.root, {**container.environment, "ARCO_PORT": "1"}, "")
     assert nobody.check_health() != 0
 
 
