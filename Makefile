@@ -161,7 +161,7 @@ image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as
 	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: docs
-docs: .venv/.dev .venv-docs/.complete ## Build the documentation site in site/; a warning or a broken link is an error
+docs: .venv/.dev .venv-docs/.complete ## Build the documentation site in dist/site; a warning or a broken link is an error
 	$(BIN)/python -m tools.configuration --check
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
 
@@ -175,7 +175,7 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 
 clean: ## Remove everything that make made, but not the store in .arco
-	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink build site .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A folder's jars all go on a class path: none may be there that its list of checksums does not name.

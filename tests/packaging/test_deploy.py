@@ -119,7 +119,7 @@ def test_the_unit_of_systemd_names_known_variables_and_runs_without_root() -> No
     assert settings["ExecStart"] == "/opt/arco/bin/arco serve"
 
 
-@pytest.mark.needs("systemd-analyze")
+@pytest.mark.optional("systemd-analyze")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "arco-catalog.service"
     text = (DEPLOY / "systemd" / "arco-catalog.service").read_text()
@@ -142,7 +142,7 @@ def test_proxies_pass_requests_on_as_they_came_and_never_send_one_twice() -> Non
     assert caddy.count("\n\t") == sum(line.startswith("\t") for line in caddy.splitlines())
 
 
-@pytest.mark.needs("caddy")
+@pytest.mark.optional("caddy")
 def test_caddy_takes_its_file() -> None:
     checked = subprocess.run(
         ["caddy", "validate", "--adapter", "caddyfile", "--config", DEPLOY / "proxy" / "Caddyfile"],
@@ -193,7 +193,7 @@ def test_the_charts_pods_run_as_the_image_says() -> None:
     assert set(re.findall(r"\bARCO_\w+", template)) <= VARIABLES
 
 
-@pytest.mark.needs("helm")
+@pytest.mark.optional("helm")
 def test_helm_makes_objects_of_the_chart() -> None:
     everything = ["--set", "store=s3://lake/catalog,secretName=keys,environment.AWS_REGION=eu-central-1"]
     everything += ["--set-json", 'allowedHosts=["a.example","b.example"]']
@@ -216,7 +216,19 @@ def test_helm_makes_objects_of_the_chart() -> None:
     assert "set store, such as s3://bucket/prefix" in refused.stderr
 
 
-def test_a_requirement_of_hosts_is_nowhere() -> None:
+def test_no_image_names_a_registry() -> None:
     """Images are named without a registry, so that the one that a machine is configured for is asked."""
     for name, service in all_services():
         assert "." not in service["image"].split("/")[0].split(":")[0], name
+
+
+@pytest.mark.optional("hadolint")
+def test_hadolint_has_nothing_to_say_of_the_dockerfile() -> None:
+    checked = subprocess.run(
+        ["hadolint", "--failure-threshold", "warning", PROJECT / "Dockerfile"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
