@@ -27,6 +27,8 @@ OUTSIDE = {
 }
 """Where a page of the repository is in the site, if it does not lie in docs/."""
 _WHERE = {place: name for name, place in OUTSIDE.items()}
+_FENCE = re.compile(r"(?m)^(?P<start> *```\w+) .+$")
+"""A fence with a word for tests behind its language, which mkdocs would take for text."""
 _LINK = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])+)\]\((?P<target>[^()\s]+)\)")
 
 
@@ -40,11 +42,16 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
 
 
 def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
-    """Makes links lead to pages of the site, and lists the decisions on their first page."""
+    """Turns the text of a page of the repository into that of the site, and lists the decisions on their first page."""
     place: str = page.file.src_uri
     if place == "decisions/README.md":
         markdown += decisions()
-    return linked(markdown, place)
+    return shown(markdown, place)
+
+
+def shown(markdown: str, place: str) -> str:
+    """The text of the page at `place` as mkdocs gets it."""
+    return _FENCE.sub(r"\g<start>", linked(markdown, place))
 
 
 def linked(markdown: str, place: str) -> str:

@@ -98,3 +98,10 @@ def test_texts_that_troubleshooting_explains_are_texts_of_ours() -> None:
 )
 def test_a_link_is_made_to_fit_the_site(place: str, text: str, expected: str) -> None:
     assert site.linked(text, place) == expected
+
+
+def test_the_site_shows_blocks_without_what_they_say_to_tests() -> None:
+    for place, text in pages().items():
+        shown = site.shown(text, place)
+        assert shown.count("```") == text.count("```")
+        assert re.findall(r"(?m)^ *```\w+ .+$", shown) == []
