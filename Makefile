@@ -143,7 +143,7 @@ bench-cost: .venv/.dev ## Dollars a million loads and commits, and an idle month
 
 .PHONY: audit sbom
 audit: .venv-audit/.complete ## Known vulnerabilities of what the lock files pin (asks the package index)
-	for lock in serve lambda dev; do \
+	for lock in serve lambda dev docs; do \
 	  .venv-audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements/$$lock.txt; done
 
 sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
@@ -156,17 +156,26 @@ sbom: .venv-audit/.complete ## A bill of materials of the server and of the func
 package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from
 	$(BIN)/python -m tools.package
 
+.PHONY: image
+image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar)
+	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS))
+
+.PHONY: docs
+docs: .venv/.dev .venv-docs/.complete ## Build the documentation site in dist/site; a warning or a broken link is an error
+	$(BIN)/python -m tools.configuration --check
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
+
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve pyproject.toml -o requirements/serve.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve --extra lambda --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
-	for engine in audit engines engines-flink trino; do \
+	for engine in audit docs engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 
 clean: ## Remove everything that make made, but not the store in .arco
-	rm -rf .venv .venv-audit .venv-engines .venv-engines-flink build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A folder's jars all go on a class path: none may be there that its list of checksums does not name.

@@ -6,7 +6,10 @@ import json
 import sys
 from collections.abc import Sequence
 
-from pyspark import SparkConf, SparkContext
+try:
+    from pyspark import SparkConf, SparkContext
+except ModuleNotFoundError as error:
+    raise SystemExit("reconciler: pyspark is not installed: pip install 'arco-catalog[spark]'") from error
 
 from arco_catalog.operations.tally import Tally
 from reconciler.lake import Lake

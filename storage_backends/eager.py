@@ -51,4 +51,3 @@ def run_until_it_waits(coroutine: Coroutine[Any, Any, T]) -> Done[T] | Waiting[T
     except StopIteration as end:
         return Done(cast(T, end.value))
     return Waiting(coroutine, future)
-

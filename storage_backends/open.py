@@ -50,7 +50,9 @@ def _open_s3(url: str, bucket: str, path: str) -> ObjectStore:
     try:
         from storage_backends.s3 import S3Store
     except ModuleNotFoundError as error:
-        raise ValueError(f"{url!r} needs the extra 's3' (httptools): {error}") from error
+        raise ValueError(
+            f"{url!r} needs the extra 's3' (httptools), pip install 'arco-catalog[s3]': {error}"
+        ) from error
     prefix = path.strip("/")
     if prefix and not is_key(prefix):
         raise ValueError(f"the prefix of an S3 URL has no empty, '.' or '..' segment and no control character: {url!r}")

@@ -24,10 +24,10 @@ NEEDS = {"engines": ("java", "mvn"), "infra": ("terraform",), "reconciler": ("ja
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what needs a tool that is not there, and says so; with CI=true it runs, and fails."""
-    if os.environ.get("CI") == "true":
-        return
-    lacking = {item: missing for item in items if (missing := _missing_for(item))}
+    """Leaves out what needs a tool that is not there, and says so; with CI=true it runs, and fails, unless the tool is
+    optional."""
+    everything = os.environ.get("CI") == "true"
+    lacking = {item: missing for item in items if (missing := _missing_for(item, needed=not everything))}
     if lacking:
         for missing, count in Counter(lacking.values()).items():
             config.get_terminal_writer().line(f"left out for want of {missing}: {count} tests")
@@ -35,10 +35,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in lacking]
 
 
-def _missing_for(item: pytest.Item) -> str:
+def _missing_for(item: pytest.Item, *, needed: bool) -> str:
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    marked = [tool for marker in item.iter_markers("needs") for tool in marker.args]
-    return " and ".join(tool for tool in (*NEEDS.get(folder, ()), *marked) if shutil.which(tool) is None)
+    tools = [tool for marker in item.iter_markers("optional") for tool in marker.args]
+    if needed:
+        tools += [*NEEDS.get(folder, ()), *(tool for marker in item.iter_markers("needs") for tool in marker.args)]
+    return " and ".join(tool for tool in tools if shutil.which(tool) is None)
 
 
 _bucket_numbers = itertools.count(1)

@@ -13,7 +13,10 @@ from storage_backends.clock import system_now_ms
 from storage_backends.s3_wire.signature import Credentials
 
 _BEFORE_CONTAINERS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
-_WITHOUT_BOTOCORE = "and botocore, which would look for it elsewhere (profiles, roles, instances), is not installed"
+_WITHOUT_BOTOCORE = (
+    "and botocore, which would look for it elsewhere (profiles, roles, instances), is not installed: "
+    "pip install 'arco-catalog[s3]'"
+)
 
 
 class CredentialSource(Protocol):

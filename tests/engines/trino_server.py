@@ -103,7 +103,7 @@ def run(connection: Connection, statement: str) -> Rows:
 
 
 def _catalog(lake: Lake) -> dict[str, str]:
-    """The settings of a catalog, as docs/engines.md tells the user."""
+    """The settings of a catalog, as docs/engines/trino.md tells the user."""
     here = {**CATALOG, "iceberg.rest-catalog.uri": lake.server.uri}
     if not lake.s3:
         return {**here, "fs.native-local.enabled": "true", "local.location": "/"}

@@ -82,4 +82,6 @@ def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Teller]:
 
         return [open_spans(exporter, flush=flush)]
     except ModuleNotFoundError as error:
-        raise ValueError(f"traces are configured (OTEL_*) and need the extra 'otel': {error}") from error
+        raise ValueError(
+            f"traces are configured (OTEL_*) and need the extra 'otel', pip install 'arco-catalog[otel]': {error}"
+        ) from error

@@ -1,7 +1,7 @@
 """DuckDB, ClickHouse, DataFusion, Polars and Flink on the catalog, on local files.
 
 What an engine says is compared with the rows that must come out and with what PyIceberg finds in the catalog. What an
-engine can't do for a reason of its own is in docs/engines.md, and here with its error: if that changes, both must.
+engine can't do for a reason of its own is in docs/engines/, and here with its error: if that changes, both must.
 """
 
 import datetime

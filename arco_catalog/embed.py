@@ -1,0 +1,169 @@
+"""The catalog inside another Python program: as an ASGI app, or served on a free port of this machine.
+
+Serving needs `uvicorn` and `httptools`: pip install 'arco-catalog[serve]'.
+
+An app of one's own event loop, which any ASGI server runs:
+
+>>> import asyncio
+>>> async def main():
+...     async with open_app("memory:", warehouse="lake") as app:
+...         return type(app).__name__
+>>> asyncio.run(main())
+'App'
+
+A server in a thread, for programs and tests that speak HTTP:
+
+>>> import json
+>>> from urllib.request import urlopen
+>>> with serving("memory:", warehouse="lake") as server:
+...     with urlopen(f"{server.uri}/v1/config?warehouse=lake", timeout=30) as answer:
+...         overrides = json.load(answer)["overrides"]
+>>> overrides["prefix"]
+'lake'
+
+`RunningCatalog.settings` is what PyIceberg's `load_catalog` takes:
+
+>>> from tempfile import TemporaryDirectory
+>>> with TemporaryDirectory() as folder, serving(f"file:{folder}/lake") as server:
+...     sorted(server.settings)
+['type', 'uri', 'warehouse']
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from arco_catalog.http.app import App, create_app
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.operations.afterwards import Afterwards
+from arco_catalog.operations.catalog import Settings
+from arco_catalog.operations.open import open_catalog
+from arco_catalog.operations.turns import Turns
+from arco_catalog.operations.variables import warehouse as checked_name
+from arco_catalog.state.runtime import SystemRuntime
+
+if TYPE_CHECKING:
+    import uvicorn
+
+__all__ = ["RunningCatalog", "open_app", "serving"]
+
+GRACE_SECONDS = 30
+"""How long requests under way may take once the server is to stop."""
+
+_LOCAL = HttpOptions(health=True, allowed_hosts=())
+"""As `arco serve` on loopback: web pages of a browser on this machine are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCatalog:
+    """A catalog that is being served: its URL, the warehouse that it serves, and the URL of its store."""
+
+    uri: str
+    warehouse: str
+    store: str
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The properties of a REST catalog, as PyIceberg spells them: `load_catalog("arco", **settings)`."""
+        settings = {"type": "rest", "uri": self.uri, "warehouse": self.warehouse}
+        # PyIceberg warns of locations in memory unless it is told how to read files, of which there are none.
+        no_files = {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"} if self.store.startswith("memory:") else {}
+        return settings | no_files
+
+
+@asynccontextmanager
+async def open_app(
+    store: str,
+    *,
+    warehouse: str = "arco",
+    allowed_locations: Sequence[str] = (),
+    http: HttpOptions | None = None,
+) -> AsyncIterator[App]:
+    """An ASGI app that serves one warehouse of the store at a URL; the store is closed with the context.
+
+    The app authenticates nobody. Over a store that ignores conditional writes it is read-only. Raises `ValueError` for
+    a bad URL, warehouse or location, and `storage_backends.StoreError` if the store does not answer.
+    """
+    settings = Settings(checked_name(warehouse))
+    background = Afterwards()
+    opened = await open_catalog(settings, store, allowed_locations, SystemRuntime())
+    catalog = replace(opened, afterwards=background, turns=Turns())
+    try:
+        yield create_app({warehouse: catalog}, http)
+    finally:
+        await background.drain()
+        await catalog.close()
+
+
+@contextmanager
+def serving(store: str, *, warehouse: str = "arco", allowed_locations: Sequence[str] = ()) -> Iterator[RunningCatalog]:
+    """Serves one warehouse on a free port of 127.0.0.1, from a thread of this process, until the context ends.
+
+    Raises what `open_app` raises, and `ModuleNotFoundError` without the extra `serve`.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = _Server(listener, store, warehouse, allowed_locations)
+        thread = threading.Thread(target=server.run, name="arco-catalog", daemon=True)
+        thread.start()
+        server.ready.result()
+        try:
+            yield RunningCatalog(f"http://127.0.0.1:{listener.getsockname()[1]}", warehouse, store)
+        finally:
+            server.stop()
+            thread.join()
+        if server.failure is not None:
+            raise server.failure
+
+
+class _Server:
+    """uvicorn in a thread of its own. `ready` has a result once the store was opened, or the error why it was not."""
+
+    def __init__(self, listener: socket.socket, store: str, warehouse: str, allowed: Sequence[str]) -> None:
+        self.ready: Future[None] = Future()
+        self.failure: BaseException | None = None
+        """What ended the thread after it was ready."""
+        self._listener = listener
+        self._where = store, warehouse, allowed
+        self._server: uvicorn.Server | None = None
+
+    def run(self) -> None:
+        """The thread's work. Every failure is handed to the thread that started it."""
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            if self.ready.done():
+                self.failure = error
+            else:
+                self.ready.set_exception(error)
+
+    def stop(self) -> None:
+        """Lets requests under way finish, and ends."""
+        if self._server is not None:
+            self._server.should_exit = True
+
+    async def _serve(self) -> None:
+        try:
+            import uvicorn
+        except ModuleNotFoundError as error:
+            message = f"{error.name} is not installed: pip install 'arco-catalog[serve]'"
+            raise ModuleNotFoundError(message, name=error.name) from error
+        store, warehouse, allowed = self._where
+        async with open_app(store, warehouse=warehouse, allowed_locations=allowed, http=_LOCAL) as app:
+            config = uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+            self._server = uvicorn.Server(config)
+            self.ready.set_result(None)  # the listener queues whatever comes before uvicorn accepts it
+            await self._server.serve([self._listener])

@@ -1,0 +1,234 @@
+"""Recipes to run the catalog: compose files, a systemd unit, proxies, a Helm chart. What is here to check them with is
+used; what is not is checked by reading them."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from arco_catalog.cli.program import SERVE
+from arco_catalog.cli.settings_to_paste import settings_to_paste
+from tests.packaging.dockerfile import PROJECT, environment_of, stages
+
+DEPLOY = PROJECT / "deploy"
+CHART = DEPLOY / "helm" / "arco-catalog"
+COMPOSE = sorted((DEPLOY / "compose").glob("*.yaml"))
+FINAL = stages(PROJECT / "Dockerfile")[-1]
+USER = next(instruction.text for instruction in FINAL if instruction.name == "USER")
+PORT = environment_of(FINAL)["ARCO_PORT"]
+VARIABLES = {option.variable for option in SERVE}
+VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+S3 = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": "http://s3:7070"}
+
+
+def services(path: Path) -> Mapping[str, Any]:
+    """The services of a compose file."""
+    document = yaml.safe_load(path.read_text())
+    assert set(document) <= {"name", "services", "volumes", "x-keys"}
+    found: Mapping[str, Any] = document["services"]
+    return found
+
+
+def all_services() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for path in COMPOSE:
+        yield from services(path).items()
+
+
+def catalog() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = services(DEPLOY / "compose" / "compose.yaml")["catalog"]
+    return found
+
+
+def test_there_is_a_compose_file_for_each_engine_that_is_told_of() -> None:
+    assert [path.stem for path in COMPOSE] == ["compose", "spark", "trino"]
+    assert {name for name, _ in all_services()} == {"catalog", "s3", "spark", "trino"}
+
+
+def test_every_service_is_a_fixed_version_and_published_on_loopback_only() -> None:
+    for name, service in all_services():
+        assert name == "catalog" or re.search(r":v?\d+(\.\d+)*", service["image"]), name
+        for port in service.get("ports", []):
+            assert re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port), (name, port)
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+
+
+def test_what_a_service_waits_for_is_there_and_has_a_health_check() -> None:
+    known = dict(all_services())
+    waited = {other for service in known.values() for other in service.get("depends_on", {})}
+    assert waited == {"s3", "catalog"}
+    assert "healthcheck" in known["s3"]
+    assert any(instruction.name == "HEALTHCHECK" for instruction in FINAL)
+
+
+def test_the_catalog_runs_as_its_image_says_and_writes_nothing_of_its_own() -> None:
+    service = catalog()
+    assert (service["user"], service["read_only"], service["tmpfs"]) == (USER, True, ["/tmp"])
+    assert service["ports"] == [f"127.0.0.1:{PORT}:{PORT}"]
+    assert service["environment"]["ARCO_PORT"] == PORT
+    assert (DEPLOY / "compose" / service["build"]["context"]).resolve() == PROJECT
+    ours = {name for name in service["environment"] if name.startswith("ARCO_")}
+    assert ours <= VARIABLES
+
+
+def test_what_is_mounted_is_there_read_only() -> None:
+    for path in COMPOSE:
+        declared = yaml.safe_load(path.read_text()).get("volumes", {})
+        for service in services(path).values():
+            for volume in service.get("volumes", []):
+                source, _, *mode = volume.split(":")
+                if source.startswith("."):
+                    assert (path.parent / source).is_file(), volume
+                    assert mode == ["ro"], volume
+                else:
+                    assert source in declared, volume
+
+
+def test_engines_get_the_settings_that_the_server_prints() -> None:
+    printed = settings_to_paste(f"http://catalog:{PORT}", "arco", "s3://lake/catalog", S3)
+    trino = (DEPLOY / "compose" / "trino.properties").read_text().splitlines()
+    wanted = printed[printed.index("connector.name") :].splitlines()
+    assert [line for line in trino if "aws" not in line] == wanted
+    spark = dict(line.split() for line in (DEPLOY / "compose" / "spark-defaults.conf").read_text().splitlines())
+    told = dict(re.findall(r"--conf (\S+?)=(\S+)", printed))
+    assert {**told, "spark.jars.packages": re.search(r"--packages (\S+)", printed)[1]}.items() <= spark.items()  # type: ignore[index]
+    assert set(spark) - set(told) == {"spark.jars.packages", "spark.jars.ivy"}
+
+
+def test_servers_have_the_versions_that_tests_run() -> None:
+    known = dict(all_services())
+    [gateway] = re.findall(r"versitygw@(v[\d.]+)", (PROJECT / "requirements" / "go.txt").read_text())
+    assert known["s3"]["image"].endswith(f":{gateway}")
+    [trino] = re.findall(r"\.jars/trino-(\d+)/", (PROJECT / "Makefile").read_text())
+    assert known["trino"]["image"].endswith(f":{trino}")
+    assert ":4.1." in known["spark"]["image"]
+
+
+def test_the_unit_of_systemd_names_known_variables_and_runs_without_root() -> None:
+    text = (DEPLOY / "systemd" / "arco-catalog.service").read_text()
+    settings = dict(re.findall(r"(?m)^(\w+)=(.*)$", text))
+    assert set(re.findall(r"\bARCO_\w+", settings["Environment"])) <= VARIABLES
+    assert settings["DynamicUser"] == "yes"
+    assert f"ARCO_STORE=file:/var/lib/{settings['StateDirectory']}" in settings["Environment"]
+    assert settings["ExecStart"] == "/opt/arco/bin/arco serve"
+
+
+@pytest.mark.optional("systemd-analyze")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "arco-catalog.service"
+    text = (DEPLOY / "systemd" / "arco-catalog.service").read_text()
+    unit.write_text(text.replace("/opt/arco/bin/arco", "/bin/true"))
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert [line for line in checked.stderr.splitlines() if "arco" in line] == []
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_proxies_pass_requests_on_as_they_came_and_never_send_one_twice() -> None:
+    nginx = (DEPLOY / "proxy" / "nginx.conf").read_text()
+    assert re.search(r"proxy_pass http://arco;", nginx), "a path behind it would have names decoded"
+    assert "proxy_next_upstream off;" in nginx
+    assert "proxy_set_header Host $host;" in nginx
+    assert nginx.count("{") == nginx.count("}")
+    caddy = (DEPLOY / "proxy" / "Caddyfile").read_text()
+    assert "lb_try_duration" not in caddy
+    assert caddy.count("\n\t") == sum(line.startswith("\t") for line in caddy.splitlines())
+
+
+@pytest.mark.optional("caddy")
+def test_caddy_takes_its_file() -> None:
+    checked = subprocess.run(
+        ["caddy", "validate", "--adapter", "caddyfile", "--config", DEPLOY / "proxy" / "Caddyfile"],
+        env={
+            "PATH": str(Path(shutil.which("caddy") or "").parent),
+            "HOME": "/tmp",
+            "ARCO_PASSWORD_HASH": "$2a$14$" + "x" * 53,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_chart_is_of_this_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
+
+
+def test_the_charts_templates_use_every_value_and_no_other() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    used = {
+        path for file in (CHART / "templates").iterdir() for path in re.findall(r"\.Values\.([\w.]+)", file.read_text())
+    }
+    for path in used:
+        found: Any = values
+        for part in path.split("."):
+            assert part in found, f".Values.{path} is not in values.yaml"
+            found = found[part]
+    assert {path.split(".")[0] for path in used} == set(values)
+
+
+def test_the_charts_pods_run_as_the_image_says() -> None:
+    template = (CHART / "templates" / "deployment.yaml").read_text()
+    user, group = USER.split(":")
+    for line in (
+        "runAsNonRoot: true",
+        f"runAsUser: {user}",
+        f"runAsGroup: {group}",
+        "readOnlyRootFilesystem: true",
+        "allowPrivilegeEscalation: false",
+        f"containerPort: {PORT}",
+        f'name: ARCO_PORT, value: "{PORT}"',
+    ):
+        assert line in template, line
+    assert set(re.findall(r"\bARCO_\w+", template)) <= VARIABLES
+
+
+@pytest.mark.optional("helm")
+def test_helm_makes_objects_of_the_chart() -> None:
+    everything = ["--set", "store=s3://lake/catalog,secretName=keys,environment.AWS_REGION=eu-central-1"]
+    everything += ["--set-json", 'allowedHosts=["a.example","b.example"]']
+    subprocess.run(["helm", "lint", "--strict", CHART, *everything], check=True, capture_output=True, timeout=60)
+    made = subprocess.run(
+        ["helm", "template", "lake", CHART, *everything], check=True, capture_output=True, text=True, timeout=60
+    )
+    objects = {document["kind"]: document for document in yaml.safe_load_all(made.stdout)}
+    assert set(objects) == {"Deployment", "NetworkPolicy", "Service", "ServiceAccount"}
+    pod = objects["Deployment"]["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    assert container["image"] == f"arco-catalog:{VERSION}"
+    told = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert told["ARCO_ALLOWED_HOSTS"] == "a.example,b.example"
+    assert told["AWS_REGION"] == "eu-central-1"
+    assert objects["Service"]["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    refused = subprocess.run(
+        ["helm", "template", "lake", CHART], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "set store, such as s3://bucket/prefix" in refused.stderr
+
+
+def test_no_image_names_a_registry() -> None:
+    """Images are named without a registry, so that the one that a machine is configured for is asked."""
+    for name, service in all_services():
+        assert "." not in service["image"].split("/")[0].split(":")[0], name
+
+
+@pytest.mark.optional("hadolint")
+def test_hadolint_has_nothing_to_say_of_the_dockerfile() -> None:
+    checked = subprocess.run(
+        ["hadolint", "--failure-threshold", "warning", PROJECT / "Dockerfile"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout

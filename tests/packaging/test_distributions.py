@@ -1,0 +1,199 @@
+"""What `pip install arco-catalog` gives: built, checked, and installed where nothing of this checkout is in reach."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.parser import Parser
+from pathlib import Path
+from subprocess import PIPE
+from urllib.request import urlopen
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGES = ("arco_catalog", "reconciler", "storage_backends")
+SECONDS = 1200
+MAKES_NO_PACKAGE = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
+
+
+def run(*command: str | Path, **environment: str) -> str:
+    """The output of a program that must succeed, started where no checkout is, with nothing of this one's settings."""
+    kept = {name: os.environ[name] for name in os.environ if not name.startswith(("ARCO_", "PYTHON", "VIRTUAL_ENV"))}
+    done = subprocess.run(
+        command, cwd="/", env={**kept, **environment}, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Built:
+    """The two files that a release uploads."""
+
+    sdist: Path
+    wheel: Path
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Both, as PyPA's `build` makes them: the wheel from the source distribution."""
+    scratch = tmp_path_factory.mktemp("distributions")
+    shutil.copytree(PROJECT, scratch / "checkout", ignore=MAKES_NO_PACKAGE)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", scratch / "dist", scratch / "checkout")
+    [sdist] = (scratch / "dist").glob("*.tar.gz")
+    [wheel] = (scratch / "dist").glob("*.whl")
+    return Built(sdist, wheel)
+
+
+@pytest.fixture(scope="module")
+def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a new environment that has `arco-catalog[serve,s3]` and nothing else."""
+    environment = tmp_path_factory.mktemp("environment") / "venv"
+    uv = Path(sys.executable).with_name("uv")
+    run(uv, "venv", "--quiet", "--python", sys.executable, environment)
+    run(
+        *(uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python"),
+        *("--constraints", PROJECT / "requirements" / "serve.txt"),
+        f"arco-catalog[serve,s3] @ {built.wheel.as_uri()}",
+    )
+    return environment / "bin"
+
+
+def modules_of(folder: Path) -> set[str]:
+    """Every file that the packages of a checkout ship."""
+    found = (file for package in PACKAGES for file in (folder / package).rglob("*"))
+    return {file.relative_to(folder).as_posix() for file in found if file.suffix == ".py" or file.name == "py.typed"}
+
+
+def test_twine_finds_nothing_to_complain_about(built: Built) -> None:
+    said = run(sys.executable, "-m", "twine", "--no-color", "check", "--strict", built.sdist, built.wheel)
+    assert said.count("PASSED") == 2, said
+
+
+def test_the_wheel_holds_every_module_and_nothing_else(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as wheel:
+        names = set(wheel.namelist())
+    metadata = {name for name in names if name.split("/")[0].endswith(".dist-info")}
+    assert names - metadata == modules_of(PROJECT)
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+    assert {"LICENSE", "NOTICE"} <= {Path(name).name for name in metadata if "/licenses/" in name}
+
+
+def test_the_source_distribution_holds_what_a_wheel_is_made_of(built: Built) -> None:
+    with tarfile.open(built.sdist) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    told = {name for name in names if not name.startswith("arco_catalog.egg-info/")}
+    plain = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "NOTICE", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg"}
+    assert told == modules_of(PROJECT) | plain
+
+
+def test_the_metadata_say_who_what_and_under_which_licence(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as wheel:
+        [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        told = Parser().parsestr(wheel.read(name).decode())
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    assert (told["Name"], told["Version"], told["License-Expression"]) == (
+        "arco-catalog",
+        project["version"],
+        "Apache-2.0",
+    )
+    assert told["Author"] == "the arco-catalog contributors"
+    assert set(told.get_all("Provides-Extra", [])) == set(project["optional-dependencies"])
+    assert "Typing :: Typed" in told.get_all("Classifier", [])
+
+
+def test_arco_says_its_version(installed: Path) -> None:
+    version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    assert run(installed / "arco", "--version") == f"arco {version}\n"
+
+
+@pytest.fixture
+def server(installed: Path, tmp_path: Path) -> Iterator[str]:
+    """The URL of `arco serve`, as installed, over files."""
+    command = [f"{installed}/arco", "serve", "--store", f"file:{tmp_path}/store", "--port", "0", "--quiet"]
+    with (
+        open(tmp_path / "log", "w+") as log,
+        subprocess.Popen(command, cwd="/", env=_plain(), stdout=PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            found = re.search(r" at (http://127\.0\.0\.1:\d+) ", said)
+            assert found, said + (tmp_path / "log").read_text()
+            yield found[1]
+        finally:
+            process.terminate()
+            process.wait(SECONDS)
+
+
+def _plain() -> Mapping[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("ARCO_", "PYTHON"))}
+
+
+def test_arco_serves_a_folder(server: str) -> None:
+    with urlopen(f"{server}/v1/config?warehouse=arco", timeout=SECONDS) as answer:
+        assert answer.status == 200
+        assert b'"prefix":"arco"' in answer.read()
+
+
+def test_every_module_of_the_server_can_be_imported(installed: Path) -> None:
+    """None needs more than its extras: what is left out needs pyspark, opentelemetry or pytest."""
+    outside = {"reconciler", "arco_catalog.testing", "arco_catalog.http.telemetry.spans"}
+    names = sorted(
+        name[:-3].replace("/", ".").removesuffix(".__init__") for name in modules_of(PROJECT) if ".py" in name[-3:]
+    )
+    wanted = [name for name in names if not name.endswith("__main__") and not name.startswith(tuple(outside))]
+    assert len(wanted) > 150
+    run(installed / "python", "-W", "error", "-c", f"for name in {wanted}: __import__(name)")
+
+
+@pytest.mark.parametrize(("module", "extra"), [("reconciler", "spark"), ("arco_catalog.testing", "testing")])
+def test_a_missing_extra_says_which_to_install(installed: Path, module: str, extra: str) -> None:
+    said = subprocess.run(
+        [f"{installed}/python", "-m", module],
+        cwd="/",
+        env=_plain(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert said.returncode == 1
+    assert f"pip install 'arco-catalog[{extra}]'" in said.stderr
+
+
+def test_traces_without_their_extra_say_which_to_install(installed: Path) -> None:
+    environment = {**_plain(), "OTEL_TRACES_EXPORTER": "console"}
+    command = [f"{installed}/arco", "serve", "--store", "memory:", "--port", "0"]
+    said = subprocess.run(
+        command, cwd="/", env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert said.returncode == 1
+    assert "pip install 'arco-catalog[otel]'" in said.stderr
+    assert len(said.stderr.splitlines()) == 1
+
+
+def test_arco_without_any_extra_says_which_to_install(built: Built, tmp_path: Path) -> None:
+    uv = Path(sys.executable).with_name("uv")
+    run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
+    run(uv, "pip", "install", "--quiet", "--python", tmp_path / "venv/bin/python", built.wheel)
+    for command, extra in ((["serve", "--store", "memory:"], "serve"), (["history", "--store", "s3://bucket"], "s3")):
+        said = subprocess.run(
+            [tmp_path / "venv/bin/arco", *command],
+            cwd="/",
+            env=_plain(),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert said.returncode == 1
+        assert f"pip install 'arco-catalog[{extra}]'" in said.stderr
+        assert len(said.stderr.splitlines()) == 1

@@ -1,0 +1,80 @@
+"""The public Python API: its examples are run, and PyIceberg works with what the fixtures give."""
+
+import doctest
+import sys
+import threading
+from pathlib import Path
+from urllib.request import urlopen
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.types import StringType
+
+import arco_catalog.embed
+from arco_catalog.embed import RunningCatalog, open_app, serving
+from arco_catalog.testing import arco_in_memory, arco_on_files
+from storage_backends import StoreError
+from tests.http.client import Client
+
+__all__ = ["arco_in_memory", "arco_on_files"]
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+
+
+def test_the_examples_of_the_api_say_the_truth() -> None:
+    result = doctest.testmod(arco_catalog.embed)
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+def test_pyiceberg_makes_and_changes_a_table_in_memory(arco_in_memory: RunningCatalog) -> None:
+    catalog = load_catalog("arco", **arco_in_memory.settings)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", ROWS.schema)
+    with table.update_schema() as change:
+        change.add_column("name", StringType())
+    assert catalog.load_table("db.t").schema().column_names == ["id", "name"]
+
+
+def test_pyiceberg_writes_and_reads_rows_on_files(arco_on_files: RunningCatalog) -> None:
+    catalog = load_catalog("arco", **arco_on_files.settings)
+    catalog.create_namespace("db")
+    catalog.create_table("db.t", ROWS.schema).append(ROWS)
+    assert catalog.load_table("db.t").scan().to_arrow() == ROWS
+
+
+async def test_an_app_serves_the_warehouse_it_was_opened_with(tmp_path: Path) -> None:
+    async with open_app(f"file:{tmp_path}", warehouse="lake") as app:
+        client = Client(app)
+        assert (await client.post("/v1/lake/namespaces", {"namespace": ["db"]})).status == 200
+        assert (await client.get("/v1/lake/namespaces")).json["namespaces"] == [["db"]]
+    async with open_app(f"file:{tmp_path}", warehouse="lake") as app:
+        assert (await Client(app).get("/v1/lake/namespaces")).json["namespaces"] == [["db"]]
+
+
+def test_a_server_ends_with_its_context_and_leaves_no_thread() -> None:
+    with serving("memory:") as server, urlopen(f"{server.uri}/health", timeout=30) as answer:
+        assert answer.status == 200
+    with pytest.raises(OSError, match="refused"):
+        urlopen(f"{server.uri}/health", timeout=30)
+    with serving("memory:"):
+        pass
+    assert "arco-catalog" not in {thread.name for thread in threading.enumerate()}
+
+
+@pytest.mark.parametrize(("store", "warehouse"), [("ftp://host", "arco"), ("memory:", "a/b")])
+def test_what_can_not_be_opened_is_told_to_whoever_asked(store: str, warehouse: str) -> None:
+    with pytest.raises(ValueError, match=r"store is|warehouse's name"), serving(store, warehouse=warehouse):
+        raise AssertionError("nothing is served")
+
+
+def test_a_store_that_can_not_be_written_is_told_to_whoever_asked(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises((StoreError, OSError)), serving(f"file:{tmp_path}/file"):
+        raise AssertionError("nothing is served")
+
+
+def test_a_missing_server_says_which_extra_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ModuleNotFoundError, match=r"arco-catalog\[serve\]"), serving("memory:"):
+        raise AssertionError("nothing is served")
