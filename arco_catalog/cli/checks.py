@@ -86,9 +86,9 @@ class Checks:
 
     async def _look_at(self, session: Session) -> None:
         store = session.state.store
-        folder = folder_of(self._options.store)
-        if folder is not None and not os.path.isdir(folder):
-            found = f"there is no folder {folder}"
+        missing = missing_folder(self._options.store)
+        if missing is not None:
+            found = f"there is no folder {missing}"
             self._done.append(Check("store", Status.FAILED, found, "check --store; `arco init` makes a new one"))
             return
         begun_ms = session.runtime.now_ms()
@@ -153,6 +153,12 @@ def packages(store: str) -> Check:
 def folder_of(store: str) -> str | None:
     """The folder of a store of local files, None for others."""
     return unquote(urlsplit(store).path) if store.startswith("file:") else None
+
+
+def missing_folder(store: str) -> str | None:
+    """The folder of a store of local files, if it is not there."""
+    folder = folder_of(store)
+    return folder if folder is not None and not os.path.isdir(folder) else None
 
 
 def permissions(store: str) -> Check:

@@ -57,9 +57,9 @@ if some table could not be registered.
 sources:
   folder LOCATION   a warehouse of Hadoop's catalog (version-hint.text)
   list FILE         lines NAMESPACE.TABLE METADATA_LOCATION; - is standard input
-  catalog NAME      a catalog that PyIceberg reads (Hive, Glue, SQL, REST such as
-                    Nessie and Polaris), as its configuration file and the
-                    options -P KEY=VALUE describe it
+  catalog NAME      a catalog that PyIceberg reads (Hive, Glue, SQL, and REST,
+                    which Nessie and Polaris speak), as PyIceberg's settings and
+                    the options -P KEY=VALUE describe it
 
 examples:
   arco import folder s3://old/warehouse --allowed-location s3://old/warehouse \\
