@@ -27,6 +27,7 @@ OUTSIDE = ("tests", "bench", "demo", "tools")  # look at everything; nothing tha
 CLOUD_SDKS = ("boto3", "botocore", "aiobotocore", "google", "gcloud", "azure", "obstore", "s3fs", "gcsfs", "adlfs")
 HTTP_STACKS = ("starlette", "fastapi", "uvicorn", "mangum", "granian", "hypercorn", "httptools", "uvloop", "asgiref")
 HTTP_CLIENT = ("storage_backends.s3_wire.http1", "httptools")  # who may parse answers, and with what
+IMPORT_SOURCE = "arco_catalog.cli.import_pyiceberg"  # asks other catalogs, through PyIceberg, when told to
 HEAVY = ("pyiceberg", "pyarrow", "pydantic", "pyspark", "pandas", "numpy")
 # What reaches beyond the process, or asks it for time or chance.
 IMPURE = (
@@ -110,6 +111,10 @@ def protocols_know_no_http(edge: Import) -> str | None:
 
 
 def a_cold_start_is_light(edge: Import) -> str | None:
+    if edge.importer == IMPORT_SOURCE and within(edge.imported, "pyiceberg"):
+        return None
+    if edge.imported == IMPORT_SOURCE and edge.importer != "arco_catalog.cli.import_tables":
+        return "PyIceberg is imported by `arco import catalog` alone"
     ships = within(edge.importer, "arco_catalog") or within(edge.importer, "storage_backends")
     if ships and any(within(edge.imported, library) for library in HEAVY):
         return "no data library on the path of a load or a commit (design.md, section 8)"
@@ -195,6 +200,9 @@ def test_every_room_is_looked_at() -> None:
         ("storage_backends/local.py", "import httptools", "ASGI"),
         ("arco_catalog/http/app.py", "from pyiceberg.table import Table", "data library"),
         ("arco_catalog/cli/serve.py", "import pyspark.sql", "data library"),
+        ("arco_catalog/cli/import_pyiceberg.py", "import pyarrow", "data library"),
+        ("arco_catalog/cli/import_sources.py", "from pyiceberg.catalog import load_catalog", "data library"),
+        ("arco_catalog/cli/serve.py", "from arco_catalog.cli import import_pyiceberg", "import catalog` alone"),
     ],
 )
 def test_a_planted_violation_is_caught(tmp_path: Path, file: str, statement: str, why: str) -> None:
@@ -216,6 +224,7 @@ def test_a_planted_violation_is_caught(tmp_path: Path, file: str, statement: str
         ("arco_catalog/state/pointer.py", "import ulid\nfrom storage_backends.base import ABSENT"),
         ("arco_catalog/iceberg/json.py", "import orjson\nfrom . import errors\nfrom urllib.parse import quote"),
         ("storage_backends/s3.py", "import botocore.session\nfrom .base import ABSENT"),
+        ("arco_catalog/cli/import_pyiceberg.py", "from pyiceberg.catalog import load_catalog"),
         ("storage_backends/s3_wire/http1.py", "from httptools import HttpResponseParser"),
     ],
 )

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from arco_catalog.cli.options import Gathered, Option, Switch
+from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -48,7 +48,7 @@ def _row(option: Option) -> str:
     if isinstance(option, Switch):
         flag, default = option.flag, "`false`"
     else:
-        many = "..." if isinstance(option, Gathered) else ""
+        many = "..." if isinstance(option, MultiOption) else ""
         flag = f"{option.flag} {option.metavar or ''}{many}".rstrip()
         default = "" if option.default is None else f"`{option.default}`"
     return f"| `{flag}` | `{option.variable}` | {default} | {_cell(option.help)} |\n"

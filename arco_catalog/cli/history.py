@@ -3,23 +3,24 @@
 from collections.abc import Sequence
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import by, columns, moment, plain
+from arco_catalog.cli.columns import by, moment, plain
+from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import spelled
+from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.history import history
-from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, optional_text, texts
 
 HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
 
 
-def run(url: str, warehouse: str, limit: int, *, own: bool, as_json: bool) -> int:
+def run(options: CatalogOptions, limit: int, *, own: bool, as_json: bool) -> int:
     """Prints the newest operations on the registry. Raises `Failure`."""
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
-        async with reading(url, warehouse, "history") as session:
+        async with reading(options, "history") as session:
             async for operation in history(session, own=own):
                 found.append(operation)
                 if len(found) == limit:
@@ -27,7 +28,7 @@ def run(url: str, warehouse: str, limit: int, *, own: bool, as_json: bool) -> in
         return found
 
     found = carry_out(read)
-    print(json_text([*found]) if as_json else escaped(as_table(found)))
+    print(json_text([*found]) if as_json else as_table(found))
     return 0
 
 
@@ -35,7 +36,7 @@ def as_table(found: Sequence[JsonObject]) -> str:
     """One line an operation, under headings, in columns."""
     if not found:
         return "Nothing has happened in this catalog."
-    return columns(HEADINGS, [*map(_columns, found)])
+    return table(HEADINGS, [*map(_columns, found)])
 
 
 def _columns(operation: JsonObject) -> tuple[str, ...]:

@@ -9,19 +9,33 @@ _LEVEL = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
 def parse_identifier(text: str) -> tuple[tuple[str, ...], str]:
-    """Namespace and table. A quote inside quotes is written twice. Raises `Failure`."""
+    """Namespace and table. Raises `Failure`."""
+    levels = _levels(text)
+    if levels is None or len(levels) < 2:
+        raise Failure(f'{text!r} is no NAMESPACE.TABLE, such as sales.orders, a.b.orders or "sales.2026".orders')
+    return levels[:-1], levels[-1]
+
+
+def parse_namespace(text: str) -> tuple[str, ...]:
+    """The levels of a namespace. Raises `Failure`."""
+    levels = _levels(text)
+    if levels is None:
+        raise Failure(f'{text!r} is not a namespace, such as sales, a.b or "sales.2026"')
+    return levels
+
+
+def _levels(text: str) -> tuple[str, ...] | None:
+    """The levels of a name, None for what is none. A quote inside quotes is written twice."""
     levels: list[str] = []
     position = 0
     while (level := _LEVEL.match(text, position)) is not None:
         levels.append(level[2] if level[1] is None else level[1].replace('""', '"'))
         position = level.end() + 1
         if level.end() == len(text):
-            break
+            return tuple(levels)
         if text[level.end()] != ".":
-            raise _not_a_table(text)
-    if level is None or len(levels) < 2:
-        raise _not_a_table(text)
-    return tuple(levels[:-1]), levels[-1]
+            return None
+    return None
 
 
 def spelled(levels: Sequence[str]) -> str:
@@ -31,7 +45,3 @@ def spelled(levels: Sequence[str]) -> str:
 
 def _quoted(level: str) -> str:
     return '"' + level.replace('"', '""') + '"'
-
-
-def _not_a_table(text: str) -> Failure:
-    return Failure(f'{text!r} is no NAMESPACE.TABLE, such as sales.orders, a.b.orders or "sales.2026".orders')

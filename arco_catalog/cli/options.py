@@ -71,7 +71,7 @@ class Switch(Option):
         )
 
 
-class Gathered(Option):
+class MultiOption(Option):
     """An option with any number of values: several at once, or several times; with commas in its variable."""
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import by, columns, moment, plain
+from arco_catalog.cli.columns import by, moment, plain
+from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
+from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
@@ -27,38 +29,38 @@ class Commits:
     commits: Sequence[JsonObject]
 
 
-def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
+def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool) -> int:
     """Prints the commits of a table, newest first: of what the name means now; else of all that were dropped under it;
     or of the entity whose id is given. What else had the name is said on stderr. Raises `Failure`."""
 
     async def read() -> tuple[list[Commits], str | None]:
-        async with reading(url, warehouse, "receipts") as session:
-            return await _read(session, table)
+        async with reading(options, "receipts") as session:
+            return await _read(session, name, limit)
 
     told, note = carry_out(read)
-    print(json_text([commit for each in told for commit in each.commits]) if as_json else escaped(as_text(told)))
+    print(json_text([commit for each in told for commit in each.commits]) if as_json else as_text(told))
     if note is not None:
         print(escaped(f"arco: {note}"), file=sys.stderr)
     return 0
 
 
-async def _read(session: Session, table: str) -> tuple[list[Commits], str | None]:
-    if is_ulid(table):
-        return [Commits(NamedEntity(table, None), await receipts_of(session, table))], None
-    found = await entities_named(session, *parse_identifier(table))
+async def _read(session: Session, name: str, limit: int | None) -> tuple[list[Commits], str | None]:
+    if is_ulid(name):
+        return [Commits(NamedEntity(name, None), (await receipts_of(session, name))[:limit])], None
+    found = await entities_named(session, *parse_identifier(name))
     wanted = found[:1] if found[0].live else found
-    told = [Commits(each, await receipts_of(session, each.entity)) for each in wanted]
-    return told, about(table, found)
+    told = [Commits(each, (await receipts_of(session, each.entity))[:limit]) for each in wanted]
+    return told, about(name, found)
 
 
-def about(table: str, found: Sequence[NamedEntity]) -> str | None:
+def about(name: str, found: Sequence[NamedEntity]) -> str | None:
     """What is to be known of what was dropped under a name."""
     dropped = "; ".join(f"entity {each.entity} at {moment(each.dropped_ms)}" for each in found if not each.live)
     if not dropped:
         return None
     if found[0].live:
-        return f"{table} is also the name of what was dropped: {dropped} (`arco receipts ENTITY` lists its commits)"
-    return f"{table} was dropped: {dropped}"
+        return f"{name} is also the name of what was dropped: {dropped} (`arco receipts ENTITY` lists its commits)"
+    return f"{name} was dropped: {dropped}"
 
 
 def as_text(told: Sequence[Commits]) -> str:
@@ -75,7 +77,7 @@ def as_table(found: Sequence[JsonObject]) -> str:
     """One line a commit, under headings, in columns."""
     if not found:
         return "No commits were made through this catalog."
-    return columns(HEADINGS, [*map(_columns, found)])
+    return table(HEADINGS, [*map(_columns, found)])
 
 
 def _columns(receipt: JsonObject) -> tuple[str, ...]:

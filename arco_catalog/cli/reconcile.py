@@ -4,7 +4,9 @@ import sys
 from collections.abc import Callable
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import columns, moment, plain
+from arco_catalog.cli.columns import moment, plain
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile import reconcile
@@ -19,20 +21,20 @@ REPORT_MS = 1000
 HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
 
 
-def run(url: str, warehouse: str, seconds: int | None, *, dry: bool, as_json: bool) -> int:
+def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool) -> int:
     """Walks what has changed since the last walk, and prints what was found. Returns 1 if anything could not be read.
     Raises `Failure`."""
     patience_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     opened = reading if dry else writing
 
     async def work() -> Tally:
-        async with opened(url, warehouse, "reconcile", patience_ms) as session:
+        async with opened(options, "reconcile", patience_ms) as session:
             now_ms = session.runtime.now_ms
             end_ms = session.call.deadline_ms - MARGIN_MS
             return await reconcile(session, dry=dry, progress=Progress(now_ms).told, enough=lambda: now_ms() >= end_ms)
 
     tally = carry_out(work)
-    print(json_text(tally.to_json()) if as_json else escaped(as_text(tally, dry=dry)))
+    print(json_text(tally.to_json()) if as_json else as_text(tally, dry=dry))
     return 1 if tally.unreadable else 0
 
 
@@ -68,11 +70,11 @@ def as_text(tally: Tally, *, dry: bool) -> str:
     if tally.stopped:
         told.append("Stopped before the end: the next run goes on from here.")
     if tally.missing:
-        told += ["", columns(HEADINGS, [*map(_missing, tally.missing)])]
+        told += ["", table(HEADINGS, [*map(_missing, tally.missing)])]
         if tally.missing_count > len(tally.missing):
             told.append(f"... and {tally.missing_count - len(tally.missing):,} more")
     if tally.unreadable:
-        told += ["", "Could not be read:", *(f"  {what}" for what in tally.unreadable)]
+        told += ["", "Could not be read:", *(f"  {escaped(what)}" for what in tally.unreadable)]
         if tally.unreadable_count > len(tally.unreadable):
             told.append(f"  ... and {tally.unreadable_count - len(tally.unreadable):,} more")
     return "\n".join(told)

@@ -5,15 +5,17 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TypeVar
 
+from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.failure import Failure, NotThere
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Catalog, Session, Settings
 from arco_catalog.operations.open import build_catalog, open_catalog
-from arco_catalog.operations.variables import ALLOWED_LOCATIONS, MAX_METADATA, listed, size_in
+from arco_catalog.operations.variables import MAX_METADATA, size_in
 from arco_catalog.state.memory import MAX_METADATA_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreDenied, StoreError
@@ -31,28 +33,46 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
     """Runs a command's work. Raises `Failure` for what its user can understand."""
     try:
         return asyncio.run(work())
+    except BrokenPipeError:
+        raise
     except (CatalogError, StoreError, ValueError, OSError) as error:
         raise Failure(str(error)) from error
 
 
 @asynccontextmanager
-async def reading(url: str, warehouse: str, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
+async def reading(options: CatalogOptions, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
     """A session that must write nothing: not even the store's conditions are probed. Raises `NotThere` where there is
     no such store or warehouse."""
-    catalog = build_catalog(_settings(warehouse), open_store(url), url, _allowed(), SystemRuntime())
-    async with _session(catalog, command, patience_ms) as session:
-        async with saying_that_it_waits(url):
-            await _require_warehouse(session, url)
+    async with looking(options, command, patience_ms) as session:
+        async with saying_that_it_waits(options.store):
+            await _require_warehouse(session, options.store)
         yield session
 
 
 @asynccontextmanager
-async def writing(url: str, warehouse: str, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
+async def looking(options: CatalogOptions, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
+    """The same, without a look whether there is such a store or warehouse."""
+    url = options.store
+    catalog = build_catalog(_settings(options), open_store(url), url, options.allowed, SystemRuntime())
+    async with _session(catalog, command, patience_ms) as session:
+        yield session
+
+
+@asynccontextmanager
+async def writing(options: CatalogOptions, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
     """A session that may write. Raises `Failure` over a store that ignores conditions, and `NotThere` where there is no
-    such store or warehouse: only `arco serve` makes one."""
-    async with reading(url, warehouse, command):
+    such store or warehouse: only `arco serve` and `arco init` make one."""
+    async with reading(options, command):
         pass
-    catalog = await open_catalog(_settings(warehouse), url, _allowed(), SystemRuntime())
+    async with making(options, command, patience_ms) as session:
+        yield session
+
+
+@asynccontextmanager
+async def making(options: CatalogOptions, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
+    """A session that may write, also where nothing is yet. Raises `Failure` over a store that ignores conditions."""
+    async with saying_that_it_waits(options.store):
+        catalog = await open_catalog(_settings(options), options.store, options.allowed, SystemRuntime())
     async with _session(catalog, command, patience_ms) as session:
         if catalog.settings.read_only_because is not None:
             raise Failure(f"this catalog is read-only: {catalog.settings.read_only_because}")
@@ -82,7 +102,7 @@ async def _require_warehouse(session: Session, url: str) -> None:
     if head.version is None:
         raise NotThere(
             f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it "
-            "(check --store and --warehouse)"
+            "(check --store and --warehouse; `arco init` makes one)"
         )
 
 
@@ -96,11 +116,12 @@ async def _session(catalog: Catalog, command: str, patience_ms: int) -> AsyncIte
         await catalog.close()
 
 
-def _settings(warehouse: str) -> Settings:
+def another(session: Session) -> Session:
+    """A session for the next of many steps, with a deadline of its own and nothing remembered of the steps before."""
+    deadline_ms = session.runtime.now_ms() + PATIENCE_MS
+    return session.catalog.session(replace(session.call, deadline_ms=deadline_ms))
+
+
+def _settings(options: CatalogOptions) -> Settings:
     """As `arco serve` was told how large metadata may be: what it serves is read here."""
-    return Settings(warehouse, max_metadata_bytes=size_in(os.environ, MAX_METADATA, MAX_METADATA_BYTES))
-
-
-def _allowed() -> list[str]:
-    """Where tables may live besides the warehouse, as `arco serve` was told: their metadata may have to be read."""
-    return listed(os.environ.get(ALLOWED_LOCATIONS, ""))
+    return Settings(options.warehouse, max_metadata_bytes=size_in(os.environ, MAX_METADATA, MAX_METADATA_BYTES))

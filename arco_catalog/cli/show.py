@@ -2,6 +2,7 @@
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, duration, moment, plain, via
+from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
@@ -12,12 +13,12 @@ from arco_catalog.state.fields import mapping, sequence, texts
 MARKERS = ("AGE", "SLOT", "REQUEST", "BY", "ATTEMPT", "MARKER")
 
 
-def run(url: str, warehouse: str, table: str, *, as_json: bool) -> int:
+def run(options: CatalogOptions, table: str, *, as_json: bool) -> int:
     """Prints what is known of a table. Raises `Failure`."""
     namespace, name = parse_identifier(table)
 
     async def read() -> JsonObject:
-        async with reading(url, warehouse, "show") as session:
+        async with reading(options, "show") as session:
             return await show(session, namespace, name)
 
     shown = carry_out(read)

@@ -1,6 +1,7 @@
 """`arco undrop`: brings back the table or view that was dropped last under a name."""
 
 from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, writing
 from arco_catalog.iceberg.json import JsonObject
@@ -9,12 +10,12 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.characters import escaped
 
 
-def run(url: str, warehouse: str, table: str, *, force: bool, as_json: bool) -> int:
+def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> int:
     """Undoes a drop, and says so. Raises `Failure`."""
     namespace, name = parse_identifier(table)
 
     async def work() -> JsonObject:
-        async with writing(url, warehouse, "undrop") as session:
+        async with writing(options, "undrop") as session:
             await undrop(session, namespace, name, force=force)
             return await show(session, namespace, name) if as_json else {}
 

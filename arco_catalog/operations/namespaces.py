@@ -38,6 +38,11 @@ async def create_namespace(session: Session, namespace: Namespace, properties: M
     return await run(session, _Create(session, namespace, properties))
 
 
+def namespace_creation(session: Session, namespace: Namespace, properties: Mapping[str, str]) -> RegistryMutation:
+    """The same as a mutation, to be planned and not carried out (rehearsal.py)."""
+    return _Create(session, namespace, properties)
+
+
 async def load_namespace(session: Session, namespace: Namespace) -> JsonObject:
     """The namespace and its properties. Raises `NoSuchNamespace`."""
     head = await session.state.head()

@@ -39,6 +39,11 @@ async def register_table(
     return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
 
 
+def table_registration(session: Session, namespace: Namespace, name: str, metadata_location: str) -> RegistryMutation:
+    """The same as a mutation, to be planned and not carried out (rehearsal.py)."""
+    return _Register(session, TABLES, namespace, name, metadata_location, overwrite=False)
+
+
 async def register_view(session: Session, namespace: Namespace, name: str, metadata_location: str) -> Answer:
     """Gives a view's metadata file a name, as a new entity."""
     return await run(session, _Register(session, VIEWS, namespace, name, metadata_location, overwrite=False))

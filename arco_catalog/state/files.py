@@ -64,7 +64,10 @@ class Files:
         for space in self._spaces:
             if wanted.written_below(space.root):
                 return space.store, "/".join(wanted.segments[len(space.root.segments) :])
-        raise BadRequest(f"Location {location} is not in any store of this catalog")
+        raise BadRequest(
+            f"Location {location} is not in any store of this catalog: allow its place (--allowed-location, or "
+            "ARCO_ALLOWED_LOCATIONS)"
+        )
 
     def cached(self, location: str) -> bytes | None:
         """The file as this process saw it last. Metadata files never change, but they can go."""

@@ -4,11 +4,12 @@ import argparse
 
 import pytest
 
+from arco_catalog.cli.program import COMMANDS as PROGRAM
 from arco_catalog.cli.program import SERVE, build_parser, main
 from arco_catalog.cli.serve import ServeOptions
 from arco_catalog.operations.call import Dialect
 
-COMMANDS = [[], ["serve"], ["receipts"], ["history"], ["show"], ["undrop"], ["reconcile"]]
+COMMANDS = [[], *([command.name] for command in PROGRAM)]
 
 
 def parsed(*arguments: str, **environment: str) -> ServeOptions:

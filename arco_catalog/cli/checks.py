@@ -1,0 +1,216 @@
+"""What `arco doctor` checks, one thing after the other: what rests on a check that failed is skipped."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from urllib.parse import unquote, urlsplit
+
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.session import looking
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.open import WITHOUT_CONDITIONAL_DELETE
+from arco_catalog.state.store_clock import MAX_CORRECTION_MS, PRECISION_MS
+from storage_backends import StoreDenied, StoreError
+from storage_backends.probe import honours_conditions
+
+PATIENCE_MS = 20_000
+"""How long the store may take over all checks."""
+SLIGHT_SKEW_MS = 2 * PRECISION_MS
+MANIFEST = "/_catalog/core/manifest.json"
+LEAST_RIGHTS = "give it s3:GetObject, s3:PutObject, s3:DeleteObject on the prefix and s3:ListBucket on the bucket"
+
+
+class Status(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at, what was found, and what to do about it."""
+
+    name: str
+    status: Status
+    found: str
+    advice: str | None = None
+
+
+class Checks:
+    """All checks of one catalog. Nothing is made: conditional writes are tried only where a catalog is."""
+
+    def __init__(self, options: CatalogOptions, environment: Mapping[str, str]) -> None:
+        self._options = options
+        self._environment = environment
+        self._s3 = options.store.startswith("s3:")
+        self._done: list[Check] = []
+
+    async def run(self) -> list[Check]:
+        """Every check, in order."""
+        self._done = [packages(self._options.store)]
+        if self._done[0].status is not Status.FAILED:
+            self._done.append(await self._credentials())
+            try:
+                async with looking(self._options, "doctor", PATIENCE_MS) as session:
+                    await self._look_at(session)
+            except (CatalogError, ValueError) as error:
+                self._done.append(Check("store", Status.FAILED, str(error), "mend --store or --allowed-location"))
+        self._skip("store", "clock", "catalog", "conditional writes")
+        return self._done
+
+    def _skip(self, *names: str) -> None:
+        known = {check.name for check in self._done}
+        self._done += [
+            Check(name, Status.SKIPPED, "what comes before it failed") for name in names if name not in known
+        ]
+
+    async def _credentials(self) -> Check:
+        if not self._s3:
+            return permissions(self._options.store)
+        from storage_backends.s3_wire.credentials import credentials_in, region_in
+
+        try:
+            keys = await credentials_in(self._environment).current()
+            region = await region_in(self._environment)
+        except StoreError as error:
+            return Check("credentials", Status.FAILED, str(error), "set AWS_PROFILE, or keys and AWS_REGION")
+        endpoint = self._environment.get("AWS_ENDPOINT_URL_S3") or self._environment.get("AWS_ENDPOINT_URL")
+        where = f"region {region}" + (f", endpoint {endpoint}" if endpoint else "")
+        return Check("credentials", Status.OK, f"access key {keys.access_key[:4]}..., {where}")
+
+    async def _look_at(self, session: Session) -> None:
+        store = session.state.store
+        missing = missing_folder(self._options.store)
+        if missing is not None:
+            found = f"there is no folder {missing}"
+            self._done.append(Check("store", Status.FAILED, found, "check --store; `arco init` makes a new one"))
+            return
+        begun_ms = session.runtime.now_ms()
+        try:
+            page = await store.list("")
+            head = await session.state.head()
+        except StoreDenied as error:
+            self._done.append(Check("store", Status.FAILED, str(error), denied(str(error))))
+            return
+        except StoreError as error:
+            advice = "check network, endpoint and that the bucket is there" if self._s3 else "check the folder"
+            self._done.append(Check("store", Status.FAILED, str(error), advice))
+            return
+        took_ms = session.runtime.now_ms() - begun_ms
+        self._done.append(Check("store", Status.OK, f"{self._options.store} answered two calls in {took_ms:,} ms"))
+        self._done.append(clock(session.now_ms() - session.runtime.now_ms()))
+        if head.version is None:
+            others = sorted(
+                {entry.key.removesuffix(MANIFEST) for entry in page.entries if entry.key.endswith(MANIFEST)}
+            )
+            self._done.append(no_catalog(self._options, others))
+            self._done.append(
+                Check(
+                    "conditional writes",
+                    Status.SKIPPED,
+                    "nothing is written where no catalog is",
+                    "`arco init` tries them",
+                )
+            )
+        else:
+            found = f"warehouse {self._options.warehouse!r}; changes of names so far: {head.sequence:,}"
+            self._done.append(Check("catalog", Status.OK, found))
+            self._done.append(await conditional_writes(session))
+        await self._allowed(session)
+
+    async def _allowed(self, session: Session) -> None:
+        for space in session.catalog.spaces[1:]:
+            name = "allowed location"
+            try:
+                await space.store.list("")
+            except StoreError as error:
+                advice = denied(str(error)) if isinstance(error, StoreDenied) else "check that it is there"
+                self._done.append(Check(name, Status.FAILED, f"{space.root.uri}: {error}", advice))
+            else:
+                self._done.append(Check(name, Status.OK, f"{space.root.uri} can be listed"))
+
+
+def packages(store: str) -> Check:
+    """Whether what serving takes is installed. Without what the store takes nothing works."""
+    wanted = {"httptools": "s3"} if store.startswith("s3:") else {}
+    for module, extra in wanted.items():
+        if find_spec(module) is None:
+            advice = f"pip install 'arco-catalog[{extra}]'"
+            return Check("packages", Status.FAILED, f"{module} is not installed, which {store} takes", advice)
+    missing = [module for module in ("uvicorn", "uvloop", "httptools") if find_spec(module) is None]
+    if missing:
+        found = f"{', '.join(missing)} not installed: `arco serve` will not start"
+        return Check("packages", Status.WARNING, found, "pip install 'arco-catalog[serve]'")
+    return Check("packages", Status.OK, "all that `arco serve` takes is installed")
+
+
+def folder_of(store: str) -> str | None:
+    """The folder of a store of local files, None for others."""
+    return unquote(urlsplit(store).path) if store.startswith("file:") else None
+
+
+def missing_folder(store: str) -> str | None:
+    """The folder of a store of local files, if it is not there."""
+    folder = folder_of(store)
+    return folder if folder is not None and not os.path.isdir(folder) else None
+
+
+def permissions(store: str) -> Check:
+    """What a store without credentials asks for in their place: that its folder may be written."""
+    folder = folder_of(store)
+    if folder is None or not os.path.isdir(folder):
+        return Check("credentials", Status.OK, "none are needed")
+    if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return Check("credentials", Status.OK, f"{folder} may be read and written")
+    owner = f"user {os.geteuid()}"
+    return Check("credentials", Status.FAILED, f"{owner} may not write to {folder}", f"chown or chmod it for {owner}")
+
+
+def clock(behind_ms: int) -> Check:
+    """How far this machine's clock is behind the store's; negative for ahead."""
+    skew, side = abs(behind_ms), "behind" if behind_ms > 0 else "ahead of"
+    if skew < SLIGHT_SKEW_MS:
+        return Check("clock", Status.OK, "this machine and the store agree on the time")
+    found = f"this machine's clock is {skew / 1000:,.1f} s {side} the store's"
+    status = Status.WARNING if skew < MAX_CORRECTION_MS else Status.FAILED
+    return Check("clock", status, found, "set the clock (chrony, ntpd): engines refuse metadata from the future")
+
+
+def no_catalog(options: CatalogOptions, others: list[str]) -> Check:
+    """What is said where the store has no such warehouse, but perhaps others."""
+    found = f"there is no warehouse {options.warehouse!r} in {options.store}"
+    if others:
+        return Check("catalog", Status.FAILED, found, f"it has {', '.join(others)}: give --warehouse")
+    return Check("catalog", Status.FAILED, found, "`arco init` makes it, and so does the first write of `arco serve`")
+
+
+async def conditional_writes(session: Session) -> Check:
+    """Tries them, as `arco serve` does when it starts."""
+    name = "conditional writes"
+    try:
+        verdict = await honours_conditions(session.state.store, session.runtime.ulid())
+    except StoreDenied as error:
+        return Check(name, Status.FAILED, str(error), denied(str(error)))
+    except StoreError as error:
+        return Check(name, Status.FAILED, str(error), "try again; docs/stores.md lists stores that were tried")
+    if not verdict.honoured:
+        found = f"commits would get lost: {verdict.reason}"
+        return Check(name, Status.FAILED, found, "take another store: docs/stores.md lists those that were tried")
+    if not verdict.conditional_delete:
+        return Check(name, Status.OK, f"kept, without {WITHOUT_CONDITIONAL_DELETE}")
+    return Check(name, Status.OK, "kept: what is refused is not written")
+
+
+def denied(reason: str) -> str:
+    """What helps where the store refuses us."""
+    if "TimeTooSkewed" in reason:
+        return "set this machine's clock (chrony, ntpd)"
+    if "InvalidAccessKeyId" in reason or "SignatureDoesNotMatch" in reason:
+        return "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
+    return LEAST_RIGHTS

@@ -1,0 +1,159 @@
+"""Scripts that let shells complete what can be said to `arco`, made from its parser.
+
+Each is a pure function of the parser. Where a value is a file, or nothing is known of it, the shell completes files.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An option. `takes_value` says whether a value follows, `choices` which are possible, if that is known."""
+
+    names: Sequence[str]
+    help: str
+    takes_value: bool
+    choices: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """One command: its summary, its options, and the choices of its first argument."""
+
+    name: str
+    summary: str
+    words: Sequence[Word]
+    arguments: Sequence[str]
+
+
+def script(shell: str, parser: argparse.ArgumentParser) -> str:
+    """The script for `bash`, `zsh` or `fish`."""
+    writers = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+    return writers[shell](parser.prog, [*_commands(parser)])
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[Commands]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            summaries = {each.dest: each.help or "" for each in action._choices_actions}
+            for name, inner in action.choices.items():
+                yield Commands(name, summaries[name], [*_words(inner)], [*_arguments(inner)])
+
+
+def _words(parser: argparse.ArgumentParser) -> Iterator[Word]:
+    for action in parser._actions:
+        if action.option_strings and action.help != argparse.SUPPRESS:
+            choices = [str(choice) for choice in action.choices or ()]
+            yield Word(action.option_strings, _one_line(action.help or ""), action.nargs != 0, choices)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if not action.option_strings:
+            yield from map(str, action.choices or ())
+            return
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r" \[env .*\]$", "", " ".join(text.replace("%%", "%").split()))
+
+
+def _bash(program: str, commands: Sequence[Commands]) -> str:
+    cases = [f"    {each.name}) words={_sh(' '.join(_all_words(each)))} ;;" for each in commands]
+    names = " ".join(each.name for each in commands)
+    return f"""\
+# bash completion for {program}: source <({program} completion bash)
+_{program}() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} words=""
+  COMPREPLY=()
+  case ${{COMP_CWORD}}:${{COMP_WORDS[1]}} in 1:*) words={_sh(f"{names} --help --version")} ;; *)
+    case ${{COMP_WORDS[1]}} in
+{chr(10).join(cases)}
+    esac ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}}
+complete -o default -F _{program} {program}
+"""
+
+
+def _all_words(command: Commands) -> Iterator[str]:
+    yield from command.arguments
+    for word in command.words:
+        yield from word.names
+
+
+def _zsh(program: str, commands: Sequence[Commands]) -> str:
+    described = "\n".join(f"    {_sh(f'{_colons(each.name)}:{each.summary}')}" for each in commands)
+    cases = "\n".join(f"    ({each.name}) _arguments {' '.join(map(_sh, _zsh_specs(each)))} ;;" for each in commands)
+    return f"""\
+#compdef {program}
+# zsh completion for {program}: source <({program} completion zsh), below compinit
+_{program}() {{
+  local -a commands=(
+{described}
+  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  (( CURRENT-- ))
+  case $command in
+{cases}
+  esac
+}}
+compdef _{program} {program}
+"""
+
+
+def _zsh_specs(command: Commands) -> Iterator[str]:
+    for word in command.words:
+        described = f"[{_brackets(word.help)}]"
+        value = ""
+        if word.takes_value:
+            value = f":value:({' '.join(word.choices)})" if word.choices else ":value:_files"
+        for name in word.names:
+            yield f"*{name}{described}{value}"
+    yield f"*:argument:({' '.join(command.arguments)})" if command.arguments else "*:argument:_files"
+
+
+def _fish(program: str, commands: Sequence[Commands]) -> str:
+    lines = [f"# fish completion for {program}: {program} completion fish | source"]
+    lines += [
+        f"complete -c {program} -n __fish_use_subcommand -f -a {each.name} -d {_fish_quoted(each.summary)}"
+        for each in commands
+    ]
+    for each in commands:
+        inside = f"complete -c {program} -n '__fish_seen_subcommand_from {each.name}'"
+        if each.arguments:
+            lines.append(f"{inside} -f -a {_fish_quoted(' '.join(each.arguments))}")
+        for word in each.words:
+            names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in word.names)
+            value = " -r" if word.takes_value else ""
+            choices = f" -f -a {_fish_quoted(' '.join(word.choices))}" if word.choices else ""
+            lines.append(f"{inside} {names}{value}{choices} -d {_fish_quoted(word.help)}")
+    return "\n".join(lines) + "\n"
+
+
+def _sh(text: str) -> str:
+    """Quoted for bash and zsh."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _fish_quoted(text: str) -> str:
+    """Quoted for fish, where a backslash counts inside quotes too."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _colons(text: str) -> str:
+    return text.replace(":", "\\:")
+
+
+def _brackets(text: str) -> str:
+    """What `_arguments` takes for the end of a description."""
+    return re.sub(r"([\[\]:\\])", r"\\\1", text)

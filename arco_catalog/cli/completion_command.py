@@ -1,0 +1,35 @@
+"""`arco completion` on the command line. The script is made from the grammar itself, so it never lags behind."""
+
+import argparse
+from collections.abc import Mapping
+
+from arco_catalog.cli.command import Command
+
+SHELLS = ("bash", "zsh", "fish")
+EXAMPLES = """\
+Prints a script that lets a shell complete commands, options and their choices.
+
+examples:
+  source <(arco completion bash)      # in ~/.bashrc
+  source <(arco completion zsh)       # in ~/.zshrc, below compinit
+  arco completion fish | source       # in ~/.config/fish/config.fish
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Declares the shell."""
+    parser.add_argument("shell", choices=SHELLS, help="which shell's script")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Prints the script."""
+    from arco_catalog.cli.completion import script
+    from arco_catalog.cli.program import build_parser
+
+    print(script(parsed.shell, build_parser({})), end="")
+    return 0
+
+
+COMMAND = Command(
+    "completion", "print a script that completes commands", EXAMPLES, add_arguments, run, needs_store=False
+)

@@ -1,0 +1,31 @@
+"""`arco doctor`: what keeps a catalog from working, and what to do about it."""
+
+import os
+
+from arco_catalog.cli.checks import Check, Checks, Status
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.output import table
+from arco_catalog.cli.session import carry_out, saying_that_it_waits
+from arco_catalog.iceberg.json import JsonValue
+
+HEADINGS = ("CHECK", "STATUS", "FOUND", "WHAT TO DO")
+
+
+def run(options: CatalogOptions, *, as_json: bool) -> int:
+    """Prints what was found. Returns 1 if a check failed."""
+
+    async def work() -> list[Check]:
+        async with saying_that_it_waits(options.store):
+            return await Checks(options, os.environ).run()
+
+    checks = carry_out(work)
+    failed = any(check.status is Status.FAILED for check in checks)
+    if as_json:
+        listed: list[JsonValue] = [
+            {"check": each.name, "status": each.status, "found": each.found, "advice": each.advice} for each in checks
+        ]
+        print(json_text({"ok": not failed, "checks": listed}))
+    else:
+        print(table(HEADINGS, [(each.name, each.status, each.found, each.advice or "") for each in checks]))
+    return 1 if failed else 0

@@ -1,0 +1,147 @@
+"""Where `arco import` finds tables: lists of metadata files, and folders as Hadoop's catalog lays them out."""
+
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.identifiers import parse_identifier
+from arco_catalog.cli.session import saying_that_it_waits
+from arco_catalog.operations.importing import SourceTable
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.locations import Location
+from storage_backends import Cursor, Found, ObjectStore
+
+_LINE = re.compile(r'(?P<name>(?:"(?:[^"]|"")*"|[^"\s])+)\s+(?P<location>\S.*)')
+_HINT = "version-hint.text"
+_VERSION = re.compile(r"v([0-9]{1,18})(?:\.gz)?\.metadata\.json(?:\.gz)?")
+_METADATA = re.compile(r".+\.metadata\.json(?:\.gz)?")
+
+
+class Source(Protocol):
+    """Something that has tables."""
+
+    def tables(self) -> AsyncIterator[SourceTable]:
+        """All of them. Raises `Failure` where it can't be read at all."""
+        ...
+
+    async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
+        """What a namespace that is made here gets."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ListSource:
+    """Tables that are written down, one a line."""
+
+    listed: list[SourceTable]
+
+    async def tables(self) -> AsyncIterator[SourceTable]:
+        for table in self.listed:
+            yield table
+
+    async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
+        return {}
+
+
+def parse_list(lines: Iterable[str], where: str) -> list[SourceTable]:
+    """Lines `NAMESPACE.TABLE METADATA_LOCATION`, parted by blanks or tabs. Levels with a dot or a blank are in quotes.
+    Empty lines, and those that begin with #, are left out. Raises `Failure`, which names the line."""
+    found: list[SourceTable] = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        match = _LINE.fullmatch(text)
+        if match is None:
+            raise Failure(f"{where}, line {number}: expected NAMESPACE.TABLE METADATA_LOCATION, not {text[:200]!r}")
+        try:
+            namespace, name = parse_identifier(match["name"])
+        except Failure as failure:
+            raise Failure(f"{where}, line {number}: {failure}") from failure
+        found.append(SourceTable(namespace, name, match["location"]))
+    return found
+
+
+@dataclass(slots=True)
+class _Folder:
+    """What a table's metadata folder holds, as far as it tells which file is current."""
+
+    hinted: bool = False
+    versions: dict[int, str] = field(default_factory=dict)
+    others: int = 0
+
+
+class FolderSource:
+    """A warehouse of Hadoop's catalog: a folder a namespace, in it a folder a table, in that `metadata/`."""
+
+    def __init__(self, url: str, store: ObjectStore) -> None:
+        self._url = url
+        self._root = Location.parse(url if "//" in url else url.replace(":", "://", 1))
+        self._store = store
+
+    async def tables(self) -> AsyncIterator[SourceTable]:
+        folders = await self._folders()
+        if not folders:
+            raise Failure(f"there are no tables in {self._url}: no folder in it has a metadata/ with metadata files")
+        for path in sorted(folders):
+            yield await self._table(path, folders[path])
+
+    async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
+        return {}
+
+    async def _folders(self) -> Mapping[str, _Folder]:
+        """Folders that have a `metadata/`, by their path below the root."""
+        folders: dict[str, _Folder] = defaultdict(_Folder)
+        after: Cursor | None = None
+        async with saying_that_it_waits(self._url):
+            while True:
+                page = await self._store.list("", after)
+                for entry in page.entries:
+                    _note(folders, entry.key)
+                after = page.after
+                if after is None:
+                    return folders
+
+    async def _table(self, path: str, folder: _Folder) -> SourceTable:
+        *namespace, name = path.split("/") if path else self._root.segments[-1:] or ("",)
+        if not folder.versions:
+            problem = (
+                "its folder has neither version-hint.text nor vN.metadata.json: only the catalog that it belongs to "
+                "knows which of its metadata files is current"
+            )
+            return SourceTable(tuple(namespace), name, None, problem)
+        version = await self._current(path, folder)
+        key = f"{path}/metadata/" if path else "metadata/"
+        return SourceTable(tuple(namespace), name, self._root.below(f"{key}{folder.versions[version]}").uri)
+
+    async def _current(self, path: str, folder: _Folder) -> int:
+        """As Hadoop's catalog finds it: the hint may be old, and is then followed by newer versions."""
+        newest = max(folder.versions)
+        if not folder.hinted:
+            return newest
+        found = await self._store.get(f"{path}/metadata/{_HINT}" if path else f"metadata/{_HINT}")
+        text = found.body.decode("ascii", "replace").strip() if isinstance(found, Found) else ""
+        if not re.fullmatch("[0-9]{1,18}", text) or int(text) not in folder.versions:
+            return newest
+        version = int(text)
+        while version + 1 in folder.versions:
+            version += 1
+        return version
+
+
+def _note(folders: dict[str, _Folder], key: str) -> None:
+    """Takes note of a file in a metadata folder."""
+    path, _, file = key.rpartition("/")
+    if path != "metadata" and not path.endswith("/metadata"):
+        return
+    table = path.removesuffix("metadata").rstrip("/")
+    version = _VERSION.fullmatch(file)
+    if file == _HINT:
+        folders[table].hinted = True
+    elif version is not None:
+        folders[table].versions[int(version[1])] = file
+    elif _METADATA.fullmatch(file):
+        folders[table].others += 1

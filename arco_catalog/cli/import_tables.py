@@ -1,0 +1,168 @@
+"""`arco import`: registers the tables of another catalog, and reports what became of each."""
+
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.identifiers import parse_namespace, spelled
+from arco_catalog.cli.import_sources import FolderSource, ListSource, Source, parse_list
+from arco_catalog.cli.output import table
+from arco_catalog.cli.session import another, carry_out, reading, writing
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.importing import Imported, Importer, Outcome, SourceTable
+from arco_catalog.state.index import Namespace
+from storage_backends.open import open_store
+
+DAY_MS = 24 * 60 * 60 * 1000
+REPORT_MS = 1000
+"""How often progress is told, at most."""
+HEADINGS = ("RESULT", "TABLE", "METADATA FILE", "WHY")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What is imported, from where, and how that is told."""
+
+    kind: str
+    source: str
+    properties: Sequence[str]
+    apply: bool
+    only: str | None
+    into: str | None
+    limit: int | None
+    as_json: bool
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of the tables."""
+
+    apply: bool
+    tables: list[Imported] = field(default_factory=list)
+    namespaces: list[Namespace] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counter[Outcome]:
+        """How many of each outcome."""
+        return Counter(imported.outcome for imported in self.tables)
+
+
+def run(catalog: CatalogOptions, options: ImportOptions) -> int:
+    """Imports, or says what would be imported. Returns 1 if some table could not be. Raises `Failure`."""
+    only = () if options.only is None else parse_namespace(options.only)
+    into = () if options.into is None else parse_namespace(options.into)
+    if options.properties and options.kind != "catalog":
+        raise Failure("-P goes with `arco import catalog` alone")
+    opened = writing if options.apply else reading
+
+    async def work() -> Report:
+        report = Report(options.apply)
+        async with opened(catalog, "import", DAY_MS) as session, _source(options, only) as source:
+
+            async def chosen() -> AsyncIterator[SourceTable]:
+                async for found in source.tables():
+                    if found.namespace[: len(only)] == only:
+                        yield replace(found, namespace=(*into, *found.namespace))
+
+            async def properties_of(namespace: Namespace) -> dict[str, str]:
+                own = namespace[len(into) :]
+                return dict(await source.properties_of(own)) if own else {}
+
+            importer = Importer(lambda: another(session), properties_of, apply=options.apply)
+            next_ms = session.runtime.now_ms() + REPORT_MS
+            async for imported in importer.run(chosen()):
+                report.tables.append(imported)
+                if session.runtime.now_ms() >= next_ms:
+                    next_ms = session.runtime.now_ms() + REPORT_MS
+                    print(f"arco: tables looked at so far: {len(report.tables):,}", file=sys.stderr, flush=True)
+            report.namespaces = importer.namespaces
+        return report
+
+    report = carry_out(work)
+    print(json_text(as_document(report)) if options.as_json else as_text(report, options.limit))
+    return 1 if report.counts[Outcome.FAILED] else 0
+
+
+@asynccontextmanager
+async def _source(options: ImportOptions, only: Namespace) -> AsyncIterator[Source]:
+    match options.kind:
+        case "folder":
+            store = open_store(options.source)
+            try:
+                yield FolderSource(options.source, store)
+            finally:
+                await store.close()
+        case "list":
+            yield ListSource(parse_list(*_lines(options.source)))
+        case _:
+            from arco_catalog.cli.import_pyiceberg import PyIcebergSource
+
+            yield PyIcebergSource(options.source, _properties(options.properties), only)
+
+
+def _lines(source: str) -> tuple[Sequence[str], str]:
+    """The lines of a file or of standard input, and what that is called."""
+    try:
+        if source == "-":
+            return sys.stdin.read().splitlines(), "standard input"
+        return Path(source).read_text(encoding="utf-8").splitlines(), source
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"can't read {source}: {error}") from error
+
+
+def _properties(said: Sequence[str]) -> dict[str, str]:
+    parsed: dict[str, str] = {}
+    for text in said:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise Failure("-P takes KEY=VALUE, such as -P type=hive")
+        parsed[key] = value
+    return parsed
+
+
+def as_text(report: Report, limit: int | None) -> str:
+    """What became of each table, worst last, then how many of each."""
+    parts: list[str] = []
+    counts = report.counts
+    for outcome in (Outcome.ALREADY, Outcome.REGISTERED, Outcome.WOULD_REGISTER, Outcome.FAILED):
+        lines = [_line(imported) for imported in report.tables if imported.outcome is outcome]
+        if lines:
+            more = len(lines) - len(lines[:limit])
+            parts.append(table(HEADINGS, lines[:limit]) + (f"\n... and {more:,} more" if more else ""))
+    made = ", ".join(map(spelled, report.namespaces))
+    if made:
+        parts.append(f"Namespaces {'made' if report.apply else 'to make'}: {made}")
+    told = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome]]
+    parts.append(f"{len(report.tables):,} tables: {', '.join(told) or 'nothing to do'}.")
+    if counts[Outcome.WOULD_REGISTER]:
+        parts.append("Nothing was written: --apply does it.")
+    if report.apply and counts[Outcome.FAILED]:
+        parts.append("The same command again goes on with those that failed.")
+    return "\n\n".join(parts)
+
+
+def _line(imported: Imported) -> tuple[str, ...]:
+    name = spelled((*imported.table.namespace, imported.table.name))
+    return imported.outcome, name, imported.table.metadata_location or "-", imported.reason or ""
+
+
+def as_document(report: Report) -> JsonObject:
+    """The same for programs."""
+    tables: list[JsonValue] = [
+        {
+            "name": spelled((*each.table.namespace, each.table.name)),
+            "metadata_location": each.table.metadata_location,
+            "result": each.outcome,
+            "reason": each.reason,
+        }
+        for each in report.tables
+    ]
+    counts: JsonObject = {outcome: report.counts[outcome] for outcome in Outcome}
+    namespaces: list[JsonValue] = [spelled(namespace) for namespace in report.namespaces]
+    return {"dry_run": not report.apply, "counts": counts, "namespaces": namespaces, "tables": tables}

@@ -1,0 +1,119 @@
+"""`arco info`: a table or view for people."""
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import moment, plain
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.identifiers import parse_identifier, spelled
+from arco_catalog.cli.output import facts, table
+from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.info import info
+from arco_catalog.state.fields import mapping, sequence, texts
+
+COLUMNS = ("ID", "COLUMN", "TYPE", "NULL", "COMMENT")
+SNAPSHOTS = ("TIME (UTC)", "SNAPSHOT", "OPERATION", "ADDED", "DELETED", "RECORDS", "")
+UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
+
+
+def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) -> int:
+    """Prints a table or view, with so many of its snapshots. Returns 1 if it is broken. Raises `Failure`."""
+    namespace, table_name = parse_identifier(name)
+
+    async def read() -> JsonObject:
+        async with reading(options, "info") as session:
+            return await info(session, namespace, table_name, snapshots)
+
+    shown = carry_out(read)
+    print(json_text(shown) if as_json else as_text(shown, spelled((*namespace, table_name))))
+    return 1 if any(finding.get("level") == "error" for finding in _objects(shown, "health")) else 0
+
+
+def as_text(shown: JsonObject, name: str) -> str:
+    """Facts, then columns, then snapshots or the SQL."""
+    parts = [facts(_facts(shown, name)), table(COLUMNS, [*map(_column, _objects(shown, "schema"))])]
+    snapshots = _objects(shown, "snapshots")
+    if snapshots:
+        parts.append(table(SNAPSHOTS, [*map(_snapshot, snapshots)]))
+        more = _int(shown.get("snapshot_count")) - len(snapshots)
+        if more > 0:
+            parts[-1] += f"\n... and {more:,} older: --limit shows more"
+    return "\n\n".join(parts)
+
+
+def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
+    size = mapping(shown, "size")
+    said = [
+        (plain(shown.get("type")), name),
+        ("entity", plain(shown.get("entity"))),
+        ("uuid", plain(shown.get("uuid"))),
+        ("format", f"version {plain(shown.get('format_version'))}"),
+        ("location", plain(shown.get("location"))),
+        ("metadata", f"{plain(shown.get('metadata_location'))} ({_bytes(shown.get('metadata_bytes'))})"),
+        ("updated", moment(shown.get("updated_ms"))),
+    ]
+    if size:
+        said.append(("size", _size(size)))
+        said.append(("partitioned by", ", ".join(texts(shown, "partitioned_by")) or "-"))
+        said.append(("sorted by", ", ".join(texts(shown, "sorted_by")) or "-"))
+    for each in _objects(shown, "representations"):
+        said.append((f"SQL ({plain(each.get('dialect'))})", plain(each.get("sql"))))
+    for ref, target in mapping(shown, "refs").items():
+        held: JsonObject = target if isinstance(target, dict) else {}
+        said.append((plain(held.get("type")), f"{plain(ref)} at {plain(held.get('snapshot-id'))}"))
+    said += [("property", f"{plain(key)}={plain(value)}") for key, value in mapping(shown, "properties").items()]
+    health = [(plain(finding.get("level")), plain(finding.get("text"))) for finding in _objects(shown, "health")]
+    if shown.get("type") == "table":
+        said += health or [("health", "ok")]
+    return said
+
+
+def _size(size: JsonObject) -> str:
+    deletes = size.get("delete_files")
+    behind = f", {_number(deletes)} delete files" if deletes else ""
+    return f"{_number(size.get('records'))} records in {_number(size.get('data_files'))} data files{behind}, " + (
+        _bytes(size.get("bytes"))
+    )
+
+
+def _column(column: JsonObject) -> tuple[str, ...]:
+    return (
+        plain(column.get("id")),
+        plain(column.get("name")),
+        plain(column.get("type")),
+        "no" if column.get("required") is True else "yes",
+        plain(column.get("doc")),
+    )
+
+
+def _snapshot(snapshot: JsonObject) -> tuple[str, ...]:
+    return (
+        moment(snapshot.get("at_ms")),
+        plain(snapshot.get("snapshot_id")),
+        plain(snapshot.get("operation")),
+        _number(snapshot.get("added_records")),
+        _number(snapshot.get("deleted_records")),
+        _number(snapshot.get("total_records")),
+        "current" if snapshot.get("current") is True else "",
+    )
+
+
+def _number(value: JsonValue) -> str:
+    return f"{value:,}" if isinstance(value, int) else "-"
+
+
+def _bytes(value: JsonValue) -> str:
+    """A size in the unit that suits it."""
+    if not isinstance(value, int):
+        return "- bytes"
+    for unit, size in UNITS:
+        if value >= size:
+            return f"{value / size:,.1f} {unit}"
+    return f"{value:,} bytes"
+
+
+def _int(value: JsonValue) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _objects(document: JsonObject, name: str) -> list[JsonObject]:
+    return [each for each in sequence(document, name) if isinstance(each, dict)]

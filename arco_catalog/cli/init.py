@@ -1,0 +1,28 @@
+"""`arco init`: makes an empty catalog in a store."""
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.session import carry_out, making
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.init import init_catalog
+from arco_catalog.state.characters import escaped
+
+
+def run(options: CatalogOptions, *, as_json: bool) -> int:
+    """Makes it, unless it is there. Raises `Failure`, also over a store that ignores conditions: before any commit."""
+    if options.store.startswith("memory:"):
+        raise Failure("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
+
+    async def work() -> bool:
+        async with making(options, "init") as session:
+            there = (await session.state.head()).version is not None
+            await init_catalog(session)
+            return not there
+
+    made = carry_out(work)
+    told: JsonObject = {"store": options.store, "warehouse": options.warehouse, "made": made}
+    where = f"warehouse {options.warehouse!r} in {options.store}"
+    text = f"Made {where}. `arco serve` serves it." if made else f"There is a {where} already: nothing was done."
+    print(json_text(told) if as_json else escaped(text))
+    return 0

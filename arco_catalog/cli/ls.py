@@ -1,0 +1,73 @@
+"""`arco ls`: the namespaces, tables and views that there are."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.identifiers import parse_namespace, spelled
+from arco_catalog.cli.output import table
+from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.fields import texts
+from arco_catalog.state.index import Namespace
+
+HEADINGS = ("TYPE", "NAME")
+
+
+def run(options: CatalogOptions, namespace: str | None, limit: int | None, *, recursive: bool, as_json: bool) -> int:
+    """Prints what is in a namespace, or at the top. Raises `Failure`."""
+    top = () if namespace is None else parse_namespace(namespace)
+
+    async def read() -> tuple[list[JsonObject], bool]:
+        found: list[JsonObject] = []
+        async with reading(options, "ls") as session, aclosing(_entries(session, top, recursive)) as entries:
+            async for entry in entries:
+                if len(found) == limit:
+                    return found, True
+                found.append(entry)
+        return found, False
+
+    found, more = carry_out(read)
+    if as_json:
+        print(json_text([*found]))
+    elif not found:
+        print("There is nothing in this catalog." if not top else escaped(f"There is nothing in {spelled(top)}."))
+    else:
+        print(table(HEADINGS, [(str(entry["type"]), str(entry["full_name"])) for entry in found]))
+    if more and not as_json:
+        print(f"... and more: --limit {limit} was given")
+    return 0
+
+
+async def _entries(session: Session, namespace: Namespace, recursive: bool) -> AsyncGenerator[JsonObject, None]:
+    """What is in a namespace: tables, views, then namespaces, each followed by what is in it."""
+    for kind in ("table", "view") if namespace else ():
+        async for item in _all(partial(list_relations, session, namespace, kind)):
+            if isinstance(item, dict):
+                yield _entry(kind, (*namespace, str(item["name"])))
+    async for item in _all(partial(list_namespaces, session, namespace)):
+        inner = texts({"levels": item}, "levels")
+        yield _entry("namespace", inner)
+        if recursive:
+            async with aclosing(_entries(session, inner, recursive)) as entries:
+                async for entry in entries:
+                    yield entry
+
+
+def _entry(kind: str, levels: Namespace) -> JsonObject:
+    return {"type": kind, "full_name": spelled(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
+
+
+async def _all(page: Callable[[Paging], Awaitable[Listed]]) -> AsyncIterator[JsonValue]:
+    """The items of all pages."""
+    token: str | None = ""
+    while token is not None:
+        listed = await page(Paging(token, None))
+        for item in listed.items:
+            yield item
+        token = listed.next_page_token

@@ -1,0 +1,49 @@
+"""`arco register`: gives a metadata file that is there already a name."""
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.identifiers import parse_identifier
+from arco_catalog.cli.session import another, carry_out, writing
+from arco_catalog.iceberg.errors import AlreadyExists, Broken
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.answers import TableState
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.namespaces import create_namespace
+from arco_catalog.operations.register import register_table, register_view
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.index import Namespace
+
+
+def run(
+    options: CatalogOptions, name: str, metadata: str, *, parents: bool, view: bool, overwrite: bool, as_json: bool
+) -> int:
+    """Registers a table, or a view, and says so. Raises `Failure`."""
+    namespace, table = parse_identifier(name)
+    kind = "view" if view else "table"
+
+    async def work() -> JsonObject:
+        async with writing(options, "register") as session:
+            if parents:
+                await make_namespaces(session, namespace)
+            answer = await (
+                register_view(session, namespace, table, metadata)
+                if view
+                else register_table(session, namespace, table, metadata, overwrite)
+            )
+        if not isinstance(answer, TableState):
+            raise Broken("a registration was answered without the table")
+        named: JsonObject = {"name": name, "type": kind, "entity": answer.entity}
+        return {**named, "metadata_location": answer.metadata_location}
+
+    registered = carry_out(work)
+    print(json_text(registered) if as_json else escaped(f"Registered {kind} {name} from {metadata}"))
+    return 0
+
+
+async def make_namespaces(session: Session, namespace: Namespace) -> None:
+    """Makes a namespace, and before it those that it lies in. Those that are there already are left as they are."""
+    for depth in range(1, len(namespace) + 1):
+        try:
+            await create_namespace(another(session), namespace[:depth], {})
+        except AlreadyExists:
+            continue

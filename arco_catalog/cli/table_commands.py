@@ -1,0 +1,199 @@
+"""The commands for tables: what there is, what one looks like, and how one comes in, goes, and gets another name."""
+
+import argparse
+from collections.abc import Mapping
+
+from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_catalog, add_json, add_table
+from arco_catalog.cli.options import positive
+
+LS_EXAMPLES = """\
+Lists the namespaces, tables and views in a namespace, or at the top. Dots part
+the levels of a name; a level that holds a dot is put in quotes.
+
+examples:
+  arco ls --store file:/var/lib/arco
+  arco ls sales --store file:/var/lib/arco
+  arco ls -R --json --store s3://bucket/catalog
+"""
+INFO_EXAMPLES = """\
+Shows a table's or view's schema, its newest snapshots, its size as its
+summaries tell it, and what ails it. Nothing is written, and of the table's
+files only the metadata file is read.
+
+examples:
+  arco info sales.orders --store file:/var/lib/arco
+  arco info sales.orders --limit 100 --json --store s3://bucket/catalog
+"""
+REGISTER_EXAMPLES = """\
+Gives a metadata file that is there already a name, as REST's register does. The
+file has to lie in the catalog's own folder or below an --allowed-location,
+which `arco serve` then needs too.
+
+examples:
+  arco register sales.orders s3://lake/orders/metadata/00007-5c.metadata.json \\
+      --parents --allowed-location s3://lake --store s3://bucket/catalog
+"""
+DROP_EXAMPLES = """\
+Drops a table or view, as REST's drop does. No file is deleted, and `arco undrop`
+brings it back. With --purge it is remembered that a purge was asked for.
+
+examples:
+  arco drop sales.orders --store file:/var/lib/arco
+"""
+RENAME_EXAMPLES = """\
+Gives a table or view another name, in any namespace that there is. Its files
+and its location stay.
+
+examples:
+  arco rename sales.orders archive.orders_2025 --store file:/var/lib/arco
+"""
+IMPORT_EXAMPLES = """\
+Registers tables of another catalog. Without --apply it only says what it would
+do. A table that is registered from the same metadata file already is left as it
+is, so a run that was stopped goes on where it was. Files are neither copied nor
+moved: let nobody commit through the other catalog any more. The exit code is 1
+if some table could not be registered.
+
+sources:
+  folder LOCATION   a warehouse of Hadoop's catalog (version-hint.text)
+  list FILE         lines NAMESPACE.TABLE METADATA_LOCATION; - is standard input
+  catalog NAME      a catalog that PyIceberg reads (Hive, Glue, SQL, and REST,
+                    which Nessie and Polaris speak), as PyIceberg's settings and
+                    the options -P KEY=VALUE describe it
+
+examples:
+  arco import folder s3://old/warehouse --allowed-location s3://old/warehouse \\
+      --store s3://bucket/catalog
+  arco import list tables.txt --apply --store file:/var/lib/arco
+  arco import catalog hive -P type=hive -P uri=thrift://metastore:9083 \\
+      --only sales --json --store s3://bucket/catalog
+"""
+
+
+def _add_ls(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    parser.add_argument("namespace", metavar="NAMESPACE", nargs="?", help="the namespace [default the top]")
+    parser.add_argument("-R", "--recursive", action="store_true", help="list what lies further down too")
+    add_catalog(parser, environment)
+    parser.add_argument("--limit", type=positive, metavar="N", help="list this many [default all]")
+    add_json(parser, "a JSON array of types, namespaces and names")
+
+
+def _ls(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import ls
+
+    return ls.run(
+        CatalogOptions.of(parsed), parsed.namespace, parsed.limit, recursive=parsed.recursive, as_json=parsed.json
+    )
+
+
+def _add_info(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_table(parser, "the table or view")
+    add_catalog(parser, environment)
+    parser.add_argument("--limit", type=positive, default=10, metavar="N", help="show this many snapshots [default 10]")
+    add_json(parser, "it as a JSON object")
+
+
+def _info(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import info
+
+    return info.run(CatalogOptions.of(parsed), parsed.table, parsed.limit, as_json=parsed.json)
+
+
+def _add_register(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_table(parser, "the name to give")
+    parser.add_argument("metadata", metavar="METADATA_LOCATION", help="the metadata file, as an absolute URI")
+    add_catalog(parser, environment)
+    parser.add_argument("-p", "--parents", action="store_true", help="make the namespaces that are missing")
+    parser.add_argument("--view", action="store_true", help="the file is a view's")
+    parser.add_argument("--overwrite", action="store_true", help="in place of the table that has the name")
+    add_json(parser, "what was registered, as a JSON object")
+
+
+def _register(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import register
+
+    if parsed.view and parsed.overwrite:
+        parsed.parser.error("--overwrite is for tables: it goes not with --view")
+    return register.run(
+        CatalogOptions.of(parsed),
+        parsed.table,
+        parsed.metadata,
+        parents=parsed.parents,
+        view=parsed.view,
+        overwrite=parsed.overwrite,
+        as_json=parsed.json,
+    )
+
+
+def _add_drop(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_table(parser, "the table or view")
+    add_catalog(parser, environment)
+    parser.add_argument("--purge", action="store_true", help="remember that a purge was asked for; of tables only")
+    add_json(parser, "what was dropped, as a JSON object")
+
+
+def _drop(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import drop
+
+    return drop.run(CatalogOptions.of(parsed), parsed.table, purge=parsed.purge, as_json=parsed.json)
+
+
+def _add_rename(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_table(parser, "the table or view")
+    parser.add_argument("to", metavar=f"NEW_{TABLE}", help="its new name")
+    add_catalog(parser, environment)
+    add_json(parser, "what was renamed, as a JSON object")
+
+
+def _rename(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import rename
+
+    return rename.run(CatalogOptions.of(parsed), parsed.table, parsed.to, as_json=parsed.json)
+
+
+def _add_import(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    parser.add_argument("kind", choices=("folder", "list", "catalog"), help="what to import from")
+    parser.add_argument("source", metavar="SOURCE", help="its location, file or name")
+    parser.add_argument(
+        "-P",
+        "--property",
+        action="append",
+        default=[],
+        dest="properties",
+        metavar="KEY=VALUE",
+        help="a property of the catalog that PyIceberg reads; several times",
+    )
+    add_catalog(parser, environment)
+    parser.add_argument("--apply", action="store_true", help="register the tables, rather than say what would be done")
+    parser.add_argument("--only", metavar="NAMESPACE", help="leave out what lies in no such namespace of the source")
+    parser.add_argument("--into", metavar="NAMESPACE", help="put the namespaces of the source below this one")
+    parser.add_argument("--limit", type=positive, metavar="N", help="show this many lines of each kind [default all]")
+    add_json(parser, "the report, as a JSON object")
+
+
+def _import(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import import_tables
+
+    return import_tables.run(
+        CatalogOptions.of(parsed),
+        import_tables.ImportOptions(
+            parsed.kind,
+            parsed.source,
+            parsed.properties,
+            apply=parsed.apply,
+            only=parsed.only,
+            into=parsed.into,
+            limit=parsed.limit,
+            as_json=parsed.json,
+        ),
+    )
+
+
+COMMANDS = (
+    Command("ls", "list namespaces, tables and views", LS_EXAMPLES, _add_ls, _ls),
+    Command("info", "show a table's schema, snapshots, size and health", INFO_EXAMPLES, _add_info, _info),
+    Command("register", "give a metadata file a name", REGISTER_EXAMPLES, _add_register, _register),
+    Command("import", "register the tables of another catalog", IMPORT_EXAMPLES, _add_import, _import),
+    Command("rename", "give a table or view another name", RENAME_EXAMPLES, _add_rename, _rename),
+    Command("drop", "drop a table or view; no file is deleted", DROP_EXAMPLES, _add_drop, _drop),
+)

@@ -1,0 +1,196 @@
+"""What a person wants to know of a table or view, taken from its metadata alone."""
+
+from collections.abc import Iterable
+from typing import cast
+
+from arco_catalog.iceberg.accessors import current_snapshot_id, refs
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+
+MANY_SNAPSHOTS = 1_000
+"""Snapshots beyond which a table's metadata is slow to read and to write."""
+MANY_DATA_FILES = 100
+SMALL_FILE_BYTES = 8 << 20
+"""Data files that are smaller on average, and many, make scans slow: engines write 128 to 512 MB where they can."""
+DELETE_FILE_SHARE = 0.2
+"""Delete files for each data file beyond which most scans have to merge some."""
+
+_COUNTS = {
+    "records": "total-records",
+    "data_files": "total-data-files",
+    "delete_files": "total-delete-files",
+    "bytes": "total-files-size",
+}
+
+
+def table_summary(metadata: JsonObject, newest: int) -> JsonObject:
+    """Schema, partitioning, order, branches and tags, size, and so many of the snapshots, the newest first."""
+    snapshots = _objects(metadata.get("snapshots"))
+    current = current_snapshot_id(metadata)
+    latest = sorted(snapshots, key=lambda snapshot: _number(snapshot, "timestamp-ms"), reverse=True)[:newest]
+    shown: list[JsonValue] = [_snapshot(snapshot, current) for snapshot in latest]
+    schema = _current_schema(metadata)
+    names = dict(_column_names(schema))
+    return {
+        "format_version": metadata.get("format-version"),
+        "location": metadata.get("location"),
+        "updated_ms": metadata.get("last-updated-ms"),
+        "schema": _columns(schema),
+        "partitioned_by": [_transformed(field, names) for field in _partition_fields(metadata)],
+        "sorted_by": [_sort_field(field, names) for field in _sort_fields(metadata)],
+        "properties": metadata.get("properties") or {},
+        "refs": refs(metadata),
+        "size": _size(snapshots, current),
+        "snapshot_count": len(snapshots),
+        "snapshots": shown,
+    }
+
+
+def view_summary(metadata: JsonObject) -> JsonObject:
+    """Schema and SQL of the current version."""
+    current = metadata.get("current-version-id")
+    versions = _objects(metadata.get("versions"))
+    version: JsonObject = next((each for each in versions if each.get("version-id") == current), {})
+    schema = _by_id(_objects(metadata.get("schemas")), "schema-id", version.get("schema-id"))
+    return {
+        "format_version": metadata.get("format-version"),
+        "location": metadata.get("location"),
+        "updated_ms": version.get("timestamp-ms"),
+        "schema": _columns(schema),
+        "properties": metadata.get("properties") or {},
+        "version": current,
+        "version_count": len(versions),
+        "representations": version.get("representations") or [],
+    }
+
+
+def table_concerns(metadata: JsonObject) -> list[str]:
+    """What makes the table slow or large, and what to do about it."""
+    snapshots = _objects(metadata.get("snapshots"))
+    size = _size(snapshots, current_snapshot_id(metadata))
+    concerns: list[str] = []
+    if len(snapshots) > MANY_SNAPSHOTS:
+        concerns.append(f"{len(snapshots):,} snapshots make its metadata large: expire old ones (expire_snapshots)")
+    data_files, delete_files, total = (size.get(name) for name in ("data_files", "delete_files", "bytes"))
+    if isinstance(data_files, int) and data_files > MANY_DATA_FILES and isinstance(total, int):
+        average = total // data_files
+        if average < SMALL_FILE_BYTES:
+            concerns.append(
+                f"{data_files:,} data files of {average >> 10:,} KB on average are small: compact them "
+                "(rewrite_data_files)"
+            )
+    if isinstance(data_files, int) and isinstance(delete_files, int) and delete_files > DELETE_FILE_SHARE * data_files:
+        concerns.append(
+            f"{delete_files:,} delete files beside {data_files:,} data files make reads slow: compact them "
+            "(rewrite_data_files, rewrite_position_delete_files)"
+        )
+    return concerns
+
+
+def type_text(written: JsonValue) -> str:
+    """A type on one line: `list<struct<a: int, b: string>>`."""
+    match written:
+        case {"type": "struct", "fields": list(fields)}:
+            inner = ", ".join(f"{field.get('name')}: {type_text(field.get('type'))}" for field in _objects(fields))
+            return f"struct<{inner}>"
+        case {"type": "list", "element": element}:
+            return f"list<{type_text(element)}>"
+        case {"type": "map", "key": key, "value": value}:
+            return f"map<{type_text(key)}, {type_text(value)}>"
+    return str(written)
+
+
+def _size(snapshots: Iterable[JsonObject], current: int | None) -> JsonObject:
+    """What the summary of the current snapshot says; null for what it does not say. A table without one is empty."""
+    if current is None:
+        return dict.fromkeys(_COUNTS, 0)
+    summary = next((each.get("summary") for each in snapshots if each.get("snapshot-id") == current), None)
+    said = summary if isinstance(summary, dict) else {}
+    return {name: _count(said.get(field)) for name, field in _COUNTS.items()}
+
+
+def _snapshot(snapshot: JsonObject, current: int | None) -> JsonObject:
+    summary = snapshot.get("summary")
+    said = summary if isinstance(summary, dict) else {}
+    return {
+        "snapshot_id": snapshot.get("snapshot-id"),
+        "parent_id": snapshot.get("parent-snapshot-id"),
+        "at_ms": snapshot.get("timestamp-ms"),
+        "operation": said.get("operation"),
+        "added_records": _count(said.get("added-records")),
+        "deleted_records": _count(said.get("deleted-records")),
+        "total_records": _count(said.get("total-records")),
+        "current": snapshot.get("snapshot-id") == current,
+    }
+
+
+def _count(said: JsonValue) -> int | None:
+    """A number in a summary, where numbers are text."""
+    return int(said) if isinstance(said, str) and said.isascii() and said.isdigit() else None
+
+
+def _current_schema(metadata: JsonObject) -> JsonObject:
+    """Early v1 tables have one schema, and no list of them."""
+    listed = _objects(metadata.get("schemas"))
+    return _by_id(listed, "schema-id", metadata.get("current-schema-id")) or _object(metadata.get("schema"))
+
+
+def _columns(schema: JsonObject) -> list[JsonValue]:
+    return [
+        {
+            "id": field.get("id"),
+            "name": field.get("name"),
+            "type": type_text(field.get("type")),
+            "required": field.get("required") is True,
+            "doc": field.get("doc"),
+        }
+        for field in _objects(schema.get("fields"))
+    ]
+
+
+def _column_names(struct: JsonObject, prefix: str = "") -> Iterable[tuple[JsonValue, str]]:
+    """Names of columns by id; those in structs with the names that they are nested in."""
+    for field in _objects(struct.get("fields")):
+        name = f"{prefix}{field.get('name')}"
+        yield field.get("id"), name
+        yield from _column_names(_object(field.get("type")), f"{name}.")
+
+
+def _partition_fields(metadata: JsonObject) -> list[JsonObject]:
+    specs = _objects(metadata.get("partition-specs"))
+    spec = _by_id(specs, "spec-id", metadata.get("default-spec-id"))
+    return _objects(spec.get("fields") if spec else metadata.get("partition-spec"))
+
+
+def _sort_fields(metadata: JsonObject) -> list[JsonObject]:
+    order = _by_id(_objects(metadata.get("sort-orders")), "order-id", metadata.get("default-sort-order-id"))
+    return _objects(order.get("fields"))
+
+
+def _sort_field(field: JsonObject, names: dict[JsonValue, str]) -> str:
+    return f"{_transformed(field, names)} {field.get('direction')} {field.get('null-order')}"
+
+
+def _transformed(field: JsonObject, names: dict[JsonValue, str]) -> str:
+    sources = field.get("source-ids") or [field.get("source-id")]
+    listed = sources if isinstance(sources, list) else [sources]
+    columns = ", ".join(
+        names.get(source, f"column {source}") for source in listed if not isinstance(source, dict | list)
+    )
+    transform = field.get("transform")
+    return columns if transform == "identity" else f"{transform}({columns})"
+
+
+def _by_id(listed: Iterable[JsonObject], name: str, wanted: JsonValue) -> JsonObject:
+    return next((each for each in listed if each.get(name) == wanted), {})
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(document: JsonObject, name: str) -> int:
+    return cast(int, document.get(name) or 0)

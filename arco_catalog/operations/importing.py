@@ -1,0 +1,227 @@
+"""Registers what another catalog has, many at a time. A run without `apply` plans every registration upon those before
+it, as it would be made, and writes nothing. What is registered from the same file already is left as it is, so any run
+may be stopped and begun again."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, Broken, CatalogError, Refusal
+from arco_catalog.operations.beside import beside
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.decisions import as_read
+from arco_catalog.operations.lookup import look_up
+from arco_catalog.operations.names import Identifier, dotted
+from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
+from arco_catalog.operations.register import register_table, table_registration
+from arco_catalog.operations.rehearsal import Rehearsal
+from arco_catalog.state.entries import RelationEntry, find_namespace, find_relation
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.locations import Location
+from arco_catalog.state.registry import Head
+from storage_backends import StoreError
+
+AT_ONCE = 8
+"""Tables looked at and registered beside each other: those that move HEAD share commits."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table as a source names it. One that can't be imported has a `problem`, and perhaps no file."""
+
+    namespace: Namespace
+    name: str
+    metadata_location: str | None
+    problem: str | None = None
+
+
+class Outcome(StrEnum):
+    """What became of a table."""
+
+    REGISTERED = "registered"
+    WOULD_REGISTER = "would register"
+    ALREADY = "already registered"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A table, and what became of it; `reason` says why not, or what is to be known."""
+
+    table: SourceTable
+    outcome: Outcome
+    reason: str | None = None
+
+
+PropertiesOf = Callable[[Namespace], Awaitable[Mapping[str, str]]]
+
+
+class Importer:
+    """One run. `session` gives each step one of its own; `properties_of` are a new namespace's, of which its location
+    is left out: tables that are made in it later lie where the catalog has its own."""
+
+    def __init__(self, session: Callable[[], Session], properties_of: PropertiesOf, *, apply: bool) -> None:
+        self._session = session
+        self._properties_of = properties_of
+        self._apply = apply
+        self._planned: Head | None = None
+        self._seen: dict[Identifier, str] = {}
+        self._making = asyncio.Lock()
+        self._there: set[Namespace] = {()}
+        self.namespaces: list[Namespace] = []
+        """Those that were made, or would be."""
+
+    async def run(self, tables: AsyncIterator[SourceTable]) -> AsyncIterator[Imported]:
+        """What becomes of each table. Raises `StoreError` and `CatalogError` once the store answers nobody."""
+        batch: list[SourceTable] = []
+        async for table in tables:
+            batch.append(table)
+            if len(batch) == AT_ONCE:
+                for imported in await self._batch(batch):
+                    yield imported
+                batch = []
+        for imported in await self._batch(batch):
+            yield imported
+
+    async def _batch(self, batch: Sequence[SourceTable]) -> Sequence[Imported]:
+        if not batch:
+            return ()
+        if self._apply:
+            done = await beside(*(self._guarded(table, self._register(table)) for table in batch))
+        else:
+            prepared = await self._prepare(batch)
+            done = [
+                await self._guarded(each, self._plan(each, made)) for each, made in zip(batch, prepared, strict=True)
+            ]
+        failures = [failure for _, failure in done if failure is not None and not isinstance(failure, Refusal)]
+        if len(failures) == len(batch):
+            raise failures[-1]
+        return [imported for imported, _ in done]
+
+    async def _guarded(
+        self, table: SourceTable, step: Awaitable[Imported]
+    ) -> tuple[Imported, CatalogError | StoreError | None]:
+        """One table's failure does not end the others."""
+        try:
+            return await step, None
+        except (CatalogError, StoreError) as failure:
+            return Imported(table, Outcome.FAILED, str(failure)), failure
+
+    async def _register(self, table: SourceTable) -> Imported:
+        location = _file_of(table)
+        known = await self._existing(table, location)
+        if known is not None:
+            return known
+        await self._make_namespaces(table.namespace)
+        try:
+            await register_table(self._session(), table.namespace, table.name, location, overwrite=False)
+        except AlreadyExists:
+            known = await self._existing(table, location)
+            if known is None:
+                raise
+            return known
+        return Imported(table, Outcome.REGISTERED)
+
+    async def _make_namespaces(self, namespace: Namespace) -> None:
+        async with self._making:
+            for depth in range(1, len(namespace) + 1):
+                if namespace[:depth] not in self._there:
+                    await self._make_namespace(namespace[:depth])
+                    self._there.add(namespace[:depth])
+
+    async def _make_namespace(self, namespace: Namespace) -> None:
+        session = self._session()
+        head = await session.state.head()
+        if await look_up(session.state, lambda: find_namespace(head.index, namespace)) is None:
+            with suppress(AlreadyExists):
+                await create_namespace(session, namespace, await self._properties(namespace))
+                self.namespaces.append(namespace)
+
+    async def _properties(self, namespace: Namespace) -> Mapping[str, str]:
+        properties = await self._properties_of(namespace)
+        return {name: value for name, value in properties.items() if name != LOCATION}
+
+    # The same, only planned.
+
+    async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Rehearsal | CatalogError | StoreError]:
+        """The registrations of a batch, their files read beside each other, and what went wrong with the others."""
+        head = await self._head()
+
+        async def prepare(table: SourceTable) -> Rehearsal | CatalogError | StoreError:
+            try:
+                registration = table_registration(self._session(), table.namespace, table.name, _file_of(table))
+                rehearsal = Rehearsal(registration, head)
+                await rehearsal.prepare()
+            except (CatalogError, StoreError) as failure:
+                return failure
+            return rehearsal
+
+        return await beside(*map(prepare, batch))
+
+    async def _plan(self, table: SourceTable, rehearsal: Rehearsal | CatalogError | StoreError) -> Imported:
+        location, name = _file_of(table), (table.namespace, table.name)
+        known = await self._existing(table, location)
+        if known is None and self._seen.get(name) == location:
+            known = Imported(table, Outcome.ALREADY, "the source names it twice")
+        if known is not None:
+            return known
+        if not isinstance(rehearsal, Rehearsal):
+            raise rehearsal
+        for depth in range(1, len(table.namespace) + 1):
+            await self._plan_namespace(table.namespace[:depth])
+        self._planned = await rehearsal.plan(await self._head())
+        self._seen[name] = location
+        return Imported(table, Outcome.WOULD_REGISTER)
+
+    async def _plan_namespace(self, namespace: Namespace) -> None:
+        session, head = self._session(), await self._head()
+        if await look_up(session.state, lambda: find_namespace(head.index, namespace)) is None:
+            creation = namespace_creation(session, namespace, await self._properties(namespace))
+            self._planned = await Rehearsal(creation, head).plan(head)
+            self.namespaces.append(namespace)
+
+    async def _head(self) -> Head:
+        """HEAD with all that is planned so far."""
+        if self._planned is None:
+            self._planned = await self._session().state.head()
+        return self._planned
+
+    async def _existing(self, table: SourceTable, location: str) -> Imported | None:
+        """What is to be said where the name means a table already; None where it means none, or something else than a
+        table, which the registration will say."""
+        session = self._session()
+        head = await session.state.head()
+        entry = await look_up(session.state, lambda: find_relation(head.index, table.namespace, table.name))
+        if entry is None or entry.kind != "table":
+            return None
+        current, registered = await self._files_of(session, entry)
+        if location == current:
+            return Imported(table, Outcome.ALREADY)
+        if location == registered:
+            return Imported(table, Outcome.ALREADY, "it has been committed to here since")
+        raise AlreadyExists(
+            f"{dotted(table.namespace, table.name)} is there already, from another metadata file: {current}. Drop or "
+            "rename it first"
+        )
+
+    async def _files_of(self, session: Session, entry: RelationEntry) -> tuple[str, str | None]:
+        """The table's current metadata file, and the one that it was registered from."""
+        pointer = await session.state.pointer(entry.entity)
+        if pointer is None:
+            raise Broken(f"entity {entry.entity} has a name and no pointer")
+        read = await as_read(session.state, pointer)
+        return read.metadata.location, read.registered_from
+
+
+def _file_of(table: SourceTable) -> str:
+    """The table's metadata file, spelled as this catalog spells it. Raises `BadRequest` where it can't be imported."""
+    if table.problem is not None:
+        raise BadRequest(table.problem)
+    if table.metadata_location is None:
+        raise BadRequest("The source does not tell its metadata file")
+    if not table.namespace:
+        raise BadRequest("It lies in no namespace: give it one (--into)")
+    text = table.metadata_location
+    return Location.parse(f"file://{text}" if text.startswith("/") else text).uri

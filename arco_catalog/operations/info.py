@@ -1,0 +1,81 @@
+"""A table or view for people: what its metadata says, and what ails it. Nothing is written."""
+
+from functools import partial
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import BadRequest, Broken, NoSuchTable, NoSuchView
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.summary import table_concerns, table_summary, view_summary
+from arco_catalog.operations.answers import TableState
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.load import load_table, load_view
+from arco_catalog.operations.names import dotted
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.memory import PARSED_WEIGHT
+from arco_catalog.state.worker_threads import off_loop
+
+
+async def info(session: Session, namespace: Namespace, name: str, newest: int) -> JsonObject:
+    """The table or view, with so many of its snapshots. `health` lists what is wrong, worst first. Raises
+    `NoSuchTable`, and `NotFound` if its metadata file is gone."""
+    kind = "table"
+    try:
+        state = await load_table(session, namespace, name)
+    except NoSuchTable as missing:
+        kind = "view"
+        try:
+            state = await load_view(session, namespace, name)
+        except NoSuchView:
+            raise missing from None
+    document = await _parsed(session, state)
+    summary = table_summary(document, newest) if kind == "table" else view_summary(document)
+    health = await _health(session, document, state) if kind == "table" else []
+    return {
+        "name": dotted(namespace, name),
+        "type": kind,
+        "entity": state.entity,
+        "uuid": document.get("table-uuid" if kind == "table" else "view-uuid"),
+        "metadata_location": state.metadata_location,
+        "metadata_bytes": len(state.metadata),
+        **summary,
+        "health": health,
+    }
+
+
+async def _parsed(session: Session, state: TableState) -> JsonObject:
+    await session.hold.take(PARSED_WEIGHT * len(state.metadata))
+    try:
+        document = await off_loop(len(state.metadata), partial(loads, state.metadata))
+    except MalformedJson as error:
+        raise Broken(f"{state.metadata_location} is no metadata file: {error}") from error
+    if not isinstance(document, dict):
+        raise Broken(f"{state.metadata_location} is not a JSON object")
+    return document
+
+
+async def _health(session: Session, document: JsonObject, state: TableState) -> list[JsonValue]:
+    """A manifest list that is gone is an error, for the current snapshot can't be read; the others are warnings."""
+    found: list[JsonValue] = []
+    current = table.current_snapshot_id(document)
+    snapshots = [each for each in _list(document.get("snapshots")) if each.get("snapshot-id") == current]
+    for manifest_list in table.manifest_lists({"snapshots": [*snapshots]}):
+        try:
+            if not await session.files.exists(manifest_list):
+                found.append(_finding("error", f"the manifest list of its current snapshot is gone: {manifest_list}"))
+        except BadRequest as refusal:
+            found.append(_finding("warning", f"its current snapshot can't be looked at: {refusal.message}"))
+    most = session.settings.max_metadata_bytes
+    if 2 * len(state.metadata) > most:
+        size = f"{len(state.metadata) >> 20:,} of {most >> 20:,} MB"
+        found.append(
+            _finding("warning", f"its metadata file takes {size} (--max-metadata): expire snapshots, or raise that")
+        )
+    return found + [_finding("warning", concern) for concern in table_concerns(document)]
+
+
+def _finding(level: str, text: str) -> JsonObject:
+    return {"level": level, "text": text}
+
+
+def _list(value: JsonValue) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

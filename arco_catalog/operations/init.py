@@ -1,0 +1,23 @@
+"""The first commit of a registry, which changes no name: from then on the catalog is there."""
+
+from arco_catalog.operations.answers import Answer, Document
+from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.driver import run
+from arco_catalog.operations.mutation import Attempt, Settled
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+
+DONE = Document(204)
+
+
+async def init_catalog(session: Session) -> Answer:
+    """Makes an empty catalog. Where there is one already nothing is done."""
+    return await run(session, _Init(session))
+
+
+class _Init(RegistryMutation):
+    kind = "init"
+
+    def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
+        if view.head.version is not None:
+            return Settled(DONE)
+        return Change(edits={}, answer=DONE, detail={})

@@ -1,0 +1,39 @@
+"""What a change of names would do, found out without doing it: planned as it would be carried out, on a HEAD in memory,
+and not written. Several changes can be planned one upon another."""
+
+from dataclasses import replace
+
+from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.operations.lookup import look_up
+from arco_catalog.operations.mutation import Attempt, Settled
+from arco_catalog.operations.registry_change import RegistryMutation, RegistryView
+from arco_catalog.state.entries import Undecided
+from arco_catalog.state.registry import Head
+
+
+class Rehearsal:
+    """One change that is only planned: `prepare` reads what it needs besides a HEAD, `plan` says what it makes of
+    one."""
+
+    def __init__(self, mutation: RegistryMutation, head: Head) -> None:
+        self._mutation = mutation
+        self._view = RegistryView(mutation.state, head, fresh=True)
+        runtime = mutation.session.runtime
+        attempt = runtime.ulid()
+        self._attempt = Attempt(attempt, runtime.ulid(), attempt)
+
+    async def prepare(self) -> None:
+        """Reads files. Raises `StoreError` where the store does not answer."""
+        if self._mutation.incomplete(self._view):
+            await self._mutation.complete(self._view)
+
+    async def plan(self, head: Head) -> Head:
+        """The HEAD as it would be after the change. Raises the `Refusal` that the change would meet, and `Unavailable`
+        where a transaction over the name has to end first."""
+        mutation, view = self._mutation, self._view
+        view.head = head
+        try:
+            change = await look_up(mutation.state, lambda: mutation.change(view, self._attempt))
+        except Undecided as met:
+            raise Unavailable(f"Transaction {met.transaction} over this name is under way: try again") from met
+        return head if isinstance(change, Settled) else replace(head, index=head.index.edited(change.edits))

@@ -1,0 +1,153 @@
+"""`arco doctor`: what it finds on stores that are well, that are not there, and that are ailing in known ways."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from arco_catalog.cli import checks
+from arco_catalog.cli.checks import Status, clock, denied, no_catalog, packages
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.program import main
+from storage_backends import ANY, Applied
+from storage_backends.open import open_store
+from tests.servers import moto_server
+
+Captured = pytest.CaptureFixture[str]
+
+
+def examined(capsys: Captured, store: str, *arguments: str, code: int) -> dict[str, tuple[str, str, str | None]]:
+    """Status, finding and advice of each check."""
+    assert main(["doctor", "--json", "--store", store, *arguments], {}) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["ok"] is (code == 0)
+    return {each["check"]: (each["status"], each["found"], each["advice"]) for each in document["checks"]}
+
+
+def test_a_catalog_that_is_well_passes_every_check(tmp_path: Path, capsys: Captured) -> None:
+    store = f"file:{tmp_path}/store"
+    assert main(["init", "--store", store], {}) == 0
+    capsys.readouterr()
+
+    found = examined(capsys, store, code=0)
+
+    assert {status for status, _, _ in found.values()} == {"ok"}
+    assert [*found] == ["packages", "credentials", "store", "clock", "catalog", "conditional writes"]
+    assert not list((tmp_path / "store" / "_probe").rglob("present"))
+    assert main(["doctor", "--store", store], {}) == 0
+    assert "kept: what is refused is not written" in capsys.readouterr().out
+
+
+def test_a_folder_that_is_not_there_fails_and_is_not_made(tmp_path: Path, capsys: Captured) -> None:
+    found = examined(capsys, f"file:{tmp_path}/nowhere", code=1)
+
+    assert found["store"][:2] == ("failed", f"there is no folder {tmp_path}/nowhere")
+    assert found["conditional writes"][0] == "skipped"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_a_catalog_is_left_as_it_is(tmp_path: Path, capsys: Captured) -> None:
+    found = examined(capsys, f"file:{tmp_path}", code=1)
+
+    assert found["catalog"][0] == "failed"
+    assert "arco init" in (found["catalog"][2] or "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_name_of_the_warehouse_is_suggested(tmp_path: Path, capsys: Captured) -> None:
+    store = f"file:{tmp_path}/store"
+    assert main(["init", "--store", store, "--warehouse", "lake"], {}) == 0
+    capsys.readouterr()
+
+    assert examined(capsys, store, code=1)["catalog"][2] == "it has lake: give --warehouse"
+    assert "`arco init` makes it" in (no_catalog(CatalogOptions("memory:", "x"), []).advice or "")
+
+
+def test_an_s3_store_is_checked_with_its_credentials(s3_bucket: str, capsys: Captured) -> None:
+    store = f"s3://{s3_bucket}/catalog"
+    assert main(["init", "--store", store], {}) == 0
+    capsys.readouterr()
+
+    found = examined(capsys, store, "--allowed-location", f"s3://{s3_bucket}/other", "s3://no-such-bucket/x", code=1)
+
+    assert found["credentials"][0] == found["conditional writes"][0] == "ok"
+    assert "endpoint http://127.0.0.1" in found["credentials"][1]
+    assert found["allowed location"][0] == "failed"
+    assert "no-such-bucket" in found["allowed location"][1]
+
+
+def test_a_bucket_that_is_not_there_is_told(s3_endpoint: str, capsys: Captured) -> None:
+    found = examined(capsys, "s3://no-such-bucket/x", code=1)
+
+    assert found["store"][0] == "failed"
+    assert "there is no bucket 'no-such-bucket'" in found["store"][1]
+
+
+def test_half_a_pair_of_keys_is_told(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+
+    found = examined(capsys, "s3://bucket/x", code=1)
+
+    assert found["credentials"][0] == "failed"
+    assert "only one is set" in found["credentials"][1]
+
+
+def test_a_store_that_ignores_conditions_fails(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    with moto_server(ignore_conditions=True) as server:
+        server.make_bucket("careless")
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        store = "s3://careless/catalog"
+        assert main(["init", "--store", store], {}) == 1
+        assert "this catalog is read-only" in capsys.readouterr().err
+        asyncio.run(put(store, "arco/_catalog/core/manifest.json", MANIFEST))
+
+        found = examined(capsys, store, code=1)
+
+    assert found["conditional writes"][0] == "failed"
+    assert found["conditional writes"][1].startswith("commits would get lost: it ")
+
+
+async def put(url: str, key: str, body: bytes) -> None:
+    store = open_store(url)
+    try:
+        assert isinstance(await store.put(key, body, ANY), Applied)
+    finally:
+        await store.close()
+
+
+MANIFEST = (
+    b'{"version": 1, "id": "01KAN0Y7Q2M3C4D5E6F7G8H9JK", "sequence": 1, "recent": [], "before": null, "index": {}}'
+)
+
+
+def test_clocks_are_judged_by_what_engines_bear() -> None:
+    assert clock(0).status is Status.OK
+    assert clock(-1_999).status is Status.OK
+    assert clock(2_000).status is Status.WARNING
+    assert clock(-29_999).found == "this machine's clock is 30.0 s ahead of the store's"
+    assert clock(30_000).status is Status.FAILED
+
+
+def test_what_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "find_spec", lambda module: None)
+
+    assert packages("s3://b/x").status is Status.FAILED
+    assert packages("s3://b/x").advice == "pip install 'arco-catalog[s3]'"
+    assert packages("file:/x").status is Status.WARNING
+
+
+def test_a_refusal_is_told_with_what_helps() -> None:
+    assert "clock" in denied("403 RequestTimeTooSkewed")
+    assert "AWS_SECRET_ACCESS_KEY" in denied("403 SignatureDoesNotMatch")
+    assert "s3:ListBucket" in denied("403 AccessDenied")
+
+
+def test_a_bad_url_is_a_failed_check(capsys: Captured) -> None:
+    found = examined(capsys, "ftp://x", code=1)
+    assert found["store"][0] == "failed"
+    assert "a store is file:/absolute/path" in found["store"][1]
