@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range
 from storage_backends.base import (
     ANY,
     Absent,
@@ -37,18 +36,19 @@ from storage_backends.clock import system_now_ms
 from storage_backends.local_files import (
     NotInMemory,
     exclusive_lock,
-    file_beneath,
-    folder_beneath,
     make_folder,
+    open_file_nofollow,
+    open_folder_nofollow,
     read_from_disk,
     read_from_memory,
     status_of,
     store_errors,
     version_of,
-    write_to_last,
+    write_durably,
     written_ms_of,
 )
 from storage_backends.local_listing import Listing, PausedWalks, Walk
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range
 
 PRIVATE_FOLDER = ".arco-store"
 STRIPES = 256
@@ -74,9 +74,9 @@ class _Temporary:
 class LocalStore:
     """The folder `root`, made by the first write, shared by any number of tasks, threads and processes of one machine.
 
-    An object is written whole to a temporary file, made to last (fsync), and then appears under its key at once, by a
-    hard link (create-only) or a rename, so a crash leaves the old object or the new one, and at worst a temporary
-    file, which is removed a day later. Its folder is made to last before the write is acknowledged.
+    An object is written whole to a temporary file, which is fsynced, and then appears under its key at once, by a
+    hard link (create-only) or a rename. So a crash leaves the old object or the new one, and at worst a temporary
+    file, which is removed a day later. The folder is fsynced before the write is acknowledged.
 
     Every change of a key is made under one of 256 lock files, so nothing comes between looking at the version and
     replacing it. A version is the file's modification time, which the store sets: under the lock, always later than
@@ -101,7 +101,7 @@ class LocalStore:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="local-store")
         self._walks = PausedWalks()
         self._unsynced: set[str] = set()
-        """Folders in which a change is visible, and may not last: their last fsync failed."""
+        """Folders whose last fsync failed: a change in them is visible, and a power cut may undo it."""
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
@@ -168,8 +168,8 @@ class LocalStore:
         if not self._root_seen:
             return Missing(self._now_ms())
         *folders, name = key.split("/")
-        self._check_lasting(folders)
-        with file_beneath(self._root, folders, name) as opened:
+        self._retry_failed_fsync(folders)
+        with open_file_nofollow(self._root, folders, name) as opened:
             if opened is None:
                 return Missing(self._now_ms())
             descriptor, status = opened
@@ -185,8 +185,8 @@ class LocalStore:
         if not self._root_seen:
             return Missing(self._now_ms())
         *folders, name = key.split("/")
-        self._check_lasting(folders)
-        with file_beneath(self._root, folders, name) as opened:
+        self._retry_failed_fsync(folders)
+        with open_file_nofollow(self._root, folders, name) as opened:
             if opened is None:
                 return Missing(self._now_ms())
             descriptor, status = opened
@@ -196,37 +196,37 @@ class LocalStore:
             body = (read_from_memory if at_once else read_from_disk)(descriptor, size, start)
             return Found(body, version_of(status), written_ms_of(status), self._now_ms())
 
-    def _check_lasting(self, folders: Sequence[str]) -> None:
-        """What is read, or refuses a write, may be a change of our own that an ailing disk has not made to last: it is
-        acknowledged by nobody before it is. Raises `OSError`."""
+    def _retry_failed_fsync(self, folders: Sequence[str]) -> None:
+        """Repeats the fsync of a folder if the last one failed, so that no answer rests on a change which a power cut
+        may undo. Raises `OSError`."""
         if self._unsynced and "/".join(folders) in self._unsynced:
-            with folder_beneath(self._root, folders) as folder:
+            with open_folder_nofollow(self._root, folders) as folder:
                 if folder is not None:
                     os.fsync(folder)
             self._unsynced.discard("/".join(folders))
 
-    def _make_lasting(self, folder: int, folders: Sequence[str]) -> Unknown | None:
-        """Makes the change of a folder's entries last."""
+    def _fsync_folder(self, folder: int, folders: Sequence[str]) -> Unknown | None:
+        """Writes the folder's entries to disk; returns `Unknown` if the disk fails."""
         try:
             os.fsync(folder)
         except OSError as error:
             self._unsynced.add("/".join(folders))
-            return Unknown(f"the change is visible, but may not last: {error.strerror}")
+            return Unknown(f"the change is visible, but the folder's fsync failed: {error.strerror}")
         self._unsynced.discard("/".join(folders))
         return None
 
     def _put(self, key: str, body: bytes, when: When) -> Outcome:
         *folders, name = key.split("/")
-        self._check_lasting(folders)
-        with folder_beneath(self._root, folders, make=not isinstance(when, Matches)) as folder:
+        self._retry_failed_fsync(folders)
+        with open_folder_nofollow(self._root, folders, make=not isinstance(when, Matches)) as folder:
             current = None if folder is None else status_of(folder, name)
             if folder is None or not _holds(when, current):  # a lost race, which is common, writes nothing
                 return self._refused(current)
             with self._temporary(body) as temporary:
                 with exclusive_lock(self._lock_of(key)) as lock:
                     outcome = self._name(temporary, key, folder, when, lock)
-                # After the lock: whoever replaces this object in turn makes the same folder last.
-                return (self._make_lasting(folder, folders) if isinstance(outcome, Applied) else None) or outcome
+                # After the lock is released: the next writer of this object fsyncs the same folder.
+                return (self._fsync_folder(folder, folders) if isinstance(outcome, Applied) else None) or outcome
 
     def _name(self, temporary: _Temporary, key: str, folder: int, when: When, lock: int) -> Outcome:
         """Lets a temporary file appear under its key, if the condition holds."""
@@ -234,7 +234,7 @@ class LocalStore:
         current = status_of(folder, name)
         if not _holds(when, current):
             return self._refused(current)
-        version = self._stamp(temporary.descriptor, _read_mark(lock) if current is None else current.st_mtime_ns)
+        version = self._stamp(temporary.descriptor, _read_high_water(lock) if current is None else current.st_mtime_ns)
         try:
             if isinstance(when, Absent):
                 os.link(temporary.path, name, dst_dir_fd=folder, follow_symlinks=False)
@@ -251,19 +251,19 @@ class LocalStore:
 
     def _delete(self, key: str, when: Matches | Anything) -> Outcome:
         *folders, name = key.split("/")
-        self._check_lasting(folders)
-        with folder_beneath(self._root, folders) as folder, exclusive_lock(self._lock_of(key)) as lock:
+        self._retry_failed_fsync(folders)
+        with open_folder_nofollow(self._root, folders) as folder, exclusive_lock(self._lock_of(key)) as lock:
             current = None if folder is None else status_of(folder, name)
             if not _holds(when, current):
                 return self._refused(current)
             if folder is None or current is None:
                 return Applied(Version(""), self._now_ms())
-            _raise_mark(lock, current.st_mtime_ns)
+            _raise_high_water(lock, current.st_mtime_ns)
             try:
                 os.unlink(name, dir_fd=folder)
             except OSError as error:
                 return _unknown_if_io(error)
-            return self._make_lasting(folder, folders) or Applied(version_of(current), self._now_ms())
+            return self._fsync_folder(folder, folders) or Applied(version_of(current), self._now_ms())
 
     def _list(self, prefix: str, after: str) -> Page:
         if not self._root_seen:
@@ -280,7 +280,7 @@ class LocalStore:
         with suppress(InvalidKey):  # below what cannot be in a key, or is a link, there are no objects
             if folders:
                 _check_path("/".join(folders))
-            with folder_beneath(self._root, folders) as folder:
+            with open_folder_nofollow(self._root, folders) as folder:
                 if folder is not None:
                     path = "".join(f"{segment}/" for segment in folders)
                     yield from Listing(prefix, after, PRIVATE_FOLDER).walk(folder, path)
@@ -291,7 +291,7 @@ class LocalStore:
         path = os.path.join(self._temporaries, secrets.token_hex(16))
         temporary: _Temporary | None = None
         try:
-            temporary = _Temporary(path, write_to_last(path, body))
+            temporary = _Temporary(path, write_durably(path, body))
             yield temporary
         finally:
             if temporary is not None:
@@ -342,12 +342,12 @@ def _unknown_if_io(error: OSError) -> Unknown:
     return Unknown(f"the disk failed: {error.strerror}")
 
 
-def _read_mark(lock: int) -> int:
+def _read_high_water(lock: int) -> int:
     """The latest version deleted under this lock, as nanoseconds. Empty at first; a power cut may also leave it blank,
     but then no process is left that holds an old version."""
-    mark = os.pread(lock, 20, 0)
-    return int(mark) if mark.isdigit() else 0
+    high_water = os.pread(lock, 20, 0)
+    return int(high_water) if high_water.isdigit() else 0
 
 
-def _raise_mark(lock: int, deleted_ns: int) -> None:
-    os.pwrite(lock, b"%020d" % max(_read_mark(lock), deleted_ns), 0)
+def _raise_high_water(lock: int, deleted_ns: int) -> None:
+    os.pwrite(lock, b"%020d" % max(_read_high_water(lock), deleted_ns), 0)

@@ -1,6 +1,7 @@
-"""What the local store asks of a file system: folders that no link leads out of, versions, locks, errors.
+"""File-system calls of the local store: opening without following links, versions, locks, errors.
 
-What waits for a disk or a lock belongs in a thread: all of it but opening what exists and reading what is in memory.
+All of them may wait for a disk or a lock, so they belong in a thread; the exceptions are opening an existing file and
+`read_from_memory`.
 """
 
 import errno
@@ -13,9 +14,9 @@ from contextlib import contextmanager, suppress
 from stat import S_ISLNK, S_ISREG
 
 from storage_backends.base import InvalidKey, StoreDenied, StoreUnavailable, Version
-from storage_backends.local_open import open_linkless
+from storage_backends.local_open import open_nofollow
 
-LOCK_PATIENCE_S = 10.0
+LOCK_TIMEOUT_S = 10.0
 LOCK_POLL_S = 0.001
 
 FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -45,7 +46,7 @@ def store_errors(key: str) -> Iterator[None]:
 
 
 def make_folder(path: str) -> None:
-    """Makes a folder and those above it, each to last before the next."""
+    """Makes a folder and its missing parents, outermost first, and fsyncs the parent of each."""
     missing = []
     while not os.path.isdir(path):
         missing.append(path)
@@ -61,16 +62,16 @@ def make_folder(path: str) -> None:
 
 
 @contextmanager
-def folder_beneath(root: str, segments: Sequence[str], *, make: bool = False) -> Iterator[int | None]:
+def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = False) -> Iterator[int | None]:
     """A descriptor of the folder at `root/segments`, or None if there is none and it is not to be made.
 
-    No symbolic link is followed, so that none leads out of the root, not even one put there meanwhile. Raises
+    No symbolic link is followed, not even one made meanwhile, so nothing outside the root is opened. Raises
     `InvalidKey` for a link, or for a file where a folder is to be made.
     """
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     folder: int | None = above
     try:
-        if segments and (at_once := open_linkless(above, "/".join(segments), FOLDER_ITSELF)) is not None:
+        if segments and (at_once := open_nofollow(above, "/".join(segments), FOLDER_ITSELF)) is not None:
             folder = at_once
             os.close(above)
         else:  # step by step, from each descriptor to the next, to find what is in the way or make what is missing
@@ -89,9 +90,9 @@ def folder_beneath(root: str, segments: Sequence[str], *, make: bool = False) ->
 
 
 @contextmanager
-def file_beneath(root: str, folders: Sequence[str], name: str) -> Iterator[tuple[int, os.stat_result] | None]:
+def open_file_nofollow(root: str, folders: Sequence[str], name: str) -> Iterator[tuple[int, os.stat_result] | None]:
     """A descriptor of the plain file `name` in the folder at `root/folders`, with its status: what is read and what is
-    known of it are of one instant. None if there is none. Raises as `folder_beneath` does."""
+    known of it are of one instant. None if there is none. Raises as `open_folder_nofollow` does."""
     descriptor = _open_file(root, folders, name)
     try:
         status = None if descriptor is None else os.fstat(descriptor)
@@ -104,12 +105,12 @@ def file_beneath(root: str, folders: Sequence[str], name: str) -> Iterator[tuple
 def _open_file(root: str, folders: Sequence[str], name: str) -> int | None:
     above = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        descriptor = open_linkless(above, "/".join((*folders, name)), FILE_ITSELF)
+        descriptor = open_nofollow(above, "/".join((*folders, name)), FILE_ITSELF)
     finally:
         os.close(above)
     if descriptor is not None:
         return descriptor
-    with folder_beneath(root, folders) as folder, suppress(FileNotFoundError):
+    with open_folder_nofollow(root, folders) as folder, suppress(FileNotFoundError):
         return None if folder is None else os.open(name, FILE_ITSELF, dir_fd=folder)
     return None
 
@@ -165,8 +166,8 @@ def read_from_disk(descriptor: int, size: int, start: int = 0) -> bytes:
         return file.read(size)
 
 
-def write_to_last(path: str, body: bytes) -> int:
-    """A new file of these bytes, on disk before this returns; its descriptor, open."""
+def write_durably(path: str, body: bytes) -> int:
+    """Creates a file with these bytes, fsyncs it and returns its open descriptor."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         rest = memoryview(body)
@@ -194,14 +195,14 @@ def exclusive_lock(path: str) -> Iterator[int]:
     """Holds the lock file at `path` against every other thread and process; gives its descriptor.
 
     Each acquisition opens the file anew, since `flock` locks open files, not processes. A kill releases it. Raises
-    `StoreUnavailable` if the holder, a stopped process perhaps, keeps it for `LOCK_PATIENCE_S`.
+    `StoreUnavailable` if the holder, a stopped process perhaps, keeps it for `LOCK_TIMEOUT_S`.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        give_up = time.monotonic() + LOCK_PATIENCE_S
+        give_up = time.monotonic() + LOCK_TIMEOUT_S
         while not _try_lock(descriptor):
             if time.monotonic() > give_up:
-                raise StoreUnavailable(f"another process has held {path} for {LOCK_PATIENCE_S} s")
+                raise StoreUnavailable(f"another process has held {path} for {LOCK_TIMEOUT_S} s")
             time.sleep(LOCK_POLL_S)
         yield descriptor
     finally:

@@ -16,9 +16,9 @@ class _How(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
-def open_linkless(folder: int, path: str, flags: int) -> int | None:
-    """A descriptor of what is at `path` below a folder, or None if it can't be opened: it is not there, a link is on
-    the way, or this is no Linux of version 5.6 or later. Why, whoever asks step by step finds out."""
+def open_nofollow(folder: int, path: str, flags: int) -> int | None:
+    """A descriptor of `path` below a folder, or None if it can't be opened: it does not exist, a link is on the way,
+    or the kernel is not Linux 5.6 or later. The caller then opens segment by segment and finds out which."""
     if sys.platform != "linux":
         return None
     how = _How(flags | os.O_CLOEXEC, 0, _NO_SYMLINKS_BENEATH)

@@ -5,7 +5,6 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range
 from storage_backends.base import (
     ANY,
     Absent,
@@ -24,6 +23,7 @@ from storage_backends.base import (
     When,
 )
 from storage_backends.clock import system_now_ms
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from urllib.parse import unquote, urlsplit
 
-from storage_backends.arguments import is_key
 from storage_backends.base import ObjectStore
+from storage_backends.validation import is_key
 
 FORMS = "file:/absolute/path, memory:, or s3://bucket/prefix"
 

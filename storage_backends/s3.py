@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
 
-from storage_backends.arguments import PAGE_SIZE, check_deletable, check_key, check_range, is_key
 from storage_backends.base import (
     ANY,
     Absent,
@@ -30,6 +29,7 @@ from storage_backends.s3_client import Request, S3Client
 from storage_backends.s3_wire.answers import Answer
 from storage_backends.s3_wire.dates import http_date_ms
 from storage_backends.s3_wire.listing import read_listing
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
 
 _ENTROPY = random.SystemRandom()  # the usual generator has a state, which processes restored from one snapshot share
 

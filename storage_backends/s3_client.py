@@ -17,7 +17,7 @@ from storage_backends.s3_wire.credentials import CredentialSource, credentials_i
 from storage_backends.s3_wire.dates import signing_stamp
 from storage_backends.s3_wire.endpoint import Endpoint, endpoint_of
 from storage_backends.s3_wire.http1 import AnswerLost, NeverSent, Response, request_head
-from storage_backends.s3_wire.pool import Patience, Pool, tls_context
+from storage_backends.s3_wire.pool import Pool, Timeouts, tls_context
 from storage_backends.s3_wire.signature import Scope, path_of, query_of, signed
 
 CONNECT_TIMEOUT_S = 3.0
@@ -39,8 +39,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """A way to the bucket, in one event loop."""
+class _Client:
+    """An open connection pool to the bucket, in one event loop."""
 
     loop: asyncio.AbstractEventLoop
     endpoint: Endpoint
@@ -56,8 +56,8 @@ class S3Client:
         self._bucket = bucket
         self._sleep = sleep
         self._random = random
-        self._line: _Line | None = None
-        self._ahead_ms = 0  # the store's clock before ours
+        self._client: _Client | None = None
+        self._clock_skew_ms = 0  # how far the store's clock is ahead of this machine's
 
     async def read(self, request: Request) -> Answer:
         """Asks, again and again while it may help. Raises `StoreError`."""
@@ -83,58 +83,58 @@ class S3Client:
 
     async def close(self) -> None:
         """Closes the pool; another call would open a new one."""
-        line, self._line = self._line, None
-        if line is not None and line.loop is asyncio.get_running_loop():
-            await line.pool.close()
+        client, self._client = self._client, None
+        if client is not None and client.loop is asyncio.get_running_loop():
+            await client.pool.close()
 
     async def _attempt(self, request: Request, pause: float) -> Answer:
         if pause:
             await self._sleep(pause)
-        line = await self._connected()
-        response = await self._exchange(line, request)
+        client = await self._connected()
+        response = await self._exchange(client, request)
         if is_skewed(response) and (store_ms := date_ms(response)) is not None:
-            self._ahead_ms = store_ms - system_now_ms()
-            response = await self._exchange(line, request)  # once more: what was refused has not landed
+            self._clock_skew_ms = store_ms - system_now_ms()
+            response = await self._exchange(client, request)  # once more: what was refused has not landed
         if not is_answer(response, request.method):
             raise failure_of(response, self._bucket)
         now_ms = date_ms(response)
         return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
 
-    async def _exchange(self, line: _Line, request: Request) -> Response:
-        path, query = line.endpoint.path + path_of(request.key), query_of(request.query.items())
+    async def _exchange(self, client: _Client, request: Request) -> Response:
+        path, query = client.endpoint.path + path_of(request.key), query_of(request.query.items())
         headers = signed(
-            await line.credentials.current(),
-            line.scope,
-            signing_stamp(system_now_ms() + self._ahead_ms),
+            await client.credentials.current(),
+            client.scope,
+            signing_stamp(system_now_ms() + self._clock_skew_ms),
             request.method,
             path,
             query,
-            {"host": line.endpoint.authority, **request.headers},
+            {"host": client.endpoint.authority, **request.headers},
             request.body,
         )
         target = f"{path}?{query}" if query else path
         head = request_head(request.method, target, {**headers, **_UNSIGNED}, len(request.body))
         try:
-            return await line.pool.send(request.method, head, request.body)
+            return await client.pool.send(request.method, head, request.body)
         except NeverSent as error:
             raise StoreUnavailable(str(error)) from error
         except AnswerLost as error:
             raise Ambiguous(str(error)) from error
 
-    async def _connected(self) -> _Line:
+    async def _connected(self) -> _Client:
         loop = asyncio.get_running_loop()
-        if self._line is None or self._line.loop is not loop:
-            line = await _open(self._bucket)  # which connects nothing yet
-            if self._line is None or self._line.loop is not loop:  # no other call was faster
-                self._line = line
-        return self._line
+        if self._client is None or self._client.loop is not loop:
+            client = await _open(self._bucket)  # which connects nothing yet
+            if self._client is None or self._client.loop is not loop:  # no other call was faster
+                self._client = client
+        return self._client
 
 
-async def _open(bucket: str) -> _Line:
-    """A line after the usual `AWS_*` variables. Raises `StoreError`."""
+async def _open(bucket: str) -> _Client:
+    """A client configured by the usual `AWS_*` variables. Raises `StoreError`."""
     region = await region_in(os.environ)
     endpoint = endpoint_of(bucket, region, os.environ)
     tls = await asyncio.to_thread(tls_context, os.environ.get("AWS_CA_BUNDLE") or None) if endpoint.tls else None
-    patience = Patience(CONNECT_TIMEOUT_S, READ_TIMEOUT_S)
-    pool = Pool(endpoint.host, endpoint.port, tls, POOL_SIZE, patience, system_now_ms)
-    return _Line(asyncio.get_running_loop(), endpoint, Scope(region), credentials_in(os.environ), pool)
+    timeouts = Timeouts(CONNECT_TIMEOUT_S, READ_TIMEOUT_S)
+    pool = Pool(endpoint.host, endpoint.port, tls, POOL_SIZE, timeouts, system_now_ms)
+    return _Client(asyncio.get_running_loop(), endpoint, Scope(region), credentials_in(os.environ), pool)

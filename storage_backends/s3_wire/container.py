@@ -15,14 +15,14 @@ from urllib.parse import SplitResult, urlsplit
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.s3_wire.dates import iso_date_ms
 from storage_backends.s3_wire.http1 import AnswerLost, NeverSent, Response, request_head
-from storage_backends.s3_wire.pool import Patience, Pool, tls_context
+from storage_backends.s3_wire.pool import Pool, Timeouts, tls_context
 from storage_backends.s3_wire.signature import Credentials
 
 RELATIVE, FULL = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 TOKEN, TOKEN_FILE = "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 REFRESH_MS = 15 * 60_000
 """Keys are asked for again when less than this is left of them: their successors are there by then."""
-PATIENCE = Patience(connect_s=2.0, silence_s=2.0)
+TIMEOUTS = Timeouts(connect_s=2.0, idle_s=2.0)
 
 _NO_KEYS = "no AWS credentials: whoever gives them does not answer with keys"
 _ECS = "http://169.254.170.2"
@@ -71,7 +71,7 @@ class ContainerCredentials:
             headers["authorization"] = token
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         tls = await asyncio.to_thread(tls_context, None) if parts.scheme == "https" else None
-        pool = Pool(parts.hostname or "", port, tls, 1, PATIENCE, self._now_ms)
+        pool = Pool(parts.hostname or "", port, tls, 1, TIMEOUTS, self._now_ms)
         try:
             return await pool.send("GET", request_head("GET", target, headers, 0), b"")
         except (NeverSent, AnswerLost) as error:

@@ -110,8 +110,8 @@ class Connection(asyncio.Protocol):
         self._unsent = 0
         self.reusable = False
 
-    async def exchange(self, method: str, head: bytes, body: bytes, silence_s: float) -> Response:
-        """Sends a request, once, and waits for its answer as long as something moves every `silence_s`.
+    async def exchange(self, method: str, head: bytes, body: bytes, idle_s: float) -> Response:
+        """Sends a request, once, and waits for its answer; fails when no byte comes or goes for `idle_s`.
 
         Raises `NeverSent` or `AnswerLost`. Only after a whole answer may the connection be `reusable`: not after a
         cancellation, since an answer that is still to come would be taken for that of the next request.
@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
         self._reader = reader = ResponseReader(method)
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(head + body)
-        self._listen(silence_s)
+        self._listen(idle_s)
         try:
             answer = await self._answer
         finally:
@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
         self.reusable = reader.keep_alive
         return answer
 
-    def is_quiet(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether it is open and nothing waits to be read. On an idle connection that would be its end, which the
         event loop may not have looked at yet: so it is after a freeze."""
         return not self._transport.is_closing() and not self._readable.poll(0)
@@ -163,16 +163,16 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._lose(AnswerLost(f"the connection was lost: {exc!r}" if exc else "the connection was closed"))
 
-    def _listen(self, silence_s: float) -> None:
+    def _listen(self, idle_s: float) -> None:
         self._heard = False
         self._unsent = self._transport.get_write_buffer_size()
-        self._alarm = asyncio.get_running_loop().call_later(silence_s, self._on_alarm, silence_s)
+        self._alarm = asyncio.get_running_loop().call_later(idle_s, self._on_alarm, idle_s)
 
-    def _on_alarm(self, silence_s: float) -> None:
+    def _on_alarm(self, idle_s: float) -> None:
         if self._heard or self._transport.get_write_buffer_size() < self._unsent:
-            self._listen(silence_s)
+            self._listen(idle_s)
         else:
-            self._lose(AnswerLost(f"nothing came or went for {silence_s} s"))
+            self._lose(AnswerLost(f"no byte was sent or received for {idle_s} s"))
 
     def _lose(self, error: AnswerLost) -> None:
         self._transport.abort()

@@ -12,54 +12,54 @@ from storage_backends.base import StoreError
 from storage_backends.s3_wire.http1 import AnswerLost, Connection, NeverSent, Response
 
 IDLE_MS = 5_000
-"""How long a connection may rest: less than S3 lets it. Time on the wall, since a monotonic clock stops while a machine
-sleeps, and a thawed one holds sockets whose other ends are long gone."""
+"""How long a connection may be idle: less than S3 allows. In wall-clock time, since a monotonic clock stops while a
+machine sleeps, and one that wakes holds sockets that S3 has closed long ago."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """In seconds: to connect, name look-up and TLS included; and for anything to come or go."""
+class Timeouts:
+    """In seconds: `connect_s` to connect, name look-up and TLS included; `idle_s` without a byte sent or received."""
 
     connect_s: float
-    silence_s: float
+    idle_s: float
 
 
 class Pool:
     """At most `size` connections at a time, opened when they are needed. Belongs to one event loop."""
 
     def __init__(
-        self, host: str, port: int, tls: ssl.SSLContext | None, size: int, patience: Patience, now_ms: Callable[[], int]
+        self, host: str, port: int, tls: ssl.SSLContext | None, size: int, timeouts: Timeouts, now_ms: Callable[[], int]
     ) -> None:
         self._host, self._port, self._tls = host, port, tls
-        self._patience = patience
+        self._timeouts = timeouts
         self._now_ms = now_ms
         self._places = asyncio.Semaphore(size)
-        self._resting: deque[tuple[Connection, int]] = deque()  # the last to rest is the first to work
+        self._idle: deque[tuple[Connection, int]] = deque()  # the connection used last is used first
         self._closed = False
 
     async def send(self, method: str, head: bytes, body: bytes) -> Response:
         """One exchange, never repeated. Raises `NeverSent` or `AnswerLost`."""
         async with self._places:
-            connection = self._rested() or await self._connect()
+            connection = self._take_idle() or await self._connect()
             try:
-                return await connection.exchange(method, head, body, self._patience.silence_s)
+                return await connection.exchange(method, head, body, self._timeouts.idle_s)
             except AnswerLost:
-                self._drop_resting()  # what one met, the others may well meet
+                self._drop_idle()  # the other idle connections may be broken too
                 raise
             finally:
                 self._release(connection)
 
     async def close(self) -> None:
-        """Closes what rests now, and what works as soon as it is done."""
+        """Closes idle connections now, and busy ones when their exchange ends."""
         self._closed = True
-        self._drop_resting()
+        self._drop_idle()
         await asyncio.sleep(0)  # an aborted transport lets go of its socket in the next round
 
-    def _rested(self) -> Connection | None:
+    def _take_idle(self) -> Connection | None:
         now = self._now_ms()
-        while self._resting:
-            connection, since = self._resting.pop()
-            if 0 <= now - since <= IDLE_MS and connection.is_quiet():
+        while self._idle:
+            connection, since = self._idle.pop()
+            if 0 <= now - since <= IDLE_MS and connection.is_idle():
                 return connection
             connection.close()
         return None
@@ -69,18 +69,18 @@ class Pool:
             connection.close()
             return
         now = self._now_ms()
-        self._resting.append((connection, now))
-        while now - self._resting[0][1] > IDLE_MS:
-            self._resting.popleft()[0].close()
+        self._idle.append((connection, now))
+        while now - self._idle[0][1] > IDLE_MS:
+            self._idle.popleft()[0].close()
 
-    def _drop_resting(self) -> None:
-        while self._resting:
-            self._resting.pop()[0].close()
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop()[0].close()
 
     async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._patience.connect_s):
+            async with asyncio.timeout(self._timeouts.connect_s):
                 _, connection = await loop.create_connection(Connection, self._host, self._port, ssl=self._tls)
         except OSError as error:  # time-outs, names that do not resolve and certificates are among them
             reason = f"{type(error).__name__}: {error}"

@@ -1,7 +1,7 @@
 """One process's `ObjectStore`: what the code under test sees of the simulated world."""
 
 from storage_backends import ANY, Cursor, Found, Missing, Outcome, Page, Unchanged, Version, When
-from storage_backends.arguments import check_deletable, check_key, check_range
+from storage_backends.validation import check_deletable, check_key, check_range
 from tests.simulation.bucket import Bucket
 from tests.simulation.network import Link
 

@@ -177,7 +177,7 @@ class TestReads:
     async def test_a_kernel_that_opens_no_path_in_one_step_is_as_good(
         self, store: LocalStore, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(local_files, "open_linkless", lambda *_: None)
+        monkeypatch.setattr(local_files, "open_nofollow", lambda *_: None)
         version = applied(await store.put("a/b/key", b"one", ABSENT))
 
         assert (await found(store, "a/b/key")).body == b"one"
@@ -333,7 +333,7 @@ class TestLocks:
     async def test_a_lock_that_is_never_released_makes_writes_unavailable(
         self, store: LocalStore, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(local_files, "LOCK_PATIENCE_S", 0.05)
+        monkeypatch.setattr(local_files, "LOCK_TIMEOUT_S", 0.05)
         version = applied(await store.put("key", b"one", ABSENT))
         with all_held(root / PRIVATE_FOLDER / "locks"):
             async with asyncio.timeout(10):  # a writer that has no patience at all ends with its holder

@@ -222,7 +222,7 @@ POINTS = [
     ("link", 1),
     ("fsync", 4),
     ("unlink", 1),  # of its temporary name
-    ("pwrite", 1),  # of the mark that a deletion leaves
+    ("pwrite", 1),  # of the high-water mark that a deletion leaves
     ("unlink", 2),
     ("fsync", 5),
 ]

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage_backends import Listed, Version
-from storage_backends.arguments import PAGE_SIZE
 from storage_backends.local import LocalStore
-from storage_backends.local_files import folder_beneath
+from storage_backends.local_files import open_folder_nofollow
 from storage_backends.local_listing import PAUSED_WALKS, Listing, PausedWalks, Walk
+from storage_backends.validation import PAGE_SIZE
 
 # Characters on both sides of "/", which a listing by folders would sort wrongly.
 SEGMENTS = st.text("a-.!0é", min_size=1, max_size=3).filter(lambda segment: segment not in (".", ".."))
@@ -33,7 +33,7 @@ def test_a_listing_resumes_after_any_key(keys: set[str], places: list[str], pref
             path = Path(root, key)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"")
-        with folder_beneath(root, []) as folder:
+        with open_folder_nofollow(root, []) as folder:
             assert folder is not None
             for after in ["", *keys, *places]:
                 listed = [entry.key for entry in Listing(prefix, after, ".arco-store").walk(folder, "")]
@@ -105,7 +105,7 @@ def test_only_folders_on_the_way_are_read(tmp_path: Path) -> None:
             read.append(path)
             return super()._names(folder, path)
 
-    with folder_beneath(str(tmp_path), []) as folder:
+    with open_folder_nofollow(str(tmp_path), []) as folder:
         assert folder is not None
         assert [entry.key for entry in Spied("b/", "b/2", "").walk(folder, "")] == ["b/c/3"]
     assert read == ["", "b/", "b/c/"]

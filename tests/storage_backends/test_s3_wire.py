@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage_backends.s3_wire.http1 import AnswerLost, NeverSent, Response, ResponseReader, request_head
-from storage_backends.s3_wire.pool import IDLE_MS, Patience, Pool
+from storage_backends.s3_wire.pool import IDLE_MS, Pool, Timeouts
 
 PLAIN = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 11\r\n\r\nhello world'
 CHUNKED = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n'
@@ -117,7 +117,7 @@ def clock() -> Clock:
 
 
 @asynccontextmanager
-async def pool_to(handle: Handle, clock: Clock, *, size: int = 64, silence_s: float = 5.0) -> AsyncIterator[Pool]:
+async def pool_to(handle: Handle, clock: Clock, *, size: int = 64, idle_s: float = 5.0) -> AsyncIterator[Pool]:
     """A pool of connections to a server that treats each of them so."""
     handlers: set[asyncio.Task[None] | None] = set()
 
@@ -130,7 +130,7 @@ async def pool_to(handle: Handle, clock: Clock, *, size: int = 64, silence_s: fl
             await writer.wait_closed()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    pool = Pool("127.0.0.1", server.sockets[0].getsockname()[1], None, size, Patience(3.0, silence_s), clock)
+    pool = Pool("127.0.0.1", server.sockets[0].getsockname()[1], None, size, Timeouts(3.0, idle_s), clock)
     try:
         yield pool
     finally:
@@ -188,7 +188,7 @@ async def test_requests_in_turn_share_a_connection(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("later_ms", [IDLE_MS + 1, 3_600_000, -1])
-async def test_a_connection_that_rested_too_long_is_not_used_again(clock: Clock, later_ms: int) -> None:
+async def test_a_connection_that_was_idle_too_long_is_not_used_again(clock: Clock, later_ms: int) -> None:
     server = Polite()
     async with pool_to(server, clock) as pool:
         await pool.send("GET", HEAD, b"")
@@ -277,7 +277,7 @@ async def test_a_server_that_speaks_something_else_is_not_waited_for(clock: Cloc
         writer.write(b"220 mail.example.com ESMTP\r\n")
         await reader.read()
 
-    async with pool_to(mumble, clock, silence_s=60.0) as pool, asyncio.timeout(10):
+    async with pool_to(mumble, clock, idle_s=60.0) as pool, asyncio.timeout(10):
         with pytest.raises(AnswerLost, match="not HTTP"):
             await pool.send("GET", HEAD, b"")
 
@@ -286,8 +286,8 @@ async def test_silence_ends_an_exchange(clock: Clock) -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async with pool_to(silent, clock, silence_s=0.05) as pool:
-        with pytest.raises(AnswerLost, match=r"nothing came or went for 0\.05 s"):
+    async with pool_to(silent, clock, idle_s=0.05) as pool:
+        with pytest.raises(AnswerLost, match=r"no byte was sent or received for 0\.05 s"):
             await pool.send("GET", HEAD, b"")
 
 
@@ -307,7 +307,7 @@ async def test_a_large_body_goes_and_comes_whole(clock: Clock) -> None:
 async def test_nobody_listening_means_never_sent(clock: Clock) -> None:
     with socket.socket() as deaf:  # bound, so that nobody else is given its port, and it does not listen
         deaf.bind(("127.0.0.1", 0))
-        pool = Pool("127.0.0.1", deaf.getsockname()[1], None, 1, Patience(3.0, 5.0), clock)
+        pool = Pool("127.0.0.1", deaf.getsockname()[1], None, 1, Timeouts(3.0, 5.0), clock)
         with pytest.raises(NeverSent, match="no connection"):
             await pool.send("PUT", HEAD, b"")
 
@@ -350,7 +350,7 @@ def sockets() -> Iterator[Sockets]:
 async def test_a_connection_that_died_in_a_freeze_is_found_out_before_it_is_used(
     sockets: Sockets, clock: Clock
 ) -> None:
-    pool = Pool("127.0.0.1", sockets.port, None, 1, Patience(3.0, 5.0), clock)
+    pool = Pool("127.0.0.1", sockets.port, None, 1, Timeouts(3.0, 5.0), clock)
     await pool.send("PUT", HEAD, b"")
     sockets.first_may_close.set()
     sockets.first_is_closed.wait(10)  # the event loop stands still, and cannot have heard of it

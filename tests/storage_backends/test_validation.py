@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage_backends import ABSENT, ANY, InvalidKey, Matches, Version
-from storage_backends.arguments import check_deletable, check_key, check_range, is_key
+from storage_backends.validation import check_deletable, check_key, check_range, is_key
 from tests.storage_backends.contract import INVALID_KEYS, ODD_KEYS
 
 
