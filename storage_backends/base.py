@@ -1,8 +1,8 @@
-"""The one door to storage: five calls, three conditions, three outcomes (design.md, section 4).
+"""The interface to object stores: five calls, three conditions, three outcomes (design.md, section 4).
 
-Everything above this package speaks to object stores through `ObjectStore` alone. A backend translates a vendor's
-statuses into the outcomes below and does nothing else; what wraps a store (counting, delaying, deadlines, faults)
-is an `ObjectStore` itself.
+Code above this package uses object stores through `ObjectStore` only. A backend translates a vendor's statuses into
+the outcomes below and does nothing else. A wrapper of a store (counting, delaying, deadlines, faults) is an
+`ObjectStore` too.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """Write whatever is there."""
+    """Write unconditionally."""
 
 
 ABSENT = Absent()
@@ -48,10 +48,10 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The condition did not hold and this call wrote nothing; but it may be the echo of our own write that landed
-    before (something between us and the store may resend), so whoever is refused reads the object and compares ids.
+    """The condition did not hold and this call wrote nothing. An earlier copy of the same write may have been applied
+    (a proxy between us and the store may resend), so a caller that gets this reads the object and compares ids.
 
-    `version` is the object's current version where the store told it, else None.
+    `version` is the object's current version where the store returned it, else None.
     """
 
     version: Version | None
@@ -60,7 +60,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The write may have landed, may land later, or never: a timeout, a reset or a 5xx after the request left."""
+    """The write may have been applied, or may be later, or never: a timeout, a reset or a 5xx after it was sent."""
 
     reason: str
 
@@ -112,7 +112,7 @@ class Page:
 
 
 class StoreError(Exception):
-    """A call that has no outcome to report. A write that raises this definitely did not land."""
+    """A call failed. A write that raises this was definitely not applied."""
 
 
 class StoreUnavailable(StoreError):
@@ -120,7 +120,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreDenied(StoreError):
-    """The store refused us: credentials or permissions."""
+    """The store refused the credentials, or they lack a permission."""
 
 
 class InvalidKey(StoreError):
@@ -130,8 +130,8 @@ class InvalidKey(StoreError):
 class ObjectStore(Protocol):
     """A bucket or a folder. Keys are `/`-separated, with no leading slash.
 
-    Reads raise `StoreUnavailable` where a store did not answer. Writes return what is known, `Unknown` included: the
-    caller resolves it and never guesses. Throttling and "look again" answers (S3 409 ConditionalRequestConflict, 503
+    Reads raise `StoreUnavailable` where a store did not answer. Writes return their outcome. The caller must resolve
+    `Unknown` by reading and must not guess. Throttling and "look again" answers (S3 409 ConditionalRequestConflict, 503
     SlowDown) are retried inside, with full-jitter backoff, a bounded number of times, or until the caller cancels.
     """
 

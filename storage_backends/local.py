@@ -91,7 +91,7 @@ class LocalStore:
 
     def __init__(self, root: Path | str, now_ms: Callable[[], int] = system_now_ms) -> None:
         if not os.path.isabs(root):
-            raise ValueError(f"the root of a local store is an absolute path, not {os.fspath(root)!r}")
+            raise ValueError(f"expected an absolute path as the root of a local store, got {os.fspath(root)!r}")
         self._root = os.fspath(root)
         self._temporaries = os.path.join(self._root, PRIVATE_FOLDER, "tmp")
         self._locks = os.path.join(self._root, PRIVATE_FOLDER, "locks")
@@ -244,7 +244,7 @@ class LocalStore:
         except (FileExistsError, IsADirectoryError) as error:
             if current := status_of(folder, name):  # a writer that takes no lock was faster
                 return self._refused(current)
-            raise InvalidKey(f"{key!r} is a folder or a link") from error
+            raise InvalidKey(f"cannot write {key!r}: a folder or a symbolic link has this name") from error
         except OSError as error:
             return _unknown_if_io(error)
         return Applied(version, self._now_ms())
@@ -306,7 +306,9 @@ class LocalStore:
         os.utime(temporary, ns=(modified_ns, modified_ns))
         status = os.fstat(temporary)
         if status.st_mtime_ns <= latest_ns:
-            raise StoreError(f"the file system of {self._root} keeps times too coarsely to tell versions apart")
+            raise StoreError(
+                f"the file system of {self._root} stores times too coarsely: a new version has the time of the old one"
+            )
         return version_of(status)
 
     def _lock_of(self, key: str) -> str:
@@ -320,9 +322,9 @@ def _check_path(key: str) -> None:
     check_key(key)
     segments = key.split("/")
     if segments[0] == PRIVATE_FOLDER:
-        raise InvalidKey(f"{PRIVATE_FOLDER} is the store's own: {key!r}")
+        raise InvalidKey(f"the folder {PRIVATE_FOLDER} is reserved for the store's own files: {key!r}")
     if any(len(segment.encode()) > 255 for segment in segments):
-        raise InvalidKey(f"a segment of a local key has at most 255 bytes: {key!r}")
+        raise InvalidKey(f"a segment of the key is longer than 255 bytes: {key!r}")
 
 
 def _holds(when: When, current: os.stat_result | None) -> bool:
@@ -339,7 +341,7 @@ def _unknown_if_io(error: OSError) -> Unknown:
     """A failing disk may have made the change; for any other reason it was not made."""
     if error.errno != errno.EIO:
         raise error
-    return Unknown(f"the disk failed: {error.strerror}")
+    return Unknown(f"the disk failed (I/O error): {error.strerror}")
 
 
 def _read_high_water(lock: int) -> int:

@@ -125,9 +125,9 @@ def _step(above: int, segment: str, make: bool) -> int | None:
         if error.errno not in (errno.ENOTDIR, errno.ELOOP):
             raise
         if S_ISLNK(os.stat(segment, dir_fd=above, follow_symlinks=False).st_mode):
-            raise InvalidKey(f"{segment!r} is a symbolic link, and none is followed below the root") from error
+            raise InvalidKey(f"{segment!r} is a symbolic link; the store does not follow links") from error
         if make:
-            raise InvalidKey(f"{segment!r} is an object already, so that nothing can be stored under it") from error
+            raise InvalidKey(f"{segment!r} is an object already, so it cannot be a folder too") from error
         return None
     with suppress(FileExistsError):
         os.mkdir(segment, dir_fd=above)
@@ -202,7 +202,7 @@ def exclusive_lock(path: str) -> Iterator[int]:
         give_up = time.monotonic() + LOCK_TIMEOUT_S
         while not _try_lock(descriptor):
             if time.monotonic() > give_up:
-                raise StoreUnavailable(f"another process has held {path} for {LOCK_TIMEOUT_S} s")
+                raise StoreUnavailable(f"another process has held the lock file {path} for {LOCK_TIMEOUT_S} s")
             time.sleep(LOCK_POLL_S)
         yield descriptor
     finally:

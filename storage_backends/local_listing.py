@@ -16,15 +16,15 @@ Walk = Generator[Listed, None, None]
 
 
 class PausedWalks:
-    """Walks that stand at the end of a page, by prefix and cursor, so that the next page need not read a folder of
-    100,000 names again. The few that were paused last; any other page begins a walk of its own."""
+    """Walks paused at the end of a page, by prefix and cursor, so that the next page need not read a folder of 100,000
+    names again. Keeps the `PAUSED_WALKS` most recent; any other page starts a new walk."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._walks: OrderedDict[tuple[str, str], Walk] = OrderedDict()
 
     def take(self, prefix: str, after: str) -> Walk | None:
-        """The walk that goes on here, which is the taker's then."""
+        """Removes and returns the walk paused here, or None."""
         with self._lock:
             return self._walks.pop((prefix, after), None)
 
@@ -53,8 +53,8 @@ class PausedWalks:
 class Listing:
     """Objects whose keys start with `prefix` and come after `after`, without those in the root's `hidden` folder.
 
-    Only folders on the way to such keys are read. Whatever cannot be an object (links, devices, names that are no
-    keys) is passed over.
+    Only folders on the way to such keys are read. Links, devices and names that
+    are not valid keys are skipped.
     """
 
     prefix: str

@@ -1,4 +1,5 @@
-"""Asks a store whether it keeps the conditions that every protocol rests on, and one that none needs."""
+"""Probes whether a store supports conditional PUTs, which every protocol needs, and conditional DELETEs, which are
+optional."""
 
 from dataclasses import dataclass
 
@@ -17,15 +18,14 @@ from storage_backends.base import (
 )
 
 FOLDER = "_probe"
-"""Where a store is tried. What is left there after a crash may be deleted at any time."""
+"""Reserved for probe objects. After a crash some may be left; they may be deleted at any time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether conditional writes hold, and in words what the store did if they do not. True or false as itself.
+    """Whether the store supports conditional writes, and if not, what it did (`reason`). Its truth value is `honoured`.
 
-    `conditional_delete` is a capability: a store without it is served all the same, and nothing is deleted under a
-    condition there.
+    `conditional_delete` is optional: without it the catalog works and makes no conditional deletes.
     """
 
     honoured: bool
@@ -39,9 +39,9 @@ class Verdict:
 async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
     """Writes under `_probe/{nonce}`, expects what must be refused to be refused, and cleans up.
 
-    A store that takes the conditions of a PUT and ignores them loses updates without a word: `arco serve` refuses to
-    write to it. One that ignores those of a DELETE, as MinIO does, lacks a capability.
-    `nonce` must be fresh. Raises `StoreError` if the store does not let itself be asked: no verdict then.
+    A store that accepts the conditions of a PUT and ignores them loses updates silently, so `arco serve` does not write
+    to it. A store that ignores those of a DELETE, as MinIO does, only lacks `conditional_delete`.
+    `nonce` must be unique. Raises `StoreError` if the store cannot be probed.
     """
     key, missing = f"{FOLDER}/{nonce}/present", f"{FOLDER}/{nonce}/missing"
     try:
@@ -54,22 +54,22 @@ async def honours_conditions(store: ObjectStore, nonce: str) -> Verdict:
 async def _judge(store: ObjectStore, key: str, missing: str, nonce: str) -> Verdict:
     first = _known(await store.put(key, f"{nonce} 1".encode(), ABSENT))
     if not isinstance(first, Applied):
-        return Verdict(False, "a first write was refused")
+        return Verdict(False, "the store refuses to create an object that does not exist")
     second = _known(await store.put(key, f"{nonce} 2".encode(), Matches(first.version)))
     if not isinstance(second, Applied):
-        return Verdict(False, "a write with the right version was refused")
+        return Verdict(False, "the store refuses to replace an object by its current version")
     stale = Matches(first.version)
     if isinstance(_known(await store.put(key, f"{nonce} 3".encode(), ABSENT)), Applied):
-        return Verdict(False, "it creates what exists")
+        return Verdict(False, "the store ignores If-None-Match: it replaced an object that exists")
     if isinstance(_known(await store.put(key, f"{nonce} 4".encode(), stale)), Applied):
-        return Verdict(False, "it replaces an object whose version is another")
+        return Verdict(False, "the store ignores If-Match: it replaced an object of another version")
     if isinstance(_known(await store.put(missing, f"{nonce} 5".encode(), stale)), Applied):
-        return Verdict(False, "it replaces an object that is missing")
+        return Verdict(False, "the store ignores If-Match: it created an object that was missing")
     if not await _still_has(store, key, second.version):
-        return Verdict(False, "it makes changes that it says it refused")
+        return Verdict(False, "the store refused a write, but applied it")
     kept = not isinstance(_known(await store.delete(key, stale)), Applied)
     return Verdict(
-        True, "it honours conditions", conditional_delete=kept and await _still_has(store, key, second.version)
+        True, "the store honours conditions", conditional_delete=kept and await _still_has(store, key, second.version)
     )
 
 
@@ -80,5 +80,5 @@ async def _still_has(store: ObjectStore, key: str, version: Version) -> bool:
 
 def _known(outcome: Outcome) -> Applied | Refused:
     if isinstance(outcome, Unknown):
-        raise StoreUnavailable(f"a probe has no known outcome: {outcome.reason}")
+        raise StoreUnavailable(f"the outcome of a probe write is unknown: {outcome.reason}")
     return outcome

@@ -1,4 +1,4 @@
-"""A bucket as a store: S3, and what speaks its protocol well enough to pass the contract."""
+"""S3, and servers that implement its protocol well enough to pass the contract tests."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ from storage_backends.s3_wire.dates import http_date_ms
 from storage_backends.s3_wire.listing import read_listing
 from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
 
-_ENTROPY = random.SystemRandom()  # the usual generator has a state, which processes restored from one snapshot share
+_ENTROPY = random.SystemRandom()  # the default generator's state is shared by processes restored from one snapshot
 
 
 class S3Store:
@@ -40,8 +40,8 @@ class S3Store:
     A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
     again: bodies that are moved by compare-and-swap hold a fresh id (design.md, section 4).
 
-    Nothing below sends a request twice: a write whose answer is lost is `Unknown`, and a refusal is one of this very
-    request, unless something between us and the store resends. Throttling and "look again" are retried here.
+    The client sends no write twice: a write whose answer is lost is `Unknown`, and a `Refused` answers this very
+    request, unless a proxy resends. Throttling and "look again" answers are retried here.
 
     `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
     """
@@ -75,7 +75,7 @@ class S3Store:
         check_range(start, length)
         span = {"range": f"bytes={start}-{start + length - 1}"}
         answer = await self._client.read(Request("GET", self._key(key), span))
-        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end, where S3 tells no version
+        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end; S3 returns no ETag then
             answer = await self._client.read(Request("HEAD", self._key(key)))
         return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else _found(answer)
 
@@ -88,12 +88,12 @@ class S3Store:
             case HTTPStatus.OK if version := answer.header("etag"):
                 return Applied(Version(version), answer.now_ms)
             case HTTPStatus.OK:
-                return Unknown(f"{key!r} was written, and the store told no version")
+                return Unknown(f"the store answered the write of {key!r} without an ETag")
             case HTTPStatus.PRECONDITION_FAILED | HTTPStatus.NOT_MODIFIED:
                 return Refused(None, answer.now_ms)
-            case HTTPStatus.NOT_FOUND if isinstance(when, Matches):  # how S3 says that there is nothing to match
+            case HTTPStatus.NOT_FOUND if isinstance(when, Matches):  # S3's answer when no object has the key
                 return Refused(None, answer.now_ms)
-        raise StoreError(f"{key!r} was answered {answer.status}, which a put never is")
+        raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`."""
@@ -110,16 +110,16 @@ class S3Store:
         return Refused(None, answer.now_ms)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        """See `ObjectStore.list`. Objects whose names are no keys, such as `folder/`, are passed over."""
+        """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""
         resume = {} if after is None else {"continuation-token": after}
         query = {"list-type": "2", "encoding-type": "url", "max-keys": str(PAGE_SIZE), "prefix": self._prefix + prefix}
         answer = await self._client.read(Request("GET", query={**query, **resume}))
         if answer.status != HTTPStatus.OK:
-            raise StoreError(f"a listing was answered {answer.status}")
+            raise StoreError(f"unexpected status {answer.status} for a listing")
         try:
             page = read_listing(answer.response.body)
         except ValueError as error:
-            raise StoreUnavailable(f"a listing that cannot be read: {error}") from error
+            raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
         entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
         cursor = Cursor(page.continuation) if page.continuation else None
         return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms)
@@ -147,9 +147,9 @@ def _headers(when: When) -> dict[str, str]:
 def _found(answer: Answer) -> Found:
     version, written = answer.header("etag"), answer.header("last-modified")
     if not version or not written:
-        raise StoreError("the store told no version, or no time, of an object")
+        raise StoreError("the store answered a read without an ETag or without Last-Modified (no version)")
     try:
         written_ms = http_date_ms(written)
     except ValueError as error:
-        raise StoreError(f"the store told a time of an object that is none: {written!r}") from error
+        raise StoreError(f"the store answered with an invalid Last-Modified: {written!r}") from error
     return Found(answer.response.body, Version(version), written_ms, answer.now_ms)

@@ -1,7 +1,7 @@
-"""Asks S3, and what speaks its protocol, until the answer means something. `s3_wire` has the parts.
+"""Sends requests to S3 and retries those that are safe to retry. `s3_wire` has the parts.
 
-A client of our own: an SDK parses its vendor's models for half a second at each cold start, takes several times the
-CPU a call, and sends writes again behind our back (docs/decisions/0007). Proxies (`HTTPS_PROXY`) are not supported.
+Why not an SDK: it parses its vendor's models for half a second at each cold start, takes several times the CPU a call,
+and retries writes by itself (docs/decisions/0007). Proxies (`HTTPS_PROXY`) are not supported.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _UNSIGNED = {"accept-encoding": "identity", "user-agent": "arco-catalog"}  # pro
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a bucket: of a key, or of the bucket itself. Names of headers are in lower case."""
+    """One request: about a key, or about the bucket itself if `key` is empty. Header names are in lower case."""
 
     method: str
     key: str = ""
@@ -60,8 +60,8 @@ class S3Client:
         self._clock_skew_ms = 0  # how far the store's clock is ahead of this machine's
 
     async def read(self, request: Request) -> Answer:
-        """Asks, again and again while it may help. Raises `StoreError`."""
-        failure = StoreUnavailable("not asked")
+        """Sends a read and retries transient failures. Raises `StoreError`."""
+        failure = StoreUnavailable("no attempt was made")
         for pause in full_jitter(self._random):
             try:
                 return await self._attempt(request, pause)
@@ -70,8 +70,9 @@ class S3Client:
         raise failure
 
     async def write(self, request: Request) -> Answer | Unknown:
-        """Sends a change, again only while nothing can have landed. Raises `StoreError` only if nothing has."""
-        failure = StoreUnavailable("not asked")
+        """Sends a write, and retries it only after answers that mean it was not applied. Raises `StoreError` only if it
+        was not."""
+        failure = StoreUnavailable("no attempt was made")
         for pause in full_jitter(self._random):
             try:
                 return await self._attempt(request, pause)
@@ -94,7 +95,7 @@ class S3Client:
         response = await self._exchange(client, request)
         if is_skewed(response) and (store_ms := date_ms(response)) is not None:
             self._clock_skew_ms = store_ms - system_now_ms()
-            response = await self._exchange(client, request)  # once more: what was refused has not landed
+            response = await self._exchange(client, request)  # safe to repeat: a refused request was not applied
         if not is_answer(response, request.method):
             raise failure_of(response, self._bucket)
         now_ms = date_ms(response)
@@ -124,7 +125,7 @@ class S3Client:
     async def _connected(self) -> _Client:
         loop = asyncio.get_running_loop()
         if self._client is None or self._client.loop is not loop:
-            client = await _open(self._bucket)  # which connects nothing yet
+            client = await _open(self._bucket)  # opens no connection yet
             if self._client is None or self._client.loop is not loop:  # no other call was faster
                 self._client = client
         return self._client

@@ -176,7 +176,7 @@ class SharedCommits:
                     await self._turn.acquire()
             except TimeoutError as error:
                 if seconds_left() <= 0:
-                    raise StoreUnavailable("deadline") from error
+                    raise StoreUnavailable("the request's deadline has passed") from error
                 if turns == self._turns and impatient():
                     return False
             else:
@@ -266,7 +266,7 @@ class SharedCommits:
     def _may_be_sent(self, member: Member) -> bool:
         """Whether a member may be sent now: it has not left, was not overtaken, and has time (rule 5)."""
         if member.waits and member.seconds_left() <= 0:
-            member.error = StoreUnavailable("deadline")
+            member.error = StoreUnavailable("the request's deadline has passed")
         return member.waits and member in self._there
 
     async def _send(self, commit: RegistryCommit, state: State) -> Applied | Refused:

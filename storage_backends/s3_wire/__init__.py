@@ -1,2 +1,1 @@
-"""What it takes to speak to S3, one idea a module. Nothing here knows what a store promises; `s3_client.py` puts it
-together."""
+"""The parts of an S3 client: signing, endpoints, credentials, HTTP and connections. `s3_client.py` uses them."""

@@ -1,4 +1,4 @@
-"""What S3's answers mean, decided in one place. Sources: S3 user guide, "Conditional requests"; API reference, "Error
+"""Classifies the answers of S3. Sources: S3 user guide, "Conditional requests"; API reference, "Error
 responses" and "Redirecting requests"."""
 
 import re
@@ -9,12 +9,12 @@ from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.s3_wire.dates import http_date_ms
 from storage_backends.s3_wire.http1 import Response
 
-# Statuses that say how things stand, as does a 404 that names the key; any other of 300 or more is a failure.
+# Statuses that are definite answers, as is a 404 that names the key; any other of 300 or more is a failure.
 _ANSWERS = frozenset(
     {HTTPStatus.NOT_MODIFIED, HTTPStatus.PRECONDITION_FAILED, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE}
 )
 
-# Answers after which nothing has landed and the same request may succeed.
+# Error codes that mean: the request was not applied and may be retried.
 _AGAIN = frozenset(
     {
         "ConditionalRequestConflict",
@@ -38,13 +38,13 @@ _ELSEWHERE = frozenset({"AuthorizationHeaderMalformed", "IllegalLocationConstrai
 
 
 class Ambiguous(StoreUnavailable):
-    """The request left, and what became of it is not known."""
+    """The request was sent, and whether it was applied is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A definite answer: success, or a status that says how things stand. `now_ms` is the store's clock, to the second,
-    or ours where it told none."""
+    """A definite answer: success, or one of `_ANSWERS`. `now_ms` is the store's clock, in whole seconds, or this
+    machine's where the answer has no date."""
 
     status: int
     response: Response
@@ -56,7 +56,7 @@ class Answer:
 
 
 def date_ms(response: Response) -> int | None:
-    """When the store says that it answered."""
+    """The `Date` header in milliseconds, or None."""
     try:
         return http_date_ms(response.headers["date"])
     except (KeyError, ValueError):
@@ -64,40 +64,40 @@ def date_ms(response: Response) -> int | None:
 
 
 def is_answer(response: Response, method: str) -> bool:
-    """Whether it says how things stand, as opposed to a failure."""
-    if response.status == HTTPStatus.NOT_FOUND:  # of a bucket, or from a proxy, it would not say that a key is free
+    """Whether the response is a definite answer, as opposed to a failure."""
+    if response.status == HTTPStatus.NOT_FOUND:  # a 404 without it may be the bucket's or a proxy's, not the key's
         return method == "HEAD" or _element(response, "Code") == "NoSuchKey"
     return 200 <= response.status < 300 or response.status in _ANSWERS
 
 
 def is_skewed(response: Response) -> bool:
-    """Whether the request was refused for the time that it was signed with."""
+    """Whether S3 refused the request because of the time in its signature."""
     return response.status == HTTPStatus.FORBIDDEN and _element(response, "Code") == "RequestTimeTooSkewed"
 
 
 def failure_of(response: Response, bucket: str) -> StoreError:
-    """What a failure says of the request: `StoreUnavailable` that nothing landed and it may be sent again, `Ambiguous`
-    that it may have landed, any other `StoreError` that nothing landed and nothing will."""
+    """The exception for a failure: `StoreUnavailable` if the request was not applied and may be retried, `Ambiguous` if
+    it may have been applied, any other `StoreError` if it was not applied and a retry would fail too."""
     status, code = response.status, _element(response, "Code")
     region = response.headers.get("x-amz-bucket-region") or _element(response, "Region")
     if 300 <= status < 400 or (code in _ELSEWHERE and region):
-        return StoreError(f"the bucket {bucket!r} is elsewhere: {_place(response, region)} (status {status})")
+        return StoreError(f"the bucket {bucket!r} is in another place: {_place(response, region)} (status {status})")
     if code == "NoSuchBucket":
-        return StoreError(f"there is no bucket {bucket!r}")
+        return StoreError(f"bucket {bucket!r} does not exist")
     reason = f"status {status} {code}: {_element(response, 'Message')}" if code else f"status {status}"
     if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:
         return StoreUnavailable(reason)
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) or code in _DENIED:
         return StoreDenied(reason)
-    if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:  # that is a header which this store does not know
+    if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:  # 501: the store does not know a header
         return Ambiguous(reason)
     return StoreError(reason)
 
 
 def _place(response: Response, region: str) -> str:
     if region:
-        return f"in region {region!r}; set AWS_REGION"
-    return _element(response, "Endpoint") or response.headers.get("location") or "it does not say where"
+        return f"region {region!r}; set AWS_REGION"
+    return _element(response, "Endpoint") or response.headers.get("location") or "the store does not say which"
 
 
 def _element(response: Response, name: str) -> str:

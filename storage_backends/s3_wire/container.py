@@ -1,4 +1,4 @@
-"""Keys from whoever runs us: ECS, EKS, and Lambda's SnapStart, which name an address that hands them out for a while.
+"""Temporary keys from the container credentials endpoint of ECS, EKS and Lambda SnapStart.
 
 Sources: AWS SDKs and tools reference, "Container credential provider"; ECS developer guide, "Task IAM role".
 """
@@ -21,10 +21,10 @@ from storage_backends.s3_wire.signature import Credentials
 RELATIVE, FULL = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 TOKEN, TOKEN_FILE = "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 REFRESH_MS = 15 * 60_000
-"""Keys are asked for again when less than this is left of them: their successors are there by then."""
+"""Keys are renewed when they expire within this time; the endpoint has newer ones by then."""
 TIMEOUTS = Timeouts(connect_s=2.0, idle_s=2.0)
 
-_NO_KEYS = "no AWS credentials: whoever gives them does not answer with keys"
+_NO_KEYS = "no AWS credentials: the container credentials endpoint returned no keys"
 _ECS = "http://169.254.170.2"
 _PLAIN_HOSTS = ("localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23")
 
@@ -48,7 +48,7 @@ class ContainerCredentials:
         """Raises `StoreDenied` for an answer that holds no keys, or an address that may not be asked, and
         `StoreUnavailable` for no answer: but neither while the old keys are good."""
         if self._held is None or self._left_ms(self._held) < REFRESH_MS:
-            async with self._asking:  # one asks, and the others take what it was told
+            async with self._asking:  # one task asks; the others use its answer
                 if self._held is None or self._left_ms(self._held) < REFRESH_MS:
                     self._held = await self._renewed()
         return self._held.keys
@@ -75,12 +75,12 @@ class ContainerCredentials:
         try:
             return await pool.send("GET", request_head("GET", target, headers, 0), b"")
         except (NeverSent, AnswerLost) as error:
-            raise StoreUnavailable(f"whoever gives AWS credentials does not answer: {error}") from error
+            raise StoreUnavailable(f"the container credentials endpoint does not answer: {error}") from error
         finally:
             await pool.close()
 
     async def _token(self) -> str:
-        """The file's first: whoever wrote it writes a new one from time to time."""
+        """The token in the file, which is rotated, or else the one in the environment."""
         file = self._environment.get(TOKEN_FILE)
         if not file:
             return self._environment.get(TOKEN, "")
@@ -91,17 +91,17 @@ class ContainerCredentials:
 
 
 def address_of(environment: Mapping[str, str]) -> tuple[SplitResult, int]:
-    """Where to ask, and at which port. Keys and token travel as they are, so without TLS only to this machine."""
+    """The endpoint's URL and port. Keys and token are not encrypted, so plain HTTP is accepted only to this machine."""
     relative = environment.get(RELATIVE)
     url = f"{_ECS}{relative}" if relative else environment[FULL]
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
-        raise StoreDenied(f"no AWS credentials: {url!r} is no URL: {error}") from error
+        raise StoreDenied(f"no AWS credentials: {url!r} is not a valid URL: {error}") from error
     safe = parts.scheme == "https" or (parts.scheme == "http" and _is_near(parts.hostname or ""))
     if not safe or not parts.hostname or "@" in parts.netloc:
-        raise StoreDenied(f"no AWS credentials: {url!r} is not https, and not an address of this machine")
+        raise StoreDenied(f"no AWS credentials: {url!r} must be https or an address of this machine")
     return parts, port
 
 
@@ -114,13 +114,13 @@ def _is_near(host: str) -> bool:
 
 def _read(response: Response) -> _Held:
     if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
-        raise StoreUnavailable(f"whoever gives AWS credentials answers {response.status}")
+        raise StoreUnavailable(f"the container credentials endpoint answered status {response.status}")
     if response.status != HTTPStatus.OK:
-        raise StoreDenied(f"no AWS credentials: whoever gives them answers {response.status}")
+        raise StoreDenied(f"no AWS credentials: the container credentials endpoint answered status {response.status}")
     try:
         match json.loads(response.body):
             case {"AccessKeyId": str(id_), "SecretAccessKey": str(key), "Token": str(token), "Expiration": str(until)}:
                 return _Held(Credentials(id_, key, token), iso_date_ms(until))
     except ValueError as error:
         raise StoreDenied(_NO_KEYS) from error
-    raise StoreDenied(_NO_KEYS)  # and not what it was, which may hold some
+    raise StoreDenied(_NO_KEYS)  # the answer itself may hold a key, so it is not quoted

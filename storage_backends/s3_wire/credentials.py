@@ -1,7 +1,8 @@
-"""Who asks, and where. The environment's keys first, then the address that it names: a Lambda function has one or the
-other. Then whatever botocore finds (profiles, SSO, roles, instances), imported only then. Alone in importing botocore.
+"""AWS credentials and region. Looked for in this order: keys in the environment; the container credentials endpoint
+that the environment names; botocore's chain (profiles, SSO, roles, instances). Only this module imports botocore, and
+only for the last.
 
-botocore blocks, so it is only ever called in a thread.
+botocore blocks, so it is only called in a thread.
 """
 
 import asyncio
@@ -14,27 +15,26 @@ from storage_backends.s3_wire.signature import Credentials
 
 _BEFORE_CONTAINERS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
 _WITHOUT_BOTOCORE = (
-    "and botocore, which would look for it elsewhere (profiles, roles, instances), is not installed: "
+    "and botocore, which would look in profiles, roles and instance metadata, is not installed: "
     "pip install 'arco-catalog[s3]'"
 )
 
 
 class CredentialSource(Protocol):
-    """Hands out credentials that are still good."""
+    """Returns credentials that have not expired."""
 
     async def current(self) -> Credentials:
-        """Raises `StoreDenied` where there are none, `StoreUnavailable` where that may pass."""
+        """Raises `StoreDenied` if there are none, `StoreUnavailable` for a transient failure."""
         ...
 
 
 def credentials_in(environment: Mapping[str, str]) -> CredentialSource:
-    """The keys in the environment, or those of the address in it, or else botocore's. Raises `StoreDenied` for half a
-    pair."""
+    """The source that the environment asks for. Raises `StoreDenied` if only one key of the pair is set."""
     access, secret = (environment.get(f"AWS_{name}", "").strip() for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
     if not access and not secret:
         return _elsewhere(environment)
     if not access or not secret:
-        raise StoreDenied("of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set")
+        raise StoreDenied("only one is set of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: set both")
     return FixedCredentials(Credentials(access, secret, environment.get("AWS_SESSION_TOKEN", "").strip() or None))
 
 
@@ -75,7 +75,7 @@ class BotocoreCredentials:
     async def current(self) -> Credentials:
         if self._good is not None and not self._expires_soon():
             return self._good
-        async with self._asking:  # one asks, and the others take what it was told
+        async with self._asking:  # one task asks; the others use its answer
             if self._good is None or self._expires_soon():
                 self._good = await asyncio.to_thread(self._ask)
             return self._good
@@ -97,10 +97,10 @@ class BotocoreCredentials:
         try:
             self._found = self._found or get_session().get_credentials()
             if self._found is None:
-                raise StoreDenied("no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore finds none elsewhere")
+                raise StoreDenied("no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore found none")
             keys = self._found.get_frozen_credentials()
         except HTTPClientError as error:
-            raise StoreUnavailable(f"whoever gives AWS credentials does not answer: {error}") from error
+            raise StoreUnavailable(f"the AWS credentials provider does not answer: {error}") from error
         except (BotoCoreError, ClientError) as error:
             raise StoreDenied(f"no AWS credentials: {error}") from error
         return Credentials(keys.access_key, keys.secret_key, keys.token)

@@ -1,4 +1,4 @@
-"""Where a bucket answers, after the usual `AWS_*` variables: a pure function.
+"""The address of a bucket, by the usual `AWS_*` variables: a pure function.
 
 Sources: S3 user guide, "Virtual hosting of general purpose buckets", "Making requests over dual-stack endpoints";
 AWS general reference, "Amazon S3 endpoints and quotas". Tested against botocore's own rules.
@@ -37,21 +37,25 @@ class Endpoint:
 
 
 def endpoint_of(bucket: str, region: str, environment: Mapping[str, str]) -> Endpoint:
-    """The address of `bucket`. Raises `StoreError` for what is no address, or not one that this client can speak to."""
+    """The address of `bucket`. Raises `StoreError` for an invalid or unsupported name, region or endpoint."""
     if bucket.endswith("--x-s3"):
         raise StoreError(
-            f"{bucket!r} is a directory bucket (S3 Express One Zone), which is not supported: it lists no prefix that "
-            "does not end in '/', and wants sessions of its own"
+            f"{bucket!r} is a directory bucket (S3 Express One Zone), which is not supported: use a general "
+            "purpose bucket"
         )
     if not _BUCKET.fullmatch(bucket):
-        raise StoreError(f"no S3 client can be made: {bucket!r} is no name of a bucket (an ARN is none; an alias is)")
+        raise StoreError(
+            f"no S3 client can be made: invalid bucket name {bucket!r} (an ARN is not supported, an alias is)"
+        )
     if not _REGION.fullmatch(region):
-        raise StoreError(f"no S3 client can be made: {region!r} is no region")
+        raise StoreError(f"no S3 client can be made: invalid region {region!r}")
     custom = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     fips, dual = (_is_on(environment, f"AWS_USE_{kind}_ENDPOINT") for kind in ("FIPS", "DUALSTACK"))
     if custom:
         if fips or dual:
-            raise StoreError("no S3 client can be made: an endpoint of one's own is neither FIPS nor dual-stack")
+            raise StoreError(
+                "no S3 client can be made: AWS_ENDPOINT_URL cannot be combined with a FIPS or dual-stack endpoint"
+            )
         return _custom(custom, bucket)
     domain = next((domain for prefix, domain in _PARTITIONS.items() if region.startswith(prefix)), "amazonaws.com")
     service = f"s3{'-fips' if fips else ''}{'.dualstack' if dual else ''}.{region}.{domain}"
@@ -65,7 +69,7 @@ def endpoint_of(bucket: str, region: str, environment: Mapping[str, str]) -> End
 def _custom(url: str, bucket: str) -> Endpoint:
     parts, port = _split(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise StoreError(f"no S3 client can be made: an endpoint is http(s)://host[:port][/path], not {url!r}")
+        raise StoreError(f"no S3 client can be made: expected an endpoint http(s)://host[:port][/path], got {url!r}")
     tls = parts.scheme == "https"
     usual = 443 if tls else 80
     host = parts.hostname
@@ -84,7 +88,7 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
         parts = urlsplit(url)
         return parts, parts.port
     except ValueError as error:  # brackets that do not close, ports that are no numbers
-        raise StoreError(f"no S3 client can be made: {url!r} is no URL: {error}") from error
+        raise StoreError(f"no S3 client can be made: invalid endpoint URL {url!r}: {error}") from error
 
 
 def _is_on(environment: Mapping[str, str], name: str) -> bool:

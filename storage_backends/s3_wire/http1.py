@@ -15,11 +15,11 @@ from storage_backends.base import StoreError
 
 
 class NeverSent(Exception):
-    """No byte of the request left."""
+    """No byte of the request was sent."""
 
 
 class AnswerLost(Exception):
-    """The request left, in whole or in part, and no whole answer came."""
+    """The request was sent, at least in part, and no complete answer came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def request_head(method: str, target: str, headers: Mapping[str, str], length: i
     if length or method == "PUT":
         lines.append(f"content-length: {length}")
     if not all(line.isascii() and line.isprintable() for line in lines):
-        raise StoreError(f"headers are printable ASCII, which one of {', '.join(headers)} is not")
+        raise StoreError(f"a header is not printable ASCII: one of {', '.join(headers)}")
     return "\r\n".join([*lines, "\r\n"]).encode("ascii")
 
 
@@ -68,11 +68,11 @@ class ResponseReader:
     def on_message_begin(self) -> None:
         """Called by the parser, as are the others."""
         if self.whole is not None:
-            self.keep_alive = False  # more than was asked for
+            self.keep_alive = False  # a second answer to one request
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._status >= 200:
-            return  # of a trailer, or of another answer behind this one: no fact about this one
+            return  # a trailer, or the header of a second answer
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
@@ -88,7 +88,7 @@ class ResponseReader:
         self._body.append(part)
 
     def on_message_complete(self) -> None:
-        if self._status < 200:  # a word between, such as 100 or 103
+        if self._status < 200:  # an informational answer, such as 100 or 103
             self._headers.clear()
         elif self.whole is None:
             self._end()
@@ -133,24 +133,24 @@ class Connection(asyncio.Protocol):
         return answer
 
     def is_idle(self) -> bool:
-        """Whether it is open and nothing waits to be read. On an idle connection that would be its end, which the
-        event loop may not have looked at yet: so it is after a freeze."""
+        """Whether it is open and has nothing to read. On an idle connection, something to read is its end (EOF), which
+        the event loop may not have seen yet, for example after the machine slept."""
         return not self._transport.is_closing() and not self._readable.poll(0)
 
     def close(self) -> None:
-        """At once; what is under way on it is lost."""
+        """Closes at once; an exchange under way fails."""
         self.reusable = False
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the event loop, as are the others."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's class does not inherit from it
         self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
         if self._reader is None or self._answer is None or self._answer.done():
-            self._transport.abort()  # an answer to no question
+            self._transport.abort()  # unsolicited bytes
             return
         try:
             answer = self._reader.feed(data)

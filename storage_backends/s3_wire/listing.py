@@ -20,19 +20,19 @@ class ListedPage:
 
 
 def read_listing(body: bytes) -> ListedPage:
-    """Raises ValueError for anything that is not a whole page: what cannot be read is no empty listing."""
-    from xml.etree import ElementTree  # few requests list, and a cold start need not load it
+    """Parses a page. Raises ValueError unless it is complete, so that no error is taken for an empty listing."""
+    from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests list
 
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError as error:
-        raise ValueError(f"a listing that is no XML: {error}") from error
+        raise ValueError(f"it is not XML: {error}") from error
     if root.tag.rpartition("}")[2] != "ListBucketResult":
-        raise ValueError(f"not a listing but a {root.tag}")
+        raise ValueError(f"expected ListBucketResult, got {root.tag}")
     escaped = root.findtext("{*}EncodingType") == "url"
     continuation = root.findtext("{*}NextContinuationToken") or None
     if root.findtext("{*}IsTruncated") == "true" and continuation is None:
-        raise ValueError("a listing that goes on, and does not say where")
+        raise ValueError("it is truncated and has no NextContinuationToken")
     return ListedPage(tuple(_entry(element, escaped) for element in root.iterfind("{*}Contents")), continuation)
 
 
@@ -49,5 +49,5 @@ def _entry(element: "Element", escaped: bool) -> Listed:
 def _text(element: "Element", name: str) -> str:
     text = element.findtext(f"{{*}}{name}")
     if text is None:
-        raise ValueError(f"a listed object without {name}")
+        raise ValueError(f"an object has no {name}")
     return text

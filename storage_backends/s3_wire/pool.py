@@ -1,4 +1,4 @@
-"""Connections to one address, kept for the next request while they are worth it."""
+"""A pool of keep-alive connections to one address."""
 
 import asyncio
 import os
@@ -82,22 +82,22 @@ class Pool:
         try:
             async with asyncio.timeout(self._timeouts.connect_s):
                 _, connection = await loop.create_connection(Connection, self._host, self._port, ssl=self._tls)
-        except OSError as error:  # time-outs, names that do not resolve and certificates are among them
+        except OSError as error:  # includes timeouts, name resolution and certificate errors
             reason = f"{type(error).__name__}: {error}"
-            raise NeverSent(f"no connection to {self._host}:{self._port}: {reason}") from error
+            raise NeverSent(f"no connection to {self._host}:{self._port} could be made: {reason}") from error
         return connection
 
 
 @cache
 def tls_context(ca_bundle: str | None) -> ssl.SSLContext:
-    """How to tell whom to trust: `ca_bundle` (a file or a folder), or else the system. Reads files: call it in a
-    thread. Raises `StoreError` for a bundle that cannot be read."""
+    """A TLS context that trusts the authorities in `ca_bundle` (a file or a folder), or else the system's. Reads files,
+    so call it in a thread. Raises `StoreError` for a bundle that cannot be read."""
     in_folder = ca_bundle is not None and os.path.isdir(ca_bundle)
     try:
         context = ssl.create_default_context(
             cafile=None if in_folder else ca_bundle, capath=ca_bundle if in_folder else None
         )
     except OSError as error:
-        raise StoreError(f"no S3 client can be made: AWS_CA_BUNDLE {ca_bundle!r}: {error}") from error
+        raise StoreError(f"no S3 client can be made: cannot read AWS_CA_BUNDLE {ca_bundle!r}: {error}") from error
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -1,7 +1,7 @@
-"""AWS Signature Version 4, as S3 wants it: a pure function from a request to the headers that it is sent with.
+"""AWS Signature Version 4 for S3: a pure function from a request to its signed headers.
 
 Source: S3 API reference, "Signature Calculations for the Authorization Header: Transferring Payload in a Single Chunk".
-The body is always hashed and signed, over TLS too: one rule, and no checksum of the SDKs' kind is needed beside it.
+The body is always hashed and signed, over TLS too, so no additional checksum header is needed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who asks. A session's keys come with a token."""
+    """An access key pair, with a token if it belongs to a session."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -25,7 +25,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a signature holds."""
+    """The region and service of a signature."""
 
     region: str
     service: str = "s3"
@@ -54,7 +54,7 @@ def signed(
 ) -> dict[str, str]:
     """`headers` (lower-case names, `host` among them) with date, hash, token and `authorization` added.
 
-    Every header given is signed, so that whatever drops a condition on the way makes the request invalid. `stamp` is
+    Every header given is signed, so a proxy that drops a condition makes the request invalid. `stamp` is
     the time as `YYYYMMDDTHHMMSSZ`; `path` and `query` are as `path_of` and `query_of` write them.
     """
     body_hash = sha256(body).hexdigest()

@@ -1,4 +1,4 @@
-"""A store that answers in time: one request's deadline, carried down to each store call (design.md, section 6.4)."""
+"""Applies a request's deadline to each store call (design.md, section 6.4)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -70,7 +70,7 @@ class DeadlineStore:
         except TimeoutError as error:
             if not scope.expired():
                 raise
-            raise StoreUnavailable("deadline") from error
+            raise StoreUnavailable("the request's deadline has passed") from error
 
     async def _write(self, seconds: float, call: Coroutine[Any, Any, Outcome]) -> Outcome:
         begun = run_until_it_waits(call)
@@ -83,11 +83,11 @@ class DeadlineStore:
         except TimeoutError:
             if not scope.expired():
                 raise
-            return Unknown("deadline")
+            return Unknown("the request's deadline has passed")
 
     def _seconds_left(self) -> float:
         """Raises `StoreUnavailable` if there are none. Arguments are evaluated in order: no call begins then."""
         left_ms = self._deadline_ms - self._now_ms()
         if left_ms <= 0:
-            raise StoreUnavailable("deadline")
+            raise StoreUnavailable("the request's deadline has passed")
         return left_ms / 1000

@@ -1,4 +1,4 @@
-"""A store as far away as a benchmark wants it."""
+"""Adds latency to every call, for benchmarks."""
 
 import asyncio
 

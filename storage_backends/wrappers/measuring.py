@@ -1,4 +1,4 @@
-"""What was asked of a store: every call with its answer, and how many round trips were waited for in a row."""
+"""Records every store call with its outcome, and the longest chain of sequential calls."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -81,9 +81,9 @@ class Totals(NamedTuple):
 class Measurement:
     """The calls of one operation, in the order in which they began.
 
-    `depth` is the longest chain of calls of which each began after the one before had ended: calls beside each other
-    share a depth. It never says less than the operation's own chain of causes; it says more where a call merely
-    happened to begin after an unrelated one had ended, so measure over a store that takes an even time
+    `depth` is the longest chain of calls of which each began after the one before had ended: concurrent calls
+    share a depth. It is never less than the operation's chain of dependent calls. It is more where a call
+    began after an unrelated one had ended by chance, so measure over a store that takes an even time
     (`DelayingStore`, or `MemoryStore` where nothing but the store is awaited).
     """
 

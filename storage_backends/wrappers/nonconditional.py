@@ -1,4 +1,4 @@
-"""A store that takes conditions and ignores them: what the contract suite and the start-up probe must catch."""
+"""A store that accepts conditions and ignores them. The contract suite and the start-up probe must detect it."""
 
 from storage_backends.base import (
     ANY,

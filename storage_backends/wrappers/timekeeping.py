@@ -1,4 +1,4 @@
-"""A store whose answers tell the time: what each says of the store's clock is passed on (design.md, section 4)."""
+"""Passes the store's time in each answer on to a callback (design.md, section 4)."""
 
 from collections.abc import Callable
 

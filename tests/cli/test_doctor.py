@@ -81,7 +81,7 @@ def test_a_bucket_that_is_not_there_is_told(s3_endpoint: str, capsys: Captured) 
     found = examined(capsys, "s3://no-such-bucket/x", code=1)
 
     assert found["store"][0] == "failed"
-    assert "there is no bucket 'no-such-bucket'" in found["store"][1]
+    assert "bucket 'no-such-bucket' does not exist" in found["store"][1]
 
 
 def test_half_a_pair_of_keys_is_told(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

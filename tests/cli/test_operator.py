@@ -317,7 +317,9 @@ def test_a_warehouse_that_is_not_there_is_wrong_usage_and_is_not_made(
 def test_a_bucket_that_is_not_there_is_wrong_usage(s3_endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--store", "s3://no-such-bucket/x"], {}) == 2
 
-    assert "can't read the store s3://no-such-bucket/x: there is no bucket 'no-such-bucket'" in capsys.readouterr().err
+    assert (
+        "can't read the store s3://no-such-bucket/x: bucket 'no-such-bucket' does not exist" in capsys.readouterr().err
+    )
 
 
 async def test_who_reads_enough_of_the_output_may_close_it(desk: Desk, folder: Path) -> None:

@@ -40,7 +40,9 @@ def careless_s3() -> Iterator[S3Server]:
         yield server
 
 
-@pytest.mark.parametrize(("skip", "read_only"), [("", "it creates what exists"), ("true", None)])
+@pytest.mark.parametrize(
+    ("skip", "read_only"), [("", "the store ignores If-None-Match: it replaced an object that exists"), ("true", None)]
+)
 async def test_a_function_asks_a_store_that_is_not_amazons_whether_it_honours_conditions(
     careless_s3: S3Server, monkeypatch: pytest.MonkeyPatch, skip: str, read_only: str | None
 ) -> None:

@@ -127,7 +127,9 @@ async def test_a_refusal_under_a_key_that_somebody_else_began_with_leaves_the_ou
         await desk.another().commit(set_property("a", "1"), key=key)
 
 
-@pytest.mark.parametrize("error", [StoreUnavailable("No space left on device"), StoreError("there is no bucket 'b'")])
+@pytest.mark.parametrize(
+    "error", [StoreUnavailable("No space left on device"), StoreError("bucket 'b' does not exist")]
+)
 async def test_a_store_that_fails_otherwise_is_unavailable_with_its_reason(error: StoreError) -> None:
     store = RefusingStore(error)
     desk = await desk_over(store)

@@ -55,7 +55,7 @@ async def test_the_probe_finds_a_store_that_ignores_conditions(careless: ObjectS
     verdict = await honours_conditions(careless, "nonce")
 
     assert not verdict
-    assert verdict.reason == "it creates what exists"
+    assert verdict.reason == "the store ignores If-None-Match: it replaced an object that exists"
     assert await listed(careless, "_probe/") == []
 
 
@@ -73,7 +73,7 @@ async def test_the_probe_finds_a_store_that_honours_conditions(kind: str, reques
 
     assert verdict
     assert verdict.conditional_delete
-    assert verdict.reason == "it honours conditions"
+    assert verdict.reason == "the store honours conditions"
     assert await listed(store) == []
     await store.close()
 
@@ -117,11 +117,11 @@ class Answers(MemoryStore):
 @pytest.mark.parametrize(
     ("store", "reason"),
     [
-        (Ignores("create"), "it creates what exists"),
-        (Ignores("stale"), "it replaces an object whose version is another"),
-        (Ignores("missing"), "it replaces an object that is missing"),
-        (Lies(), "it makes changes that it says it refused"),
-        (Answers(Refused(None, 0)), "a first write was refused"),
+        (Ignores("create"), "the store ignores If-None-Match: it replaced an object that exists"),
+        (Ignores("stale"), "the store ignores If-Match: it replaced an object of another version"),
+        (Ignores("missing"), "the store ignores If-Match: it created an object that was missing"),
+        (Lies(), "the store refused a write, but applied it"),
+        (Answers(Refused(None, 0)), "the store refuses to create an object that does not exist"),
     ],
 )
 async def test_the_probe_says_what_is_wrong(store: MemoryStore, reason: str) -> None:

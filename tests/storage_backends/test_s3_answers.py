@@ -259,7 +259,7 @@ async def test_a_denial_is_told_at_once(play: Play, reply: Reply) -> None:
 async def test_a_bucket_that_is_not_there_is_named(play: Play) -> None:
     async with play(*[Reply(404, "NoSuchBucket")] * len(CALLS)) as played:
         for call in CALLS:
-            with pytest.raises(StoreError, match="no bucket 'bucket'"):
+            with pytest.raises(StoreError, match="bucket 'bucket' does not exist"):
                 await call(played.store)
 
 
@@ -328,7 +328,7 @@ async def test_a_write_that_is_cut_off_is_unknown_and_its_connection_is_not_used
         await played.s3.hanging.acquire()
         leap(5)
 
-        assert await write == Unknown("deadline")
+        assert await write == Unknown("the request's deadline has passed")
         assert isinstance(await played.store.get("key"), Missing)
         assert played.wire == ["PUT", "GET"]
         assert len(played.s3.connections) == 2
@@ -393,7 +393,7 @@ REDIRECTED = [
 async def test_a_bucket_elsewhere_is_told_with_its_region_and_not_followed(play: Play, reply: Reply) -> None:
     async with play(*[reply] * len(CALLS)) as played:
         for call in CALLS:
-            with pytest.raises(StoreError, match="'bucket' is elsewhere: in region 'eu-central-1'") as raised:
+            with pytest.raises(StoreError, match="'bucket' is in another place: region 'eu-central-1'") as raised:
                 await call(played.store)
             assert not isinstance(raised.value, StoreUnavailable | StoreDenied)
         assert len(played.wire) == len(CALLS)

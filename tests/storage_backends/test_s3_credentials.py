@@ -263,7 +263,7 @@ async def test_an_answer_without_keys_is_a_denial_that_does_not_show_it(
     container: Container, agent: ContainerCredentials, body: str
 ) -> None:
     container.body = body
-    with pytest.raises(StoreDenied, match="does not answer with keys") as denial:
+    with pytest.raises(StoreDenied, match="returned no keys") as denial:
         await agent.current()
     assert "hush" not in str(denial.value)
 

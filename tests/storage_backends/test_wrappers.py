@@ -254,7 +254,7 @@ class TestDeadline:
     async def test_a_write_that_takes_longer_is_unknown_for_it_may_have_landed(self, stuck: Stuck) -> None:
         outcome = await DeadlineStore(stuck, 20, lambda: 0).put("key", b"", ABSENT)
 
-        assert outcome == Unknown("deadline")
+        assert outcome == Unknown("the request's deadline has passed")
         assert stuck.keys() == ["key"]
 
     async def test_the_wall_clock_is_read_before_every_call(self) -> None:
