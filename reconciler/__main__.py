@@ -20,11 +20,11 @@ from reconciler.spark import reconcile
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints a line for each finished part, and the tally, as JSON, on the last line. One if something could not be
     read."""
-    parser = argparse.ArgumentParser(prog="reconciler", description="See that every commit has its receipt.")
+    parser = argparse.ArgumentParser(prog="reconciler", description="Write missing receipts of commits.")
     parser.add_argument("--store", required=True, help="URL of the store: s3://bucket/prefix or file:/folder")
     parser.add_argument("--warehouse", required=True, help="name of the catalog in it")
     parser.add_argument("--allowed-location", nargs="+", action="extend", default=[], help="as given to `arco serve`")
-    parser.add_argument("--dry-run", action="store_true", help="say what is missing, and write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="report missing receipts; write nothing")
     options = parser.parse_args(arguments)
     lake = Lake(options.store, options.warehouse, tuple(options.allowed_location))
     with SparkContext.getOrCreate(SparkConf().setAppName("arco-reconcile")) as spark, shipped(spark):

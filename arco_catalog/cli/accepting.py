@@ -56,7 +56,7 @@ class Acceptor:
             except OSError as error:
                 if error.errno not in _NO_MORE:
                     raise
-                _LOG.warning("no connection can be accepted: %s", error.strerror)
+                _LOG.warning("cannot accept connections: %s", error.strerror)
                 self._pause()
                 return
             self._crowd.expect()

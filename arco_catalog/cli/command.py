@@ -9,13 +9,13 @@ from arco_catalog.operations.variables import ALLOWED_LOCATIONS
 
 STORES = "file:/absolute/path, s3://bucket/prefix or memory:"
 
-STORE = Option("--store", "ARCO_STORE", f"where everything is kept: {STORES}", metavar="URL")
+STORE = Option("--store", "ARCO_STORE", f"URL of the object store: {STORES}", metavar="URL")
 WAREHOUSE = Option("--warehouse", "ARCO_WAREHOUSE", "name of the catalog", "arco", warehouse, "NAME")
 ALLOWED = MultiOption(
     "--allowed-location",
     ALLOWED_LOCATIONS,
-    "where tables may lie besides the catalog's own folder: several at once or several times; in the variable, "
-    "commas between them",
+    "where tables may be stored besides the catalog's own folder; may be repeated or given several values; the "
+    "variable is comma-separated",
     metavar="PREFIX",
 )
 

@@ -76,7 +76,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= MAX_PIPELINED:
-            raise ConnectionError("too many requests wait on this connection")
+            raise ConnectionError("too many pipelined requests on this connection")
         super().on_message_begin()
         self._begin_head()
 

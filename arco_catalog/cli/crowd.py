@@ -115,7 +115,7 @@ def most_connections(wanted: int) -> int:
     most = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft - KEPT_FOR_OTHERS)
     if most < min(wanted, FEWEST):
         raise Failure(
-            f"the limit of open files is {soft}: with {KEPT_FOR_OTHERS} of them for the store, arco serve needs at "
-            f"least {KEPT_FOR_OTHERS + FEWEST} (ulimit -n)"
+            f"the limit of open files is {soft}: arco serve needs at least {KEPT_FOR_OTHERS + FEWEST}, "
+            f"{KEPT_FOR_OTHERS} of them for the store; raise it with ulimit -n"
         )
     return most

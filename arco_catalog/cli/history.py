@@ -35,7 +35,7 @@ def run(options: CatalogOptions, limit: int, *, own: bool, as_json: bool) -> int
 def as_table(found: Sequence[JsonObject]) -> str:
     """One line an operation, under headings, in columns."""
     if not found:
-        return "Nothing has happened in this catalog."
+        return "This catalog has no history."
     return table(HEADINGS, [*map(_columns, found)])
 
 

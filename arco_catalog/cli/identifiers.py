@@ -12,7 +12,9 @@ def parse_identifier(text: str) -> tuple[tuple[str, ...], str]:
     """Namespace and table. Raises `Failure`."""
     levels = _levels(text)
     if levels is None or len(levels) < 2:
-        raise Failure(f'{text!r} is no NAMESPACE.TABLE, such as sales.orders, a.b.orders or "sales.2026".orders')
+        raise Failure(
+            f'expected NAMESPACE.TABLE, got {text!r}; write it as sales.orders, a.b.orders or "sales.2026".orders'
+        )
     return levels[:-1], levels[-1]
 
 

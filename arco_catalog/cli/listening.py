@@ -50,7 +50,7 @@ def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]
         ]
     except OSError as error:
         why = (error.strerror or str(error)).partition(" (while attempting")[0]
-        raise Failure(f"can't listen on {host} port {port}: {why}") from error
+        raise Failure(f"cannot listen on {host} port {port}: {why}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,12 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport) -> No
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
     for capability in store.lacks:
-        print(f"arco: the store has no {capability}", file=sys.stderr)
-    print(f"Arco serves the warehouse {said.warehouse!r} of {said.store} at {uri} (Ctrl-C ends it)")
+        print(f"arco: the store does not support {capability}", file=sys.stderr)
+    print(f"Arco serves the warehouse {said.warehouse!r} of {said.store} at {uri} (Ctrl-C stops it)")
     if not _is_loopback(listener):
         print(
-            "arco: other machines reach this address, and the catalog does not authenticate yet: whoever gets here may "
-            "change everything. Put something that authenticates before it (docs/operating.md)",
+            "arco: other machines can reach this address, and the catalog does not authenticate yet: anyone who can "
+            "connect can change everything. Put an authenticating proxy in front of it (docs/operating.md)",
             file=sys.stderr,
         )
     if not said.quiet:

@@ -7,9 +7,9 @@ from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_j
 from arco_catalog.cli.options import positive
 
 RECEIPTS_EXAMPLES = """\
-Dots part the levels of a name; a level that holds a dot is put in quotes.
-Where the name means nothing now, the commits of all that was dropped under it
-are listed. The id of an entity, as `arco history` shows it, lists one of them.
+Separate the levels of a name by dots; quote a level that contains a dot.
+If no table has the name now, the commits of all dropped tables that had it are
+listed. To list one of them, give its entity id, which `arco history` shows.
 
 examples:
   arco receipts sales.orders --store file:/var/lib/arco
@@ -17,33 +17,33 @@ examples:
   arco receipts '"sales.2026".orders' --store s3://bucket/catalog --json
 """
 HISTORY_EXAMPLES = """\
-Every creation, registration, rename and drop, newest first, as far back as the
-history was kept. What the protocols do for themselves is shown with --all.
+Lists creations, registrations, renames and drops, newest first, as far back as
+history is kept. --all also lists the catalog's internal commits.
 
 examples:
   arco history --store file:/var/lib/arco
   arco history --limit 1000 --json --store s3://bucket/catalog
 """
 SHOW_EXAMPLES = """\
-Shows what the records say of a table or view: its pointer and recent moves, a
-transaction's intent on it, and the idempotency keys under which requests that
-name it are under way or were left unfinished. Nothing is written.
+Shows the catalog's records of a table or view: its pointer and recent commits,
+a transaction's intent on it, and the idempotency keys of requests on it that
+are in progress or were left unfinished. Writes nothing.
 
 examples:
   arco show sales.orders --store file:/var/lib/arco
 """
 UNDROP_EXAMPLES = """\
-What was dropped last under the name comes back with its entity, its location
-and its history, whether a purge was asked for or not. Refused if the name or
-the location was taken meanwhile, or if files are gone: its metadata file and
-the manifest lists of its snapshots are looked for first.
+Restores the table or view that was dropped last under the name, with its
+entity id, location and history, even if a purge was requested. Fails if the
+name or location is in use again, or if its metadata file or a manifest list of
+its snapshots is missing.
 
 examples:
   arco undrop sales.orders --store s3://bucket/catalog
 """
 RECONCILE_EXAMPLES = """\
-Writes the receipts that died with their writers. It may be ended at any time,
-run twice at once, and run beside live servers; the next run goes on from there.
+Writes the receipts of commits whose writers crashed. It is safe to interrupt,
+to run twice at once and to run beside live servers; the next run resumes.
 The exit code is 1 if some metadata could not be read.
 
 examples:
@@ -75,7 +75,7 @@ examples:
 
 
 def _add_receipts(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-    add_table(parser, "the table or view, or the id of its entity")
+    add_table(parser, "the table or view, or its entity id")
     add_catalog(parser, environment)
     parser.add_argument("--limit", type=positive, metavar="N", help="list this many of a table, the newest")
     add_json(parser, "whole receipts, as a JSON array")
@@ -92,7 +92,7 @@ def _add_history(parser: argparse.ArgumentParser, environment: Mapping[str, str]
     parser.add_argument(
         "--limit", type=positive, default=50, metavar="N", help="show this many operations [default 50]"
     )
-    parser.add_argument("--all", action="store_true", help="show fences and the registry's own commits too")
+    parser.add_argument("--all", action="store_true", help="also show fences and the registry's internal commits")
     add_json(parser, "whole operations, as a JSON array")
 
 
@@ -120,7 +120,7 @@ def _add_undrop(parser: argparse.ArgumentParser, environment: Mapping[str, str])
     parser.add_argument(
         "--force",
         action="store_true",
-        help="bring it back although manifest lists are gone or can't be looked at; never without its metadata file",
+        help="restore it even if manifest lists are missing or can't be read; the metadata file must exist",
     )
     add_json(parser, "what was restored, as a JSON object")
 
@@ -133,9 +133,11 @@ def _undrop(parsed: argparse.Namespace) -> int:
 
 def _add_reconcile(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
-    parser.add_argument("--dry-run", action="store_true", help="say what is missing and why, and write nothing")
     parser.add_argument(
-        "--seconds", type=positive, metavar="N", help="stop after this long; the next run goes on from there"
+        "--dry-run", action="store_true", help="list missing receipts and why they are missing; write nothing"
+    )
+    parser.add_argument(
+        "--seconds", type=positive, metavar="N", help="stop after this many seconds; the next run resumes there"
     )
     add_json(parser, "counts, and up to 100 missing receipts and 100 failures, as JSON")
 
@@ -172,8 +174,10 @@ COMMANDS = (
     Command("init", "make an empty catalog in a store", INIT_EXAMPLES, _add_init, _init),
     Command("doctor", "check the store, and say what is wrong with it", DOCTOR_EXAMPLES, _add_doctor, _doctor),
     Command("receipts", "list the commits of a table, newest first", RECEIPTS_EXAMPLES, _add_receipts, _receipts),
-    Command("history", "list who made, renamed and dropped what", HISTORY_EXAMPLES, _add_history, _history),
-    Command("show", "show what the records say of a table", SHOW_EXAMPLES, _add_show, _show),
-    Command("undrop", "bring back a table or view that was dropped", UNDROP_EXAMPLES, _add_undrop, _undrop),
-    Command("reconcile", "see to it that every commit has its receipt", RECONCILE_EXAMPLES, _add_reconcile, _reconcile),
+    Command(
+        "history", "list creations, renames and drops, and who made them", HISTORY_EXAMPLES, _add_history, _history
+    ),
+    Command("show", "show the catalog's records of a table", SHOW_EXAMPLES, _add_show, _show),
+    Command("undrop", "restore a dropped table or view", UNDROP_EXAMPLES, _add_undrop, _undrop),
+    Command("reconcile", "write missing receipts of commits", RECONCILE_EXAMPLES, _add_reconcile, _reconcile),
 )

@@ -98,21 +98,21 @@ class _Gather(argparse.Action):
 def port(text: str) -> int:
     """A TCP port."""
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, got {text!r}")
     return int(text)
 
 
 def positive(text: str) -> int:
     """How many."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 10**9:
-        raise argparse.ArgumentTypeError(f"give a number from 1 on, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text!r}")
     return int(text)
 
 
 def workers(text: str) -> int:
     """How many processes."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f"workers are a number from 1 to {MOST_WORKERS}, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of workers from 1 to {MOST_WORKERS}, got {text!r}")
     return int(text)
 
 
@@ -129,21 +129,21 @@ def warehouse(text: str) -> str:
 def dialect(text: str) -> Dialect:
     """Whose idempotency keys."""
     if text not in [*Dialect]:
-        raise argparse.ArgumentTypeError(f"choose {' or '.join(Dialect)}, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {' or '.join(Dialect)}, got {text!r}")
     return Dialect(text)
 
 
 def log_level(text: str) -> str:
     """How much is logged."""
     if text.lower() not in LOG_LEVELS:
-        raise argparse.ArgumentTypeError(f"choose one of {', '.join(LOG_LEVELS)}, not {text!r}")
+        raise argparse.ArgumentTypeError(f"unknown log level {text!r}: expected one of {', '.join(LOG_LEVELS)}")
     return text.lower()
 
 
 def log_format(text: str) -> str:
     """How a line of the log looks."""
     if text.lower() not in LOG_FORMATS:
-        raise argparse.ArgumentTypeError(f"choose {' or '.join(LOG_FORMATS)}, not {text!r}")
+        raise argparse.ArgumentTypeError(f"unknown log format {text!r}: expected {' or '.join(LOG_FORMATS)}")
     return text.lower()
 
 

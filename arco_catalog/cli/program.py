@@ -1,4 +1,4 @@
-"""The command line: what can be said, and who does it. Flags win over environment variables."""
+"""The command line: its commands and options. Flags override environment variables."""
 
 import argparse
 import os
@@ -25,7 +25,7 @@ COMMANDS = (
 )
 
 ABOUT = "A serverless Apache Iceberg REST catalog whose only state is an object store."
-MORE = "`arco COMMAND --help` says more of each."
+MORE = "`arco COMMAND --help` describes a command."
 
 
 def main(arguments: Sequence[str] | None = None, environment: Mapping[str, str] | None = None) -> int:

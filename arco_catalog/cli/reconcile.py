@@ -63,12 +63,12 @@ def as_text(tally: Tally, *, dry: bool) -> str:
     """What was found: counts, what was missing and why, and what could not be read."""
     told = [
         f"{tally.pointers:,} tables and views: {tally.unchanged:,} unchanged, {tally.walked:,} walked, "
-        f"{tally.incomplete:,} of them not to the end; {tally.nameless:,} pointers of creates that did not commit.",
+        f"{tally.incomplete:,} of them not to the end; {tally.nameless:,} pointers are of creates that did not commit.",
         f"{tally.missing_count:,} of {tally.files:,} commits walked had no receipt; "
         + ("nothing was written (dry run)." if dry else f"{tally.written:,} were written."),
     ]
     if tally.stopped:
-        told.append("Stopped before the end: the next run goes on from here.")
+        told.append("Stopped before the end; the next run resumes from here.")
     if tally.missing:
         told += ["", table(HEADINGS, [*map(_missing, tally.missing)])]
         if tally.missing_count > len(tally.missing):
@@ -86,6 +86,6 @@ def _missing(missing: JsonObject) -> tuple[str, ...]:
         moment(missing.get("metadata_ms")),
         plain(missing.get("table")) if missing.get("table") else f"entity {plain(missing.get('entity'))}",
         plain(missing.get("principal")),
-        "both receipts are gone: metadata tells" if restored else "announced, and its writer stopped there",
+        "both receipts are gone; found in metadata" if restored else "pending receipt only: its writer stopped",
         plain(missing.get("metadata_location")),
     )

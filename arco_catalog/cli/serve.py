@@ -217,7 +217,7 @@ def _telemetry(options: ServeOptions) -> Telemetry | None:
     else:
         lines = {}
     if options.metrics_namespace is not None and options.log_format != "json":
-        raise Failure("metrics are put into JSON lines: --metrics-namespace needs --log-format json")
+        raise Failure("--metrics-namespace requires --log-format json: metrics are part of JSON log lines")
     try:
         return server_telemetry(os.environ, SystemRuntime(), namespace=options.metrics_namespace, **lines)
     except ValueError as error:
@@ -240,4 +240,4 @@ async def _open(options: ServeOptions) -> Catalog:
         async with saying_that_it_waits(options.store):
             return await open_catalog(settings, options.store, options.allowed_locations, SystemRuntime())
     except (CatalogError, StoreError, ValueError, OSError) as error:
-        raise Failure(f"can't open the store {options.store}: {error}") from error
+        raise Failure(f"cannot open the store {options.store}: {error}") from error

@@ -33,15 +33,15 @@ SERVE = (
     MultiOption(
         "--allowed-host",
         "ARCO_ALLOWED_HOSTS",
-        "name under which clients reach the server, besides addresses and localhost: others are refused on loopback, "
-        "and everywhere once one is allowed; * allows any",
+        "host name that requests may be sent to, besides IP addresses and localhost; other names are refused on "
+        "loopback, and everywhere once one is allowed; * allows any",
         metavar="NAME",
     ),
-    Switch("--allow-location-overlap", ALLOW_LOCATION_OVERLAP, "let tables lie in each other's locations"),
+    Switch("--allow-location-overlap", ALLOW_LOCATION_OVERLAP, "allow a table's location to be inside another's"),
     Option(
         "--idempotency-dialect",
         "ARCO_IDEMPOTENCY_DIALECT",
-        "whose Idempotency-Key to speak: iceberg (a UUIDv7) or polaris (any text)",
+        "rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text)",
         "iceberg",
         dialect,
         "DIALECT",
@@ -50,7 +50,7 @@ SERVE = (
     Option(
         "--log-format",
         "ARCO_LOG_FORMAT",
-        "text, or json: an object a line, with a line for each request whatever the level",
+        "text, or json (one object per line, and a line for each request at any level)",
         "text",
         log_format,
         "FORMAT",
@@ -58,7 +58,7 @@ SERVE = (
     Option(
         "--metrics-namespace",
         "ARCO_METRICS_NAMESPACE",
-        "put CloudWatch's embedded metrics into the JSON lines, under this namespace",
+        "add CloudWatch embedded metrics of this namespace to the JSON lines",
         metavar="NAME",
     ),
     Option(
@@ -72,7 +72,7 @@ SERVE = (
     Option(
         "--workers",
         "ARCO_WORKERS",
-        "processes that serve side by side; more than one is worth it where there are cores to spare",
+        "number of processes; use more than one where there are spare cores",
         "1",
         workers,
         "N",
@@ -80,7 +80,7 @@ SERVE = (
     Option(
         "--max-connections",
         "ARCO_MAX_CONNECTIONS",
-        "connections of one process at most; fewer where its limit of open files is lower",
+        "maximum connections per process; lowered to fit the limit of open files",
         "512",
         positive,
         "N",
@@ -88,22 +88,22 @@ SERVE = (
     Option(
         "--request-memory",
         REQUEST_MEMORY,
-        "what requests under way may take together: the others wait for it, and are answered 503",
+        "memory for all concurrent requests; others wait for up to 5 s, then get 503",
         "256MB",
         size,
         "SIZE",
     ),
-    Option("--cache-memory", CACHE_MEMORY, "what all caches of a process may take", "100MB", size, "SIZE"),
-    Option("--max-body", MAX_BODY, "how large a request's body may be", "8MB", size, "SIZE"),
-    Option("--max-metadata", MAX_METADATA, "how large a metadata file may be, unpacked", "64MB", size, "SIZE"),
-    Switch("--quiet", "ARCO_QUIET", "print no settings to paste"),
+    Option("--cache-memory", CACHE_MEMORY, "memory for all caches of a process", "100MB", size, "SIZE"),
+    Option("--max-body", MAX_BODY, "maximum size of a request body", "8MB", size, "SIZE"),
+    Option("--max-metadata", MAX_METADATA, "maximum size of a metadata file, uncompressed", "64MB", size, "SIZE"),
+    Switch("--quiet", "ARCO_QUIET", "do not print client configuration at start"),
 )
 
 EXAMPLES = """\
 An S3 store takes region, keys and endpoint from the usual AWS_* variables.
-Several servers may serve one store, and each sees every change at once.
-Traces go where the usual OTEL_* variables say, if they say so.
-Ctrl-C ends a server when the requests under way are answered.
+Several servers may serve one store; each sees every change at once.
+Traces are sent if the usual OTEL_* variables are set.
+Ctrl-C stops the server after it has answered the requests under way.
 
 examples:
   arco serve --store file:/var/lib/arco

@@ -84,7 +84,7 @@ async def saying_that_it_waits(url: str) -> AsyncIterator[None]:
     """Says on stderr that a store keeps us waiting, once, if it does."""
     told = asyncio.get_running_loop().call_later(
         SILENT_SECONDS,
-        lambda: print(f"arco: waiting for an answer of the store {url} ...", file=sys.stderr, flush=True),
+        lambda: print(f"arco: waiting for the store {url} to answer ...", file=sys.stderr, flush=True),
     )
     try:
         yield
@@ -98,7 +98,7 @@ async def _require_warehouse(session: Session, url: str) -> None:
     except StoreDenied:
         raise
     except StoreError as error:
-        raise NotThere(f"can't read the store {url}: {error}") from error
+        raise NotThere(f"cannot read the store {url}: {error}") from error
     if head.version is None:
         raise NotThere(
             f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it "

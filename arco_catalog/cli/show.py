@@ -66,10 +66,10 @@ def _intent(intent: JsonObject) -> str:
 
 def _markers(shown: JsonObject) -> str:
     found = [marker for marker in sequence(shown, "open_markers") if isinstance(marker, dict)]
-    unseen = "" if shown.get("all_markers_seen") else "\nThere are too many markers to look at: older ones were not."
+    unseen = "" if shown.get("all_markers_seen") else "\nThere are too many markers to read: older ones were skipped."
     if not found:
-        return f"No request under way names it.{unseen}"
-    return f"Requests under way, or left unfinished:\n{columns(MARKERS, [*map(_marker, found)])}{unseen}"
+        return f"No request in progress names it.{unseen}"
+    return f"Requests in progress or left unfinished:\n{columns(MARKERS, [*map(_marker, found)])}{unseen}"
 
 
 def _marker(marker: JsonObject) -> tuple[str, ...]:

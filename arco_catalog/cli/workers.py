@@ -29,7 +29,7 @@ def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Serves until a signal says stop; `arguments` are those that were `parsed`. Returns the exit code. Raises
     `Failure` if it can't start."""
     if parsed.store.startswith("memory:"):
-        raise Failure("a store in memory is each process's own: --workers needs another")
+        raise Failure("--workers is not supported with memory: each process would have a store of its own")
     return asyncio.run(Supervisor(parsed, arguments).run())
 
 
@@ -104,9 +104,9 @@ class Supervisor:
                 if process not in self._not_serving:
                     self._code = self._code or code
                 return
-            print(f"arco: a worker (process {process.pid}) ended with {code}", file=sys.stderr, flush=True)
+            print(f"arco: worker process {process.pid} ended with exit code {code}", file=sys.stderr, flush=True)
             if self._too_many_deaths():
-                print("arco: workers die again and again: ending", file=sys.stderr, flush=True)
+                print("arco: too many workers have died within a minute: stopping", file=sys.stderr, flush=True)
                 self._code = 1
                 self._pass_on(signal.SIGTERM)
                 return

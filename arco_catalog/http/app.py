@@ -113,7 +113,7 @@ class App:
             match = self._router.match(request.raw_path, request.spelling)
             if match is None:
                 path = request.raw_path.decode("latin-1")
-                raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists what there is")
+                raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the supported endpoints")
             route = match.routes.get(request.method)
             if route is None:
                 return self._wrong_method(request, sorted(match.routes))
@@ -160,7 +160,7 @@ class App:
         return BadRequest(reason)
 
     def _wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
-        error = MethodNotAllowed(f"{request.method} is not possible here: use {' or '.join(allowed)}")
+        error = MethodNotAllowed(f"{request.method} is not supported for this path: use {' or '.join(allowed)}")
         dialect = self._service.options.dialect
         return error_response(error, commits=False, dialect=dialect, headers={"Allow": ", ".join(allowed)})
 

@@ -43,10 +43,7 @@ def _check_host(host: str, server: str | None, allowed_hosts: Collection[str]) -
         return
     if not allowed_hosts and not (server is not None and _is_loopback(server)):
         return
-    raise Forbidden(
-        f"This catalog is not served under the name {host[:100]!r}: "
-        "if it is meant to be, allow it with --allowed-host or ARCO_ALLOWED_HOSTS"
-    )
+    raise Forbidden(f"Host {host[:100]!r} is not allowed: to allow it, use --allowed-host or ARCO_ALLOWED_HOSTS")
 
 
 def check_media_type(headers: Mapping[str, str], *, needs_body: bool) -> None:
@@ -65,7 +62,7 @@ def check_media_type(headers: Mapping[str, str], *, needs_body: bool) -> None:
 def parse_host(text: str) -> str:
     """A name that may be allowed: without scheme and port. Raises `ValueError`."""
     if text != ANY and not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", text):
-        raise ValueError(f"a host is a name without scheme and port, or {ANY} for any, not {text!r}")
+        raise ValueError(f"expected a host name without scheme and port, or {ANY}, got {text!r}")
     return text.lower()
 
 

@@ -20,12 +20,12 @@ async def load_function(exchange: Exchange) -> Response:
 
 async def load_credentials(exchange: Exchange) -> Response:
     """Clients bring their own."""
-    raise Unsupported("This catalog vends no credentials: configure the client with its own access to the store")
+    raise Unsupported("This catalog does not vend credentials: configure the client with its own access to the store")
 
 
 async def sign(exchange: Exchange) -> Response:
     """Clients bring their own."""
-    raise Unsupported("This catalog signs no requests: configure the client with its own access to the store")
+    raise Unsupported("This catalog does not sign requests: configure the client with its own access to the store")
 
 
 async def get_token(exchange: Exchange) -> Response:

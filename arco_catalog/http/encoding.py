@@ -38,9 +38,9 @@ def _too_large(size: int, limit: AnswerLimit, exchange: Exchange) -> AnswerTooLa
             ways = [*([] if exchange.gzip_accepted else ["accept gzip"]), *_smaller(exchange.route.template)]
             return AnswerTooLarge(": ".join([what, *filter(None, [", or ".join(ways)])]))
         case Effect.COMMITS:
-            return CommitStateUnknown(f"{what}. The change was made: load what it changed, accepting gzip")
+            return CommitStateUnknown(f"{what}. The change was made: load the table again with Accept-Encoding: gzip")
         case Effect.MUTATES:
-            return Broken(f"{what}. The change was made: load what it changed, accepting gzip")
+            return Broken(f"{what}. The change was made: load the table again with Accept-Encoding: gzip")
 
 
 def _smaller(template: str) -> list[str]:

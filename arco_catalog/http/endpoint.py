@@ -95,8 +95,8 @@ def answering(adapter: Handler, app: WithRawPath) -> Handler:
         except Exception as error:
             if app.requests != before:
                 raise
-            _LOG.error("an event is no request of this endpoint", exc_info=error)
-            told = described(400, "BadRequestException", f"The event is no request of the endpoint {app.endpoint}")
+            _LOG.error("the event does not match the endpoint type", exc_info=error)
+            told = described(400, "BadRequestException", f"Event does not match endpoint type {app.endpoint}")
             return {
                 "statusCode": told.status,
                 "headers": {"Content-Type": "application/json"},

@@ -69,11 +69,11 @@ def error_response(
             unavailable = e.Unavailable(f"The object store failed: {error}")
             return error_response(unavailable, commits=commits, dialect=dialect)
         case e.Broken():
-            _LOG.error("the catalog's own state is at fault: %s", error.message, exc_info=error)
+            _LOG.error("a record of the catalog is invalid or missing: %s", error.message, exc_info=error)
             return _failure(error.message, commits)
         case e.CatalogError():
             if isinstance(error, e.Unavailable | e.CommitStateUnknown):
-                _LOG.warning("a request was not carried out, or not for certain: %s", error.message)
+                _LOG.warning("a request failed, or its outcome is unknown: %s", error.message)
             status, kind = _status_and_type(error, commits, dialect)
             return described(status, kind, error.message, {**headers, **_told_besides(error)})
         case _:
@@ -94,7 +94,7 @@ def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> 
             return TABLE[e.CommitFailed]
         if ancestor in TABLE:
             return TABLE[ancestor]
-    raise TypeError(f"{type(error).__name__} is missing in the table of errors")
+    raise TypeError(f"{type(error).__name__} has no entry in the table of errors")
 
 
 def _told_besides(error: e.CatalogError) -> Mapping[str, str]:

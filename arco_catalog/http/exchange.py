@@ -143,7 +143,7 @@ class Exchange:
             self.namespace,
             name,
         ):
-            raise BadRequest(f"Invalid request.identifier: it names another {what} than the path")
+            raise BadRequest(f"Invalid request.identifier: it must name the {what} of the path")
 
     @property
     def spelling(self) -> Spelling:

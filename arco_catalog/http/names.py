@@ -44,13 +44,13 @@ def check_routable(name: str, what: str, unroutable: str, spelling: Spelling) ->
         raise BadRequest(f"{what} must not contain the character {acting}: {name!r}")
     if lost := "".join(character for character in unroutable if character in name):
         raise BadRequest(
-            f"{what} must not contain {lost!r}: the endpoint in front of this catalog decodes paths, and no request "
-            "could name it afterwards. A catalog behind a REST API or a function URL takes such names"
+            f"{what} must not contain {lost!r}: the endpoint in front of this catalog decodes paths, so no later "
+            "request could name it. A catalog behind a REST API or a function URL supports such names"
         )
     if lost := spelling.lost(name):
         raise BadRequest(
-            f"{what} must not contain {lost!r}: {spelling.client} does not escape it in paths, and could not name it "
-            "afterwards. Clients that percent-encode names (Spark, Trino, PyIceberg, DuckDB) may create such names"
+            f"{what} must not contain {lost!r}: {spelling.client} does not escape it in paths, so it could not name "
+            "it later. Clients that percent-encode names (Spark, Trino, PyIceberg, DuckDB) can create such names"
         )
     return name
 

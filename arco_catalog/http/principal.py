@@ -46,7 +46,9 @@ def caller_of(scope: Scope) -> Caller:
         role = _ROLE.fullmatch(signed)
         return Caller(_told(signed)) if role is None else Caller(_told(role[1]), _told(role[2]) or None)
     if iam is not None:
-        return Caller(ANONYMOUS, nameless="The request was signed, and the gateway does not say by whom")
+        return Caller(
+            ANONYMOUS, nameless="The request is signed, but the gateway did not pass on the caller's identity"
+        )
     if jwt is None:
         return NOBODY
     subject = _in(_in(jwt, "claims"), "sub")

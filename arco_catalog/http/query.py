@@ -31,7 +31,7 @@ class Query:
         """The value of a parameter that is given once or not at all. Raises `BadRequest`."""
         values = self.all(name)
         if len(values) > 1:
-            raise BadRequest(f"Query parameter {name!r} is given {len(values)} times")
+            raise BadRequest(f"Query parameter {name!r} is given {len(values)} times: give it once")
         return values[0] if values else None
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:

@@ -91,7 +91,7 @@ class Request:
         comes encoded, `SlowBody`, `Unavailable` if there is no memory, and `ClientGone`."""
         coding = self.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
-            raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body as it is")
+            raise BadRequest(f"Content-Encoding {coding[:64]!r} is not supported: send the body uncompressed")
         declared = self.headers.get("content-length", "")
         told = declared.isascii() and declared.isdigit()
         expected = int(declared[:20]) if told else min(UNDECLARED_BYTES, options.max_body_bytes)

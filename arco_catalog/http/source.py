@@ -51,10 +51,10 @@ def _claim(headers: Mapping[str, str]) -> JsonObject:
     run, task, user = (headers.get(name) for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER))
     if user is None:
         if run is None or task is None:
-            raise BadRequest("X-Arco-Servo-Run-Id and X-Arco-Servo-Task-Id go together")
+            raise BadRequest("X-Arco-Servo-Run-Id and X-Arco-Servo-Task-Id must be sent together")
         return {"kind": "Servo", "run_id": _ulid("Run", run), "task_id": _ulid("Task", task)}
     if run is not None or task is not None:
-        raise BadRequest("A request comes from a Servo task or from an administrator, not from both")
+        raise BadRequest("X-Arco-Servo-* and X-Arco-Admin-User must not be sent together")
     return {"kind": "AdminApi", "user_id": _user(user)}
 
 
@@ -68,5 +68,5 @@ def _user(text: str) -> str:
     if not 1 <= len(text) <= MAX_TEXT:
         raise BadRequest(f"X-Arco-Admin-User must have 1 to {MAX_TEXT} characters")
     if CONTROL.search(text):
-        raise BadRequest("X-Arco-Admin-User must hold no control characters")
+        raise BadRequest("X-Arco-Admin-User must not contain control characters")
     return text

@@ -42,4 +42,4 @@ class Afterwards:
         self._under_way.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failed += 1
-            _LOG.error("what followed an answer failed", exc_info=error)
+            _LOG.error("background work after an answer failed", exc_info=error)

@@ -30,7 +30,7 @@ class AnswerLimit:
         roomier = replace(self, payload_bytes=self.payload_bytes - BESIDE_BYTES)
         if not roomier.fits(content):
             raise AnswerTooLarge(
-                f"{what} would be {len(content):,} bytes, more than this catalog's host can answer with. Nothing was "
+                f"{what} would be {len(content):,} bytes, more than the host's response limit. Nothing was "
                 f"changed: {remedy}"
             )
 

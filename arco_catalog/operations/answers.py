@@ -84,7 +84,7 @@ def recall(stored: JsonObject) -> Kept:
     if "error" in stored:
         refusal = _REFUSALS.get(text(stored, "error"))
         if refusal is None:
-            raise Broken(f"a stored answer names an unknown error {text(stored, 'error')}")
+            raise Broken(f"a stored answer has an unknown error type {text(stored, 'error')}")
         return refusal(text(stored, "message"))
     table = mapping(stored, "table")
     if table:

@@ -63,7 +63,7 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
             case Unknown():
                 pass
         await session.state.pause()
-    raise StoreUnavailable(f"{path} could not be written in {TRIES} tries")
+    raise StoreUnavailable(f"{path} could not be written in {TRIES} attempts")
 
 
 def _named(said: JsonObject) -> JsonObject:
@@ -102,5 +102,5 @@ def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> 
     if isinstance(last, dict):
         return MetadataFile(text(last, "metadata-file"), integer(last, "timestamp-ms"))
     if not file.location.rpartition("/")[2].startswith("00000-"):
-        raise Broken(f"nothing tells which file came before {file.location}")
+        raise Broken(f"the metadata file before {file.location} is unknown")
     return None

@@ -54,7 +54,7 @@ class IdempotencyKey:
         if self.made_ms is None or -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS:
             return None
         if self.made_ms > now_ms:
-            return BadRequest("Idempotency-Key lies more than five minutes in the future: set the client's clock")
+            return BadRequest("Idempotency-Key is more than five minutes in the future: correct the client's clock")
         return CommitStateUnknown("Idempotency-Key is older than a day: it may have been applied and forgotten")
 
 
@@ -91,7 +91,7 @@ class Call:
         try:
             payload = payload_hash(self.body)
         except ValueError as error:
-            raise BadRequest(f"The request body has no canonical form: {error}") from error
+            raise BadRequest(f"The request body cannot be canonicalised: {error}") from error
         return RequestIdentity(self.method, self.path, self.query, payload, self.principal)
 
     def key_hash(self) -> str:

@@ -134,7 +134,7 @@ class Session:
         try:
             return await off_loop(self.call.body_bytes, lambda: parse(body, self.check_deadline))
         except StoreUnavailable as error:
-            raise Unavailable(f"Nothing was done: {error}") from error
+            raise Unavailable(f"Nothing was changed: {error}") from error
 
     def check_metadata(self, metadata: bytes, name: str) -> None:
         """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current, and
@@ -142,8 +142,8 @@ class Session:
         most = self.settings.max_metadata_bytes
         if len(metadata) > most:
             raise MetadataTooLarge(
-                f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog takes ({most:,}). "
-                "Nothing was changed: expire snapshots, and commit again"
+                f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog accepts ({most:,}). "
+                "Nothing was changed: expire snapshots and commit again"
             )
         if self.call.answer_limit is not None:
             self.call.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")

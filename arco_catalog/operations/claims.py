@@ -68,7 +68,9 @@ class Claims:
                 raise Overtaken
             await self.put(attempt, binding, answer)
         except StoreError as error:
-            raise KeyInProgress(f"Nothing was done, and that could not be written down: {error}") from error
+            raise KeyInProgress(
+                f"Nothing was changed, but the idempotency record could not be written: {error}"
+            ) from error
 
     def _request(self) -> JsonObject:
         """What slot 0 binds the key to."""
@@ -91,7 +93,7 @@ class Claims:
         marker.slots.clear()
         slots = await marker.read_on()
         if slots and not bound_to(slots[0], marker.identity):
-            raise KeyReused("Idempotency-Key was used for another request")
+            raise KeyReused("Idempotency-Key was already used for a different request")
         refusal = self._key.refusal(slots[0].written_ms if slots else marker.now_ms)
         if isinstance(refusal, CommitStateUnknown):
             raise refusal

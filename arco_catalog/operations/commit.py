@@ -106,4 +106,4 @@ class CommitRelation(Mutation[TableView]):
             current = await current_file(self.session, entity)
             if current is not None:
                 return TableState(entity, current[0].location, current[1], created=False)
-        raise Broken(f"attempt {attempt} committed to no entity")
+        raise Broken(f"attempt {attempt} committed, but no entity has its commit")

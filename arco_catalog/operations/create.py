@@ -85,7 +85,7 @@ class TableFromCommit(Creator):
             checkpoint=checkpoint,
         )
         if document is None:
-            raise CommitFailed("A table can't be created from a commit without updates")
+            raise CommitFailed("A commit that creates a table must have updates")
         return document
 
     def named_locations(self) -> Iterable[str]:

@@ -343,7 +343,9 @@ class Driver(Generic[V]):
         try:
             answer = await self.mutation.answer_on_evidence(attempt, binding)
         except Refusal as refusal:
-            raise CommitStateUnknown(f"The change was made, but its answer is lost: {refusal.message}") from refusal
+            raise CommitStateUnknown(
+                f"The change was made, but its answer cannot be given: {refusal.message}"
+            ) from refusal
         if self.marker is not None and not self.marker.slots[-1].final:
             final = Slot(attempt, binding, {}, keep(answer))
             await self.best_effort("the final slot", self.marker.put(final))
@@ -359,7 +361,7 @@ class Driver(Generic[V]):
         while True:
             slots = await self.claims.read()
             if not slots:
-                raise CommitStateUnknown("The marker of this Idempotency-Key is gone")
+                raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists")
             kept = slots[-1].answer
             if kept is not None:
                 return await replay(self.session, kept)
@@ -372,7 +374,7 @@ class Driver(Generic[V]):
             except Overtaken:
                 continue
             if self.session.runtime.now_ms() >= give_up_ms:
-                raise KeyInProgress("A request with this Idempotency-Key is in progress")
+                raise KeyInProgress("A request with this Idempotency-Key is in progress: try again")
             await self.session.runtime.sleep(POLL_SECONDS * (0.5 + self.session.runtime.random()))
 
     async def take_over(self) -> Answer:

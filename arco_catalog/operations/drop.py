@@ -33,12 +33,12 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
     what is read after it includes every commit."""
     answer = await run(session, _Unregister(session, TABLES, namespace, name, purge=False))
     if not isinstance(answer, Document) or answer.body is None:
-        raise Broken("an unregistration was answered without its entity")
+        raise Broken("the answer to an unregistration has no entity")
     entity = text(answer.body, "entity")
     try:
         last = await current_file(session, entity)
         if last is None:
-            raise CommitStateUnknown(f"The pointer of entity {entity} is gone")
+            raise CommitStateUnknown(f"The pointer of entity {entity} no longer exists")
         return TableState(entity, last[0].location, last[1], created=False)
     except (StoreError, Refusal) as error:  # neither may say now that nothing was done
         raise CommitStateUnknown(f"The table was unregistered, but its last state can't be read: {error}") from error

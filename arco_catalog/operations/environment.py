@@ -58,7 +58,9 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
     catalog = await open_catalog(settings_in(environment), environment["ARCO_STORE"], _allowed(environment), runtime)
     try:
         if catalog.settings.read_only_because is not None:
-            raise RuntimeError(f"commits to this store would get lost: {catalog.settings.read_only_because}")
+            raise RuntimeError(
+                f"commits to this store could get lost, so it is read-only: {catalog.settings.read_only_because}"
+            )
         yield catalog
     finally:
         await catalog.close()

@@ -20,16 +20,16 @@ class Undone(CatalogError):
 
 
 async def run_errand(body: str, session: Session, enough: Enough) -> None:
-    """Does what one message asks for. Raises `BadRequest` for one that asks for nothing that there is, and `Undone`."""
+    """Does what one message asks for. Raises `BadRequest` for an invalid message or job type, and `Undone`."""
     if enough():
-        raise Undone("there is no time left for it")
+        raise Undone("no time is left to start the job")
     document = loads(body.encode())
     if not isinstance(document, dict):
-        raise BadRequest("a message is a JSON object")
+        raise BadRequest("a message must be a JSON object")
     message = Fields(document, "message")
     version, work = message.required("version", ANY), message.required("work", STRING)
     if version != 1 or work not in _WORK:
-        raise BadRequest(f"no such work: {work[:64]!r} of this version")
+        raise BadRequest(f"unknown job type {work[:64]!r} or message version {version!r}")
     await _WORK[work](message, session, enough)
 
 
@@ -40,7 +40,7 @@ async def _reconcile(message: Fields, session: Session, enough: Enough) -> None:
     elif is_ulid(entity):
         tally = await reconcile_one(session, entity, enough=enough)
     else:
-        raise BadRequest(f"no entity has the id {entity[:64]!r}")
+        raise BadRequest(f"invalid entity id {entity[:64]!r}: expected a ULID")
     if tally.stopped or tally.incomplete:
         raise Undone(f"{tally.incomplete} walks are not complete, stopped: {tally.stopped}, {tally.unreadable[:TOLD]}")
 

@@ -85,7 +85,7 @@ async def fence_pointer(session: Session, entity: str) -> Pointer:
     while True:
         pointer = await settled_base(session, entity, await session.state.pointer(entity))
         if pointer is None:
-            raise CommitStateUnknown(f"The pointer of entity {entity} is gone, and with it the evidence")
+            raise CommitStateUnknown(f"The pointer of entity {entity} no longer exists, so the outcome is unknown")
         fenced = pointer.fenced(session.runtime.ulid())
         if isinstance(await session.state.move_pointer(fenced, pointer.version), Applied):
             return fenced

@@ -210,7 +210,7 @@ class Importer:
         """The table's current metadata file, and the one that it was registered from."""
         pointer = await session.state.pointer(entry.entity)
         if pointer is None:
-            raise Broken(f"entity {entry.entity} has a name and no pointer")
+            raise Broken(f"entity {entry.entity} has a name but no pointer")
         read = await as_read(session.state, pointer)
         return read.metadata.location, read.registered_from
 

@@ -39,7 +39,7 @@ async def one_instant(
         if not any(learned.values()):
             return head, waiting, frozenset(each for each in waiting if decided.get(each))
         decided |= learned
-    raise Unavailable("Too many transactions commit meanwhile to tell what the catalog holds at one time")
+    raise Unavailable("Too many transactions committed during the request to read a consistent state: try again")
 
 
 async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, bool]:

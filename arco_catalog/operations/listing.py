@@ -182,7 +182,7 @@ def _decode(token: str, prefix: str) -> tuple[str, str, int]:
     try:
         decoded = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     except (MalformedJson, binascii.Error, ValueError) as error:
-        raise BadRequest("The page token is not one of ours") from error
+        raise BadRequest("The page token is invalid") from error
     match decoded:
         case [str(commit), str(start), *rest] if _COMMIT.fullmatch(commit) and start.startswith(prefix):
             match rest:
@@ -190,4 +190,4 @@ def _decode(token: str, prefix: str) -> tuple[str, str, int]:
                     return commit, start, 0
                 case [str(bits)] if _BITS.fullmatch(bits):
                     return commit, start, int(bits, 16)
-    raise BadRequest("The page token is not one of this listing's")
+    raise BadRequest("The page token belongs to another listing")

@@ -32,7 +32,7 @@ async def look_up(state: State, look: Callable[[], T]) -> T:
             missing = iter(sorted(lacking.segments))
             while batch := list(islice(missing, AHEAD)):
                 await beside(*(state.fetch_segment(segment) for segment in batch))
-    raise Broken("a lookup in the registry's index does not come to an end")
+    raise Broken("a lookup in the registry's index made no progress")
 
 
 async def entries_in(state: State, index: Index, prefix: str) -> AsyncGenerator[tuple[str, JsonObject], None]:

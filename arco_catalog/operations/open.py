@@ -42,7 +42,7 @@ def build_catalog(
     paths = Paths(settings.warehouse)
     for place in (base, *map(Location.parse, allowed)):
         if place.reserved:
-            raise ValueError(f"{place.uri} lies in a catalog's own state: no table may be there")
+            raise ValueError(f"{place.uri} is inside a catalog's own state, where tables are not allowed")
     warehouse = base.below(paths.warehouse)
     spaces = [Space(base, store)]
     prefixes = [warehouse]

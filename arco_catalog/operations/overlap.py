@@ -66,6 +66,6 @@ def _refuse_folder(index: Index, location: Location, candidates: Iterable[Namesp
         found = find_namespace(index, candidate)
         if found is not None and Location.parse(found.location).inside(location):
             raise BadRequest(
-                f"Location {location.uri} is, or holds, the folder of namespace {dotted(candidate)}: nothing else "
+                f"Location {location.uri} is, or contains, the folder of namespace {dotted(candidate)}: no other table "
                 "could be created there by default. Choose a folder inside it"
             )

@@ -193,7 +193,7 @@ async def reconcile_one(session: Session, entity: str, *, enough: Enough = never
     """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for one to which no name leads or ever led: what
     its pointer names has not become current, and gets no receipt (design.md 6.8)."""
     if not await is_named(session, entity):
-        raise BadRequest(f"no name leads to entity {entity}: what its pointer names has not become current")
+        raise BadRequest(f"entity {entity} has no name: the create that made its pointer did not commit")
     log = await WalkLog.read(session.state, [shard_of(entity)])
     done = await walk(session, entity, log.walked.get(entity), enough=InTime(session, enough))
     done.tally.stopped = done.more

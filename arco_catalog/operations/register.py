@@ -72,8 +72,8 @@ class _Register(RegistryMutation):
             self.session.catalog.locations.check(self.file)
             if self._claimed is Claim.REMOVED:
                 raise BadRequest(
-                    f"{self.file} left its table's metadata log and is removed, as that table asks for "
-                    "(write.metadata.delete-after-commit.enabled): register a newer file, or a copy under another name"
+                    f"{self.file} left its table's metadata log and is removed, because that table has "
+                    "write.metadata.delete-after-commit.enabled: register a newer file, or a copy under another name"
                 )
             body = await self.session.files.read(self.file)
             await self.session.hold.take(PARSED_WEIGHT * len(body))

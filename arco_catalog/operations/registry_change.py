@@ -121,7 +121,7 @@ class RegistryMutation(Mutation[RegistryView]):
         operation = commit.operation(attempt)
         kept = recall(answer) if operation is not None and isinstance(answer := operation.get("answer"), dict) else None
         if kept is None or isinstance(kept, Refusal):
-            raise Broken(f"registry commit {commit_id} kept no answer for operation {attempt}")
+            raise Broken(f"registry commit {commit_id} has no answer for operation {attempt}")
         return await rebuilt(self.session, kept)
 
 

@@ -111,7 +111,7 @@ class RelationChange:
             raise self.semantics.no_such(self.namespace, self.name)
         pointer, body, applied = view.pointer, view.base, view.applied
         if pointer is None or body is None or applied is None:
-            raise Broken(f"{dotted(self.namespace, self.name)} was planned without its base")
+            raise Broken(f"{dotted(self.namespace, self.name)} was planned before its base was loaded")
         if applied.document is None:
             return Unchanged(pointer, body)
         missing = unheld(self.session, view.entry, self.semantics.explicit_locations(self.commit))

@@ -20,7 +20,7 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
             try:
                 return await rebuilt(session, answer)
             except (Refusal, Broken) as lost:
-                raise CommitStateUnknown(f"The answer can't be rebuilt: {lost.message}") from lost
+                raise CommitStateUnknown(f"The answer cannot be rebuilt: {lost.message}") from lost
 
 
 async def replay_only(session: Session, claims: Claims | None, reason: str) -> Answer:
@@ -30,5 +30,5 @@ async def replay_only(session: Session, claims: Claims | None, reason: str) -> A
     if not slots:
         raise Unsupported(f"This catalog is read-only: {reason}")
     if slots[-1].answer is None:
-        raise CommitStateUnknown(f"This catalog is read-only now ({reason}), and the request was begun before")
+        raise CommitStateUnknown(f"This catalog has become read-only ({reason}), and the request had started before")
     return await replay(session, slots[-1].answer)

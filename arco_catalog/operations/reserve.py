@@ -93,8 +93,8 @@ class Reservation:
             held = [*entry.locations, *normal]
             if len(set(held)) > MAX_HELD:
                 raise BadRequest(
-                    f"{dotted(self.namespace, self.name)} holds {len(entry.locations)} locations, in which its files "
-                    f"may lie, and may hold at most {MAX_HELD}: write to one of those, or make another table"
+                    f"{dotted(self.namespace, self.name)} has {len(entry.locations)} locations for its files "
+                    f"and may have at most {MAX_HELD}: write to one of those, or create another table"
                 )
             reserved = [place for place in entry.reserved if place not in named]
             leaving = {place: release for place, release in entry.leaving.items() if place not in normal}

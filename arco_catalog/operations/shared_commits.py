@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 2.0
 ROUNDS = 4
 """How often one request leads in vain, because other processes move HEAD, before it looks for itself."""
 
-UNSAID = "The store did not say in time whether the change was made"
+UNSAID = "The store did not answer in time, so it is unknown whether the change was made"
 ALONE = Refused(None, 0)
 """For who must decide alone: nothing of it was sent."""
 

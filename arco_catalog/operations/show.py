@@ -32,7 +32,7 @@ async def show(session: Session, namespace: Namespace, name: str) -> JsonObject:
     entity = text(entry, "entity")
     pointer = await session.state.pointer(entity)
     if pointer is None:
-        raise Broken(f"entity {entity} has a name and no pointer")
+        raise Broken(f"entity {entity} has a name but no pointer")
     read = await as_read(session.state, pointer)
     markers, all_seen = await _open_markers(session, entity)
     base = read.base

@@ -7,5 +7,5 @@ from storage_backends import InvalidKey, StoreDenied
 def refused_by_store(error: StoreDenied | InvalidKey) -> Refusal:
     """A definite no: the call did not land, and the same call would be refused again."""
     if isinstance(error, InvalidKey):
-        return BadRequest(f"The object store cannot hold an object of this name: {error}")
+        return BadRequest(f"The object store does not support this object name: {error}")
     return Forbidden(f"The object store does not let the catalog do this: {error}")

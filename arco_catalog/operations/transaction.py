@@ -86,7 +86,7 @@ class TransactionView(View):
         return False  # a transaction's evidence is its decision, which is no part of the tables
 
     async def landed(self, attempt: str, binding: Binding) -> bool:
-        raise Broken("a transaction's view shows no evidence")
+        raise Broken("evidence was asked of a transaction's view, which has none")
 
 
 class Transaction(Mutation[TransactionView]):

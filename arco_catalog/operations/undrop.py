@@ -67,16 +67,16 @@ class _Undrop(RegistryMutation):
         try:
             found = await current_file(self.session, stone.entity)
         except NotFound as gone:
-            return NotFound(f"{called} can't be brought back: its metadata file is gone. {gone.message}")
+            return NotFound(f"{called} cannot be restored: its metadata file is missing. {gone.message}")
         if found is None:
-            return NotFound(f"{called} can't be brought back: the pointer of entity {stone.entity} is gone")
+            return NotFound(f"{called} cannot be restored: the pointer of entity {stone.entity} is gone")
         file, body = found
         if stone.kind != "table" or self.force:
             return None
         try:
             document = loads(body)
         except MalformedJson as error:
-            return NotFound(f"{called} can't be brought back: {file.location} is no metadata file: {error}")
+            return NotFound(f"{called} cannot be restored: {file.location} is not a metadata file: {error}")
         lists = table.manifest_lists(document) if isinstance(document, dict) else ()
         missing = await _first_missing(self.session, iter(lists))
         return None if missing is None else missing.refusal(called)
@@ -88,9 +88,9 @@ class _Undrop(RegistryMutation):
         existing_namespace(index, self.namespace)
         stone = self._newest(index)
         if stone is None:
-            raise NoSuchTable(f"Nothing was dropped under the name {dotted(self.namespace, self.name)}")
+            raise NoSuchTable(f"No dropped table or view has the name {dotted(self.namespace, self.name)}")
         if purge_began(stone.json):
-            raise CommitFailed(f"{dotted(self.namespace, self.name)} is being purged: it can't be brought back")
+            raise CommitFailed(f"{dotted(self.namespace, self.name)} is being purged: it cannot be restored")
         existing = find_relation(index, self.namespace, self.name)
         if existing is not None:
             kind = TABLES if stone.kind == "table" else VIEWS
@@ -133,12 +133,12 @@ class _Missing:
         """What its owner is told."""
         if self.unreadable is not None:
             return BadRequest(
-                f"{called} was not brought back: whether {self.location} is still there can't be seen "
-                f"({self.unreadable}). Allow its place (ARCO_ALLOWED_LOCATIONS), or bring it back unseen with --force"
+                f"{called} was not restored: whether {self.location} still exists cannot be checked "
+                f"({self.unreadable}). Allow its location (ARCO_ALLOWED_LOCATIONS), or use --force"
             )
         return NotFound(
-            f"{called} can't be brought back whole: the manifest list {self.location} is gone, as after "
-            "`DROP TABLE ... PURGE` in Spark, which deletes files itself. With --force it comes back without"
+            f"{called} cannot be restored completely: the manifest list {self.location} is missing, as after "
+            "`DROP TABLE ... PURGE` in Spark, which deletes files itself. Use --force to restore it without"
         )
 
 

@@ -23,7 +23,7 @@ _SWITCH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no
 def switch(text: str) -> bool:
     """On or off. Raises `ValueError` for what is neither."""
     if text.lower() not in _SWITCH:
-        raise ValueError(f"choose true or false, not {text!r}")
+        raise ValueError(f"expected true or false, got {text!r}")
     return _SWITCH[text.lower()]
 
 
@@ -31,9 +31,11 @@ def warehouse(text: str) -> str:
     """A catalog's name. It is a folder in the store and part of every location, so it is spelled alike everywhere.
     Raises `ValueError` for what can't be one, and for the folder in which stores are tried: what lies there may go."""
     if not _NAME.fullmatch(text):
-        raise ValueError(f"a warehouse's name is made of letters, digits, dots, dashes and underscores, not {text!r}")
+        raise ValueError(
+            f"a warehouse's name may have letters, digits, dots, dashes and underscores only, got {text!r}"
+        )
     if text == probe.FOLDER:
-        raise ValueError(f"{text} is no warehouse's name: stores are tried in the folder of that name")
+        raise ValueError(f"invalid warehouse's name {text!r}: it is reserved for probing the store")
     return text
 
 
@@ -42,7 +44,7 @@ def size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     number = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
     if number < LEAST_BYTES:
-        raise ValueError(f"give a size of 1MB or more, such as 64MB or 1GB, not {text!r}")
+        raise ValueError(f"expected a size of 1MB or more, such as 64MB or 1GB, got {text!r}")
     return number
 
 

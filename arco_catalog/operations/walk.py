@@ -155,6 +155,6 @@ def _tell(session: Session, tally: Tally, entity: str, error: Exception) -> bool
     if session.late() and isinstance(error, StoreError):
         return True
     if not isinstance(error, Refusal | CatalogError | MalformedJson | StoreError):
-        _LOG.error("the walk of entity %s failed unexpectedly", entity, exc_info=error)
+        _LOG.error("walking the commits of entity %s failed unexpectedly", entity, exc_info=error)
     tally.fails(f"{entity}: {error}" if str(error) else f"{entity}: {type(error).__name__}")
     return False

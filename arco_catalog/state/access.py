@@ -266,7 +266,7 @@ class State:
                         case Found(there) if made_from_ours(there):
                             return None
                         case Found():
-                            raise Occupied(f"{key} holds something else than what was to be written there")
+                            raise Occupied(f"{key} already exists with other content")
                 case Unknown():
                     pass
             await self.pause()
@@ -284,7 +284,9 @@ class State:
                 outcome = await self.store.put(key, body, ABSENT if expected is None else Matches(expected))
             except StoreError as error:  # this sending did not land; an earlier one may have
                 if sent:
-                    raise CommitStateUnknown("The store did not say in time whether the change was made") from error
+                    raise CommitStateUnknown(
+                        "The store did not answer in time, so it is unknown whether the change was made"
+                    ) from error
                 raise
             if not isinstance(outcome, Unknown):
                 return outcome

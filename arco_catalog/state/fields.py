@@ -12,7 +12,7 @@ def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
     except MalformedJson as error:
         raise Broken(f"{where} is not JSON") from error
     if not isinstance(document, dict) or document.get("version") not in range(1, newest + 1):
-        raise Broken(f"{where} has a form that this version does not read")
+        raise Broken(f"{where} has a format that this version cannot read")
     return document
 
 

@@ -179,7 +179,7 @@ def unpack(raw: bytes, most: int) -> bytes | None:
         if room < 0:
             return None
         if not member.eof:
-            raise EOFError("the file ends before its end")
+            raise EOFError("the gzip stream is truncated")
         raw = member.unused_data.lstrip(b"\0")  # gzip files may be padded
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

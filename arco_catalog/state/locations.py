@@ -134,7 +134,9 @@ def outermost(locations: Sequence[Location]) -> list[Location]:
 def _check_length(text: str, most: int) -> None:
     size = len(text.encode())
     if size > most:
-        raise BadRequest(f"Not a valid location: {text[:100]!r}... is {size} bytes long, more than {most}")
+        raise BadRequest(
+            f"Not a valid location: {text[:100]!r}... is {size} bytes long, and at most {most} are allowed"
+        )
 
 
 def _fully_decoded(segment: str) -> str:
@@ -190,9 +192,9 @@ class AllowedLocations:
         if not any(location.written_below(prefix) for prefix in self.prefixes):
             allowed = ", ".join(prefix.uri for prefix in self.prefixes)
             raise BadRequest(
-                f"Location {text} is outside the allowed locations: {allowed}. To allow others give arco serve "
-                "--allowed-location, or a function ARCO_ALLOWED_LOCATIONS"
+                f"Location {text} is outside the allowed locations: {allowed}. To allow others, set "
+                "--allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
             )
         if any(location.inside(state) or state.inside(location) for state in self.forbidden):
-            raise BadRequest(f"Location {text} belongs to the catalog itself")
+            raise BadRequest(f"Location {text} is reserved for the catalog's own files")
         return location

@@ -66,7 +66,7 @@ class _Share:
                     self._waiting.remove((size, granted))
                 self._grant()
             if isinstance(error, TimeoutError):
-                raise OutOfMemory("Requests under way hold all memory that they may take: try again") from error
+                raise OutOfMemory("Concurrent requests use all memory for requests: try again") from error
             raise
 
     def give_back(self, size: int) -> None:

@@ -39,7 +39,7 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
             case Refused():  # by another's claim, or by the echo of our own
                 found = await state.store.get(key)
                 if not isinstance(found, Found):
-                    raise StoreUnavailable(f"{key} refused to be created, and is not there to be read: try again")
+                    raise StoreUnavailable(f"the store refused to create {key}, and {key} does not exist: try again")
                 return _parsed(found, key)
         await state.pause()
 
@@ -49,4 +49,4 @@ def _parsed(found: Found, key: str) -> Claim:
     try:
         return Claim(said)
     except ValueError:
-        raise Broken(f"{key} holds an unknown claim {said!r}") from None
+        raise Broken(f"{key} has an unknown value {said!r}") from None

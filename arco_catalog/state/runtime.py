@@ -17,7 +17,7 @@ def ulid_of(ms: int, entropy: bytes) -> str:
     """The ULID of a time and ten bytes (ULID specification). Raises `ValueError` for another number of bytes,
     `OverflowError` for a time that no ULID holds."""
     if len(entropy) != 10:
-        raise ValueError(f"a ULID takes ten bytes of entropy, not {len(entropy)}")
+        raise ValueError(f"a ULID needs ten bytes of entropy, got {len(entropy)}")
     number = int.from_bytes(ms.to_bytes(6, "big") + entropy, "big")
     return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
 

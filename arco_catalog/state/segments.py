@@ -55,8 +55,8 @@ def decode_line(line: bytes) -> tuple[str, JsonObject]:
             case [str(key), dict(entry)]:
                 return key, entry
     except MalformedJson as error:
-        raise Broken("an index segment holds a line that is not JSON") from error
-    raise Broken("an index segment holds a line that is no entry")
+        raise Broken("a line of an index segment is not JSON") from error
+    raise Broken("a line of an index segment is not an entry")
 
 
 def _key_of(line: bytes) -> str:
@@ -75,7 +75,7 @@ class Segment:
         """Reads a stored segment. Raises `Broken`."""
         header, *lines = body.split(b"\n")
         if header != _HEADER or not lines or not lines.pop().startswith(b"]"):
-            raise Broken(f"{where} has a form that this version does not read")
+            raise Broken(f"{where} has a format that this version cannot read")
         return cls(segment, [line.removesuffix(b",") for line in lines])
 
     @property
@@ -133,7 +133,7 @@ class Ref:
         match item:
             case [str(segment), str(first), int(size), (None | int()) as depth, *_]:
                 return cls(segment, first, size, depth)
-        raise Broken("the registry's index has a directory that this version does not read")
+        raise Broken("the registry's index has a directory that this version cannot read")
 
 
 def depth(key: str) -> int:

@@ -57,5 +57,5 @@ async def test_a_host_that_is_a_url_is_wrong_usage_told_in_one_line() -> None:
 
     assert ended.code == 1
     assert ended.err == (
-        "arco: --allowed-host: a host is a name without scheme and port, or * for any, not 'http://lake'\n"
+        "arco: --allowed-host: expected a host name without scheme and port, or *, got 'http://lake'\n"
     )

@@ -115,7 +115,7 @@ async def test_reconcile_says_what_is_missing_then_writes_it(desk: Desk, folder:
     assert "1 of 4 commits walked had no receipt; nothing was written (dry run)." in dry.out
     [line] = [line for line in dry.out.splitlines() if " db.t " in line]
     assert " tester " in line
-    assert "announced, and its writer stopped there" in line
+    assert "pending receipt only: its writer stopped" in line
     assert dry.err.startswith("arco: 2 walked and 0 unchanged of 2 listed so far, 1 receipts missing, 0 written")
 
     assert "1 of 4 commits walked had no receipt; 1 were written." in await said(folder, "reconcile")
@@ -200,7 +200,7 @@ async def test_show_tells_what_was_dropped_and_undrop_brings_it_back(desk: Desk,
 
     dropped = await said(folder, "show", "db.t")
     assert dropped.startswith("table        db.t (dropped)\n")
-    assert "No request under way names it." in dropped
+    assert "No request in progress names it." in dropped
 
     assert await said(folder, "undrop", "db.t") == "Restored db.t\n"
     again = json.loads(await said(folder, "show", "db.t", "--json"))
@@ -228,7 +228,7 @@ async def test_undrop_says_which_file_is_gone(desk: Desk, folder: Path) -> None:
 
     for force in ([], ["--force"]):
         assert await failed(folder, "undrop", "db.t", *force) == (
-            "arco: db.t can't be brought back: its metadata file is gone. "
+            "arco: db.t cannot be restored: its metadata file is missing. "
             f"Failed to open input stream for file: {shown['metadata_location']}\n"
         )
 
@@ -253,8 +253,8 @@ def test_a_run_that_stopped_says_so_and_long_tables_are_cut() -> None:
     lines = as_text(tally, dry=False).splitlines()
 
     assert lines[0].startswith("1,234 tables and views: ")
-    assert lines[2] == "Stopped before the end: the next run goes on from here."
-    assert lines[5] == "1970-01-01 00:00:00.000  entity E  -   both receipts are gone: metadata tells  f"
+    assert lines[2] == "Stopped before the end; the next run resumes from here."
+    assert lines[5] == "1970-01-01 00:00:00.000  entity E  -   both receipts are gone; found in metadata  f"
     assert lines[-1] == "... and 1,020 more"
 
 
@@ -318,7 +318,7 @@ def test_a_bucket_that_is_not_there_is_wrong_usage(s3_endpoint: str, capsys: pyt
     assert main(["history", "--store", "s3://no-such-bucket/x"], {}) == 2
 
     assert (
-        "can't read the store s3://no-such-bucket/x: bucket 'no-such-bucket' does not exist" in capsys.readouterr().err
+        "cannot read the store s3://no-such-bucket/x: bucket 'no-such-bucket' does not exist" in capsys.readouterr().err
     )
 
 
@@ -363,16 +363,16 @@ async def test_undrop_tells_programs_what_it_restored(desk: Desk, folder: Path) 
 
 
 def test_a_registry_in_which_nothing_happened_has_nothing_to_tell() -> None:
-    assert as_history([]) == "Nothing has happened in this catalog."
+    assert as_history([]) == "This catalog has no history."
 
 
 @pytest.mark.parametrize(
     ("command", "why"),
     [
         (["show", "db.nothing"], "Table does not exist: db.nothing"),
-        (["show", "nothing"], "'nothing' is no NAMESPACE.TABLE"),
+        (["show", "nothing"], "expected NAMESPACE.TABLE, got 'nothing'"),
         (["undrop", "other.nothing"], "Namespace does not exist: other"),
-        (["undrop", "nothing"], "'nothing' is no NAMESPACE.TABLE"),
+        (["undrop", "nothing"], "expected NAMESPACE.TABLE, got 'nothing'"),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(
@@ -391,7 +391,7 @@ def test_numbers_are_numbers(arguments: list[str], capsys: pytest.CaptureFixture
         main([*arguments, "--store", "memory:"], {})
 
     assert ended.value.code == 2
-    assert "give a number from 1 on" in capsys.readouterr().err
+    assert "expected a number of at least 1" in capsys.readouterr().err
 
 
 async def test_receipts_of_a_dropped_table_are_found_and_said_to_be_its(desk: Desk, folder: Path) -> None:

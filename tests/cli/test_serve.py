@@ -32,7 +32,7 @@ async def make_table(server: Server) -> None:
 
 async def test_it_says_where_it_listens_and_ends_cleanly_on_ctrl_c(store: str) -> None:
     async with serving(store) as server:
-        assert server.printed == f"Arco serves the warehouse 'arco' of {store} at {server.uri} (Ctrl-C ends it)\n"
+        assert server.printed == f"Arco serves the warehouse 'arco' of {store} at {server.uri} (Ctrl-C stops it)\n"
         assert server.uri.startswith("http://127.0.0.1:")
         assert await server.call("GET", "/health") == (200, HEALTHY)
         assert (await server.call("GET", "/v1/config?warehouse=arco"))[0] == 200
@@ -104,16 +104,19 @@ async def test_a_port_in_use_is_one_clear_line(store: str) -> None:
         ended = await arco("serve", "--store", store, "--port", port)
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == f"arco: can't listen on 127.0.0.1 port {port}: Address already in use\n"
+    assert ended.err == f"arco: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--store", "ftp://x"], "arco: can't open the store ftp://x: a store is file:/absolute/path"),
+        (
+            ["--store", "ftp://x"],
+            "arco: cannot open the store ftp://x: unsupported store URL 'ftp://x': expected file:/absolute/path",
+        ),
         (["--store", "file:relative"], "absolute path"),
         (["--store", "memory:", "--allowed-location", "nonsense"], "Not a valid location: 'nonsense'"),
-        (["--store", "memory:", "--host", "no.such.host.invalid"], "arco: can't listen on no.such.host.invalid"),
+        (["--store", "memory:", "--host", "no.such.host.invalid"], "arco: cannot listen on no.such.host.invalid"),
     ],
 )
 async def test_what_cannot_be_served_is_one_clear_line(arguments: list[str], why: str) -> None:
@@ -231,7 +234,7 @@ async def test_pyiceberg_works_with_the_settings_as_printed(store: str) -> None:
 async def test_receipts_of_no_table_are_one_clear_line(store: str) -> None:
     async with serving(store) as server:
         await server.call("POST", NS, {"namespace": ["db"]})
-    for name, why in (("db.t", "Table does not exist: db.t"), ("t", "'t' is no NAMESPACE.TABLE")):
+    for name, why in (("db.t", "Table does not exist: db.t"), ("t", "expected NAMESPACE.TABLE, got 't'")):
         ended = await arco("receipts", name, "--store", store)
         assert (ended.code, ended.out) == (1, "")
         assert ended.err.startswith(f"arco: {why}")
@@ -259,4 +262,4 @@ async def test_a_store_that_keeps_one_waiting_is_said_to() -> None:
             process.kill()
             await process.communicate()
 
-    assert first == "arco: waiting for an answer of the store s3://bucket/x ...\n"
+    assert first == "arco: waiting for the store s3://bucket/x to answer ...\n"

@@ -112,9 +112,9 @@ async def test_text_has_none_unless_debugging(store: str) -> None:
 @pytest.mark.parametrize(
     ("options", "environment", "why"),
     [
-        (("--metrics-namespace", "Lake"), {}, "needs --log-format json"),
-        (("--log-format", "json", "--metrics-namespace", "AWS/x"), {}, "not a namespace"),
-        ((), {"OTEL_TRACES_EXPORTER": "zipkin"}, "not 'zipkin'"),
+        (("--metrics-namespace", "Lake"), {}, "requires --log-format json"),
+        (("--log-format", "json", "--metrics-namespace", "AWS/x"), {}, "invalid CloudWatch metrics namespace"),
+        ((), {"OTEL_TRACES_EXPORTER": "zipkin"}, "got 'zipkin'"),
     ],
 )
 async def test_a_setting_that_can_not_be_followed_is_told_at_the_start(

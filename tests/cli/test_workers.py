@@ -45,7 +45,7 @@ async def replaced(server: Server, gone: int, count: int) -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 async def test_they_serve_one_address_and_end_cleanly(store: str, how: signal.Signals) -> None:
     async with serving(store, "--workers", "2") as server:
-        assert server.printed == f"Arco serves the warehouse 'arco' of {store} at {server.uri} (Ctrl-C ends it)\n"
+        assert server.printed == f"Arco serves the warehouse 'arco' of {store} at {server.uri} (Ctrl-C stops it)\n"
         started = workers(server)
         assert len(started) == 2
         ended = await server.stop(how)
@@ -77,7 +77,7 @@ async def test_a_worker_that_dies_is_replaced(store: str) -> None:
         ended = await server.stop()
 
     assert ended.code == 0
-    assert ended.err == f"arco: a worker (process {gone}) ended with -9\n"
+    assert ended.err == f"arco: worker process {gone} ended with exit code -9\n"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -88,7 +88,7 @@ async def test_a_server_that_ends_while_a_worker_starts_has_not_failed(store: st
         await replaced(server, gone, 2)  # by one that has hardly begun
         ended = await server.stop(how)
 
-    assert (ended.code, ended.err) == (0, f"arco: a worker (process {gone}) ended with -9\n")
+    assert (ended.code, ended.err) == (0, f"arco: worker process {gone} ended with exit code -9\n")
 
 
 async def test_a_worker_that_died_while_it_started_and_was_replaced_is_no_failure(store: str) -> None:
@@ -101,7 +101,7 @@ async def test_a_worker_that_died_while_it_started_and_was_replaced_is_no_failur
         await replaced(server, second, 2)
         ended = await server.stop()
 
-    told = [f"arco: a worker (process {gone}) ended with -9" for gone in (first, second)]
+    told = [f"arco: worker process {gone} ended with exit code -9" for gone in (first, second)]
     assert (ended.code, ended.err.splitlines()) == (0, told)
 
 
@@ -115,7 +115,7 @@ async def test_workers_that_die_again_and_again_end_the_server(store: str) -> No
         ended = await finished(server.process)
 
     assert ended.code == 1
-    assert ended.err.endswith("arco: workers die again and again: ending\n")
+    assert ended.err.endswith("arco: too many workers have died within a minute: stopping\n")
 
 
 async def test_they_do_not_outlive_the_server(store: str) -> None:
@@ -135,14 +135,20 @@ async def test_a_port_in_use_is_one_clear_line(store: str) -> None:
         ended = await arco("serve", "--store", store, "--port", port, "--workers", "2")
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == f"arco: can't listen on 127.0.0.1 port {port}: Address already in use\n"
+    assert ended.err == f"arco: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--store", "memory:"], "arco: a store in memory is each process's own: --workers needs another"),
-        (["--store", "ftp://x"], "arco: can't open the store ftp://x: a store is file:/absolute/path"),
+        (
+            ["--store", "memory:"],
+            "arco: --workers is not supported with memory: each process would have a store of its own",
+        ),
+        (
+            ["--store", "ftp://x"],
+            "arco: cannot open the store ftp://x: unsupported store URL 'ftp://x': expected file:/absolute/path",
+        ),
     ],
 )
 async def test_what_cannot_be_served_is_one_clear_line(arguments: list[str], why: str) -> None:

@@ -117,7 +117,7 @@ async def test_an_unknown_route_is_told_as_an_error(client: Client) -> None:
     answer = await client.get("/v2/anything")
 
     assert (answer.status, answer.error_type) == (404, "NotFoundException")
-    assert answer.message == "No endpoint at /v2/anything: /v1/config lists what there is"
+    assert answer.message == "No endpoint at /v2/anything: /v1/config lists the supported endpoints"
 
 
 @pytest.mark.parametrize(

@@ -402,7 +402,7 @@ class TestWhoTells:
         assert (await site.client.get("/v1/config")).status == 200
 
         assert site.last["Operation"] == "getConfig"
-        assert "could not be told" in caplog.text
+        assert "could not be reported" in caplog.text
 
     async def test_nobody_listens_unless_asked(self, site: Watched) -> None:
         quiet = Client(create_app({"wh": site.catalog()}))
@@ -493,7 +493,7 @@ class TestMetrics:
 
     @pytest.mark.parametrize("name", ["", "AWS/Lambda", ":x", "a\nb", "x" * 256, "é"])
     def test_a_namespace_that_cloudwatch_refuses_is_refused_at_the_start(self, name: str) -> None:
-        with pytest.raises(ValueError, match="not a namespace"):
+        with pytest.raises(ValueError, match="invalid CloudWatch metrics namespace"):
             MetricLine(name, ())
 
     def test_without_a_namespace_there_are_no_metrics(self) -> None:

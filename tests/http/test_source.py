@@ -96,17 +96,17 @@ async def test_registry_commits_say_it_too(site: Site) -> None:
 @pytest.mark.parametrize(
     ("headers", "why"),
     [
-        ({"x_arco_servo_run_id": RUN}, "go together"),
-        ({"x_arco_servo_task_id": TASK}, "go together"),
+        ({"x_arco_servo_run_id": RUN}, "must be sent together"),
+        ({"x_arco_servo_task_id": TASK}, "must be sent together"),
         ({**SERVO, "x_arco_servo_run_id": "run-1"}, "X-Arco-Servo-Run-Id must be a ULID, not 'run-1'"),
         ({**SERVO, "x_arco_servo_task_id": "8" + TASK[1:]}, "X-Arco-Servo-Task-Id must be a ULID"),
         ({**SERVO, "x_arco_servo_task_id": f"{TASK}, {TASK}"}, "X-Arco-Servo-Task-Id must be a ULID"),
         ({**SERVO, "x_arco_servo_task_id": ""}, "X-Arco-Servo-Task-Id must be a ULID"),
         ({"x_arco_admin_user": ""}, "1 to 256 characters"),
         ({"x_arco_admin_user": "a" * 257}, "1 to 256 characters"),
-        ({"x_arco_admin_user": "a\tb"}, "no control characters"),
-        ({"x_arco_admin_user": "a\x7fb"}, "no control characters"),
-        ({**SERVO, "x_arco_admin_user": "ada"}, "not from both"),
+        ({"x_arco_admin_user": "a\tb"}, "must not contain control characters"),
+        ({"x_arco_admin_user": "a\x7fb"}, "must not contain control characters"),
+        ({**SERVO, "x_arco_admin_user": "ada"}, "must not be sent together"),
     ],
 )
 async def test_what_is_half_told_or_malformed_is_refused(site: Site, headers: dict[str, str], why: str) -> None:

@@ -190,7 +190,7 @@ class TestLeavingBeforeTheAnswer:
             hanging.set()
 
         assert (answer.status, spans.unflushed) == (200, 1)
-        assert "did not take them" in caplog.text
+        assert "did not accept the traces" in caplog.text
 
     async def test_a_collector_that_hangs_keeps_no_large_answer_waiting(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """What is compressed is compressed in a thread, of which a loop has a few."""

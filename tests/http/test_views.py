@@ -86,7 +86,7 @@ async def test_a_replacement_that_names_another_view_is_refused(viewed: Site) ->
     answer = await viewed.client.post(VIEW, body)
 
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
-    assert answer.message == "Invalid request.identifier: it names another view than the path"
+    assert answer.message == "Invalid request.identifier: it must name the view of the path"
 
 
 async def test_two_queries_in_one_dialect_are_an_illegal_argument(site: Site) -> None:

@@ -145,5 +145,5 @@ def test_work_on_a_store_that_ignores_conditions_fails_as_a_whole(
     store: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr("arco_catalog.operations.open.open_store", lambda _: NonconditionalStore(LocalStore(store)))
-    with pytest.raises(RuntimeError, match="would get lost"):
+    with pytest.raises(RuntimeError, match="could get lost"):
         importlib.import_module(name).handler(batch(a=ALL), Clock(IN_TIME))

@@ -22,7 +22,7 @@ def test_a_function_takes_a_switch_for_what_the_command_line_takes_it_for(text: 
 
 
 def test_a_switch_that_is_neither_on_nor_off_is_named() -> None:
-    with pytest.raises(ValueError, match="ARCO_ALLOW_LOCATION_OVERLAP: choose true or false"):
+    with pytest.raises(ValueError, match="ARCO_ALLOW_LOCATION_OVERLAP: expected true or false"):
         settings_in({**STORE, "ARCO_ALLOW_LOCATION_OVERLAP": "maybe"})
 
 
@@ -71,5 +71,7 @@ def test_functions_read_the_bounds_that_arco_serve_has() -> None:
 
 
 def test_a_bound_that_is_no_size_is_told_with_its_variable() -> None:
-    with pytest.raises(ValueError, match="ARCO_CACHE_MEMORY: give a size of 1MB or more, such as 64MB or 1GB, not '8'"):
+    with pytest.raises(
+        ValueError, match="ARCO_CACHE_MEMORY: expected a size of 1MB or more, such as 64MB or 1GB, got '8'"
+    ):
         settings_in({**STORE, "ARCO_CACHE_MEMORY": "8"})

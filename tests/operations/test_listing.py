@@ -196,5 +196,5 @@ async def test_a_token_leads_where_it_was_made_for_and_nowhere_else(spilled: Des
     token = await token_of(spilled)
     decoded = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     assert decoded == [(await spilled.session().state.head()).id, "relation\ndb\nt02"]
-    with pytest.raises(BadRequest, match="not one of this listing's"):
+    with pytest.raises(BadRequest, match="belongs to another listing"):
         await list_namespaces(spilled.session(), (), Paging(token, 2))

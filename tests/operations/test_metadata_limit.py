@@ -29,7 +29,7 @@ async def desk() -> Desk:
 async def test_a_commit_that_would_outgrow_the_limit_changes_nothing(desk: Desk) -> None:
     before = await load_table(desk.session(), NS, "t")
 
-    with pytest.raises(MetadataTooLarge, match=r"The metadata of db\.t would be .* more than this catalog takes"):
+    with pytest.raises(MetadataTooLarge, match=r"The metadata of db\.t would be .* more than this catalog accepts"):
         await commit_table(desk.session(), NS, "t", set_property("a", "x" * LIMIT))
 
     assert await load_table(desk.another().session(), NS, "t") == before

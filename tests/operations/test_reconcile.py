@@ -284,7 +284,7 @@ async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(site
     tally = await site.walk()
 
     [reason] = tally.unreadable
-    assert f"nothing tells which file came before {middle['metadata_location']}" in reason
+    assert f"the metadata file before {middle['metadata_location']} is unknown" in reason
     assert (tally.incomplete, (await site.walk()).incomplete) == (1, 1)
 
 

@@ -333,7 +333,7 @@ async def test_one_entity_is_walked_where_a_name_leads_to_it_and_nowhere_else(si
     assert (tally.files, tally.incomplete, tally.stopped) == (6, 0, False)
     assert (await reconcile_one(site.desk.another().session(), site.entities["a"])).files == 0
     before = site.keys("committed")
-    with pytest.raises(BadRequest, match=f"no name leads to entity {orphan}"):
+    with pytest.raises(BadRequest, match=f"entity {orphan} has no name"):
         await reconcile_one(site.desk.another().session(), orphan)
     assert site.keys("committed") == before
 

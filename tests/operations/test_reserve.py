@@ -98,7 +98,7 @@ async def test_what_a_table_may_hold_is_bounded(desk: Desk) -> None:
         number += 1
     key = desk.key()
     for _ in range(2):
-        with pytest.raises(BadRequest, match=rf"db\.t holds {MAX_HELD} locations, .*at most {MAX_HELD}"):
+        with pytest.raises(BadRequest, match=rf"db\.t has {MAX_HELD} locations .*at most {MAX_HELD}"):
             await desk.another().commit(data_in("one-more"), key=key)
     await desk.commit(data_in("data0/inside"))
     await desk.commit(set_property("a", "1"))
@@ -336,7 +336,7 @@ async def made(desk: Desk, namespace: str, location: str) -> None:
 async def test_no_table_is_made_in_place_of_a_namespaces_folder(
     folders: Desk, namespace: str, place: str, whose: str
 ) -> None:
-    message = rf"is, or holds, the folder of namespace {whose}: nothing else could be created there by default"
+    message = rf"is, or contains, the folder of namespace {whose}: no other table could be created there by default"
     with pytest.raises(BadRequest, match=message):
         await made(folders, namespace, f"{WAREHOUSE}{place}")
     sharing = Desk(folders.store, settings=Settings("wh", allow_location_overlap=True))
@@ -347,7 +347,7 @@ async def test_no_table_is_moved_or_registered_in_place_of_a_namespaces_folder(f
     document = loads((await folders.table("t")).metadata)
     assert isinstance(document, dict)
     location = f"{WAREHOUSE}/deeper"
-    message = "is, or holds, the folder of namespace deeper"
+    message = "is, or contains, the folder of namespace deeper"
     with pytest.raises(BadRequest, match=message):
         await folders.commit({"requirements": [], "updates": [{"action": "set-location", "location": location}]})
     file = "wh/warehouse/deeper/metadata/00001-x.metadata.json"

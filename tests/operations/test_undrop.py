@@ -358,7 +358,7 @@ async def test_a_purge_that_an_earlier_version_recorded_is_a_plain_drop(desk: De
 
 async def test_a_purge_that_has_begun_is_not_undone(desk: Desk) -> None:
     await with_stone_of_a_purge(desk, task="01J00000000000000000000000")
-    with pytest.raises(CommitFailed, match=r"db\.t is being purged: it can't be brought back"):
+    with pytest.raises(CommitFailed, match=r"db\.t is being purged: it cannot be restored"):
         await undrop(desk.session(), NS, "t")
     with pytest.raises(BadRequest, match="overlaps"):
         await desk.table("u", location=PLACE)
@@ -420,7 +420,7 @@ async def test_a_table_that_its_engine_purged_does_not_come_back_whole(desk: Des
     await drop(desk)
     await desk.store.delete(lists[30].removeprefix("memory:///"))
 
-    with pytest.raises(NotFound, match=rf"the manifest list {re.escape(lists[30])} is gone"):
+    with pytest.raises(NotFound, match=rf"the manifest list {re.escape(lists[30])} is missing"):
         await undrop(desk.session(), NS, "t")
 
     await undrop(desk.session(), NS, "t", force=True)
@@ -431,13 +431,13 @@ async def test_files_that_the_catalog_cannot_see_are_not_promised(desk: Desk) ->
     await desk.table("t")
     await desk.commit(appended("s3://elsewhere/lists/snap-1.avro"))
     await drop(desk)
-    with pytest.raises(BadRequest, match=r"whether s3://elsewhere/lists/snap-1\.avro is still there can't be seen"):
+    with pytest.raises(BadRequest, match=r"whether s3://elsewhere/lists/snap-1\.avro still exists cannot be checked"):
         await undrop(desk.session(), NS, "t")
     await undrop(desk.session(), NS, "t", force=True)
 
 
 async def test_what_was_never_dropped_cannot_come_back(desk: Desk) -> None:
-    with pytest.raises(NoSuchTable, match=r"Nothing was dropped under the name db\.t"):
+    with pytest.raises(NoSuchTable, match=r"No dropped table or view has the name db\.t"):
         await undrop(desk.session(), NS, "t")
     with pytest.raises(NoSuchNamespace):
         await undrop(desk.session(), ("nowhere",), "t")

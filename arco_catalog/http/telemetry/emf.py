@@ -47,7 +47,7 @@ class MetricLine:
         if namespace is None:
             return
         if not _NAMESPACE.fullmatch(namespace):
-            raise ValueError(f"not a namespace for CloudWatch's metrics: {namespace!r}")
+            raise ValueError(f"invalid CloudWatch metrics namespace {namespace!r}")
         self._directives = dumps([_directive(namespace, *each) for each in directives])
 
     def encode(self, ms: int, facts: JsonObject) -> str:

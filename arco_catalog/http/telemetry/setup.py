@@ -65,11 +65,11 @@ def traces_exporter(environment: Mapping[str, str]) -> str | None:
         return None
     exporter = asked or "otlp"
     if exporter not in EXPORTERS:
-        raise ValueError(f"OTEL_TRACES_EXPORTER is {', '.join(EXPORTERS)} or none, not {exporter!r}")
+        raise ValueError(f"OTEL_TRACES_EXPORTER must be {', '.join(EXPORTERS)} or none, got {exporter!r}")
     protocols = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
     protocol = next((environment[name] for name in protocols if environment.get(name)), "http/protobuf")
     if exporter == "otlp" and protocol != "http/protobuf":
-        raise ValueError(f"traces are sent by http/protobuf, not by {protocol!r}")
+        raise ValueError(f"unsupported OTLP protocol {protocol!r}: only http/protobuf is supported")
     return exporter
 
 

@@ -124,7 +124,7 @@ class Spans:
                 await asyncio.get_running_loop().run_in_executor(self._thread, flush)
         except TimeoutError:
             self.unflushed += 1
-            _LOG.warning("the collector of traces did not take them within %g s", FLUSH_SECONDS)
+            _LOG.warning("the OTLP collector did not accept the traces within %g s", FLUSH_SECONDS)
 
 
 def _attributes(report: Report) -> dict[str, str | int | float]:

@@ -62,4 +62,4 @@ class Telemetry:
                 await teller.tell(report)
             except Exception as error:
                 self.untold += 1
-                _LOG.error("a request could not be told of", exc_info=error)
+                _LOG.error("a request could not be reported to telemetry", exc_info=error)
