@@ -13,7 +13,7 @@ from typing import TypeVar
 from pyiceberg.catalog import Catalog, load_catalog
 
 from arco_catalog.cli.failure import Failure
-from arco_catalog.operations.beside import beside
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.importing import SourceTable
 from arco_catalog.state.index import Namespace
 
@@ -73,7 +73,7 @@ class PyIcebergSource:
         names = sorted(identifier[-1] for identifier in listed)
         loaded: list[SourceTable] = []
         for start in range(0, len(names), AT_ONCE):
-            loaded += await beside(*(self._load(namespace, name) for name in names[start : start + AT_ONCE]))
+            loaded += await gather(*(self._load(namespace, name) for name in names[start : start + AT_ONCE]))
         return [*loaded, *await self._views_in(namespace)]
 
     async def _load(self, namespace: Namespace, name: str) -> SourceTable:

@@ -5,8 +5,8 @@ It is a pure function of the pending receipt; where that is gone too, of what me
 
 from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.kinds import TABLES, VIEWS
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.tally import Tally
@@ -30,7 +30,7 @@ async def backfill(
     key = commit_key(entity, file.location)
     path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
     announced = session.state.paths.receipt(receipt.PENDING, key, file.ms)
-    there, told = await beside(_read(session, path), _read(session, announced))
+    there, told = await gather(_read(session, path), _read(session, announced))
     if told is None and there is not None:
         return receipt.base_of(receipt.parse(there, path))  # the pending one was collected after an earlier walk
     pending = await _restored(session, pointer, file) if told is None else receipt.parse(told, announced)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, KeyInProgress, KeyReused
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import keep
-from arco_catalog.operations.beside import Overtaken
 from arco_catalog.operations.call import IdempotencyKey
+from arco_catalog.operations.concurrency import Superseded
 from arco_catalog.state.marker import Binding, Slot, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import StoreError
@@ -28,7 +28,7 @@ class Claims:
     async def is_new(self, attempt: str, machine_ms: int) -> bool:
         """False if the key has a marker, as far as that is looked for: only for a key which by the machine's clock is
         too old or too new. An old answer is still the answer, and the store tells the time with its own. Raises
-        `CommitStateUnknown` for a key that is too old by that, `BadRequest` for one from the future, and `Overtaken`.
+        `CommitStateUnknown` for a key that is too old by that, `BadRequest` for one from the future, and `Superseded`.
         """
         if self._key.refusal(machine_ms) is None:
             return True
@@ -44,7 +44,7 @@ class Claims:
                 return True
 
     async def put(self, attempt: str, binding: Binding, answer: JsonObject | None = None) -> None:
-        """Puts the next slot, final with an answer. Raises `Overtaken` if the next slot is somebody else's, and for
+        """Puts the next slot, final with an answer. Raises `Superseded` if the next slot is somebody else's, and for
         slot 0 what becomes of a key that turns out to be too old or too new.
 
         A claim that was cancelled because a step beside it failed may have landed nevertheless: our own slots are
@@ -55,17 +55,18 @@ class Claims:
         while not await marker.put(Slot(attempt, binding, self._request(), answer)):
             seen = len(marker.slots)
             if any(slot.final or slot.attempt not in self._own for slot in (await marker.read_on())[seen:]):
-                raise Overtaken
+                raise Superseded
         if len(marker.slots) == 1:
             await self._check_age(attempt, binding, answer)
 
     async def give_up(self, attempt: str, binding: Binding, answer: JsonObject) -> None:
-        """Puts the final slot of a request that was refused half-way. Raises `Overtaken` if others had the key too, and
-        `KeyInProgress` where the store lets no final slot be put: another sending may be carried out, now or later."""
+        """Puts the final slot of a request that was refused half-way. Raises `Superseded` if others had the key too,
+        and `KeyInProgress` where the store lets no final slot be put: another sending may be carried out, now or
+        later."""
         try:
             slots = await self._marker.read_on()
             if any(slot.final or slot.attempt not in self._own for slot in slots):
-                raise Overtaken
+                raise Superseded
             await self.put(attempt, binding, answer)
         except StoreError as error:
             raise KeyInProgress(

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Write
 from arco_catalog.state.entries import held_by_another
@@ -59,7 +59,7 @@ async def _clean(session: Session, entity: str, files: Sequence[Location]) -> No
         session.drop_write(f"the cleaning of {entity}", error)
         return
     for start in range(0, len(free), AT_ONCE):
-        await beside(*(_remove(session, entity, file) for file in free[start : start + AT_ONCE]))
+        await gather(*(_remove(session, entity, file) for file in free[start : start + AT_ONCE]))
 
 
 async def _remove(session: Session, entity: str, file: Location) -> None:

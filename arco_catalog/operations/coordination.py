@@ -8,8 +8,8 @@ from typing import TypeVar
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answers import Document
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.creation import Draft
 from arco_catalog.operations.decisions import close
@@ -129,7 +129,7 @@ class Coordination:
         if self.naming is not None:
             steps.append(self.lay_names(self.naming))
         try:
-            all_laid = all(await beside(*steps))
+            all_laid = all(await gather(*steps))
         except (StoreError, CommitStateUnknown):
             await self.give_up()
             raise
@@ -193,7 +193,7 @@ class Coordination:
             outcomes.append(await self.state.swap(self.state.paths.transaction(self.plan.id), body, version))
 
         try:
-            await beside(swap(self.pending.version), self.prepare_settling())
+            await gather(swap(self.pending.version), self.prepare_settling())
         except StoreError:  # nothing was sent
             await self.give_up()
             raise
@@ -233,7 +233,7 @@ class Coordination:
         steps = [settle_pointer(laid) for laid in self.laid]
         if self.naming is not None:
             steps.append(settle_new_names())
-        await beside(*steps)
+        await gather(*steps)
 
     def names_to_settle(self, head: Head) -> Edits:
         """What is left of our intents on names."""

@@ -17,9 +17,9 @@ from arco_catalog.iceberg.errors import (
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import evidence
 from arco_catalog.operations.answers import Answer, keep
-from arco_catalog.operations.beside import Overtaken, beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.claims import Claims
+from arco_catalog.operations.concurrency import Superseded, gather
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, TryOver, View, Write
 from arco_catalog.operations.replay import replay, replay_only
@@ -128,13 +128,13 @@ class Driver(Generic[V]):
             except SegmentGone:  # the remembered HEAD is so old that parts of its index were collected
                 self.begin_again()
                 return await self.drive(Freshness.FRESH)
-        except Overtaken:
+        except Superseded:
             return await self.follow()
 
     # Read, look for our own past, plan, prepare, move.
 
     async def drive(self, freshness: Freshness) -> Answer:
-        """Tries until something is decided. Raises `Overtaken` when somebody else decides."""
+        """Tries until something is decided. Raises `Superseded` when somebody else decides."""
         view: V | None = None
         while True:
             self.check_deadline()
@@ -216,15 +216,15 @@ class Driver(Generic[V]):
             steps.append(self.claim(await self.binding(view)))
         if self.mutation.incomplete(view):
             steps.append(self.mutation.complete(view))
-        await beside(*steps)
+        await gather(*steps)
         self.next_slot_unseen = False
         return view
 
     async def see_next_slot_empty(self) -> None:
-        """Raises `Overtaken` unless our own slot is still the last."""
+        """Raises `Superseded` unless our own slot is still the last."""
         seen = 0 if self.marker is None else len(self.marker.slots)
         if self.marker is not None and len(await self.marker.read_on()) > seen:
-            raise Overtaken
+            raise Superseded
 
     def attempts(self) -> dict[str, Binding]:
         """Every attempt that may have moved something for this request, with what it may have moved."""
@@ -260,7 +260,7 @@ class Driver(Generic[V]):
         if self.marker is not None and self.claimed is None:
             steps.append(self.claim(binding))
         steps.extend(self.write(write) for write in plan.first if write.key not in self.written)
-        await beside(*steps)
+        await gather(*steps)
         return fresher[0]
 
     async def write(self, write: Write) -> None:
@@ -275,7 +275,7 @@ class Driver(Generic[V]):
 
     async def still_stands(self, view: V) -> bool:
         """Rule 1, where the compare-and-swap names a version that was read after the plan was made.
-        Raises `Overtaken`."""
+        Raises `Superseded`."""
         await self.see_next_slot_empty()
         return await self.find_evidence(view) is None
 
@@ -286,13 +286,13 @@ class Driver(Generic[V]):
         return await look_up(self.session.state, partial(self.mutation.binding, view, self.attempt))
 
     async def claim(self, binding: Binding) -> None:
-        """Takes the next slot for our attempt. Raises `Overtaken`, and what `Claims.put` does."""
+        """Takes the next slot for our attempt. Raises `Superseded`, and what `Claims.put` does."""
         assert self.claims is not None
         await self.claims.put(self.attempt.id, binding)
         self.claimed = binding
 
     async def finalize(self, answer: JsonObject, view: V) -> None:
-        """Puts the final slot: only after this may a failure or a no-op be told. Raises `Overtaken`, and what
+        """Puts the final slot: only after this may a failure or a no-op be told. Raises `Superseded`, and what
         `Claims.put` does."""
         if self.claims is not None:
             binding = await self.binding(view) if self.claimed is None else self.claimed
@@ -309,7 +309,7 @@ class Driver(Generic[V]):
             return
         try:
             await self.claims.give_up(self.attempt.id, self.claimed or Binding(), keep(refused_by_store(error)))
-        except Overtaken:
+        except Superseded:
             raise unknown from error
 
     # Success.
@@ -321,7 +321,7 @@ class Driver(Generic[V]):
         if self.marker is not None:
             final = Slot(self.attempt.id, binding, {}, keep(plan.answer))
             steps.append(self.best_effort("the final slot", self.marker.put(final)))
-        await self.session.afterwards(beside(*steps))
+        await self.session.afterwards(gather(*steps))
 
     async def leave_marks(self, attempt: str, binding: Binding) -> None:
         """A drop is answered only when its mark is on the pointer (design.md 6.6)."""
@@ -371,7 +371,7 @@ class Driver(Generic[V]):
             try:
                 if has_passed(self.marker.age_ms(), self.session.settings.in_progress_ms):
                     return await self.take_over()
-            except Overtaken:
+            except Superseded:
                 continue
             if self.session.runtime.now_ms() >= give_up_ms:
                 raise KeyInProgress("A request with this Idempotency-Key is in progress: try again")

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.registry import Head
 
@@ -25,7 +25,7 @@ async def history(session: Session, *, own: bool = False) -> AsyncIterator[JsonO
     while head is not None:
         listed = [commit for commit, _ in head.recent()]
         for start in range(0, len(listed), AHEAD):
-            for commit in await beside(*(_commit(session, head, each) for each in listed[start : start + AHEAD])):
+            for commit in await gather(*(_commit(session, head, each) for each in listed[start : start + AHEAD])):
                 if commit is None:
                     return
                 for operation in _operations(commit):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, Broken, CatalogError, Refusal
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import as_read
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import Identifier, dotted
@@ -89,7 +89,7 @@ class Importer:
         if not batch:
             return ()
         if self._apply:
-            done = await beside(*(self._guarded(table, self._register(table)) for table in batch))
+            done = await gather(*(self._guarded(table, self._register(table)) for table in batch))
         else:
             prepared = await self._prepare(batch)
             done = [
@@ -158,7 +158,7 @@ class Importer:
                 return failure
             return rehearsal
 
-        return await beside(*map(prepare, batch))
+        return await gather(*map(prepare, batch))
 
     async def _plan(self, table: SourceTable, rehearsal: Rehearsal | CatalogError | StoreError) -> Imported:
         location, name = _file_of(table), (table.namespace, table.name)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import read_decision
 from arco_catalog.operations.name_intents import waited_for
 from arco_catalog.state.registry import Head
@@ -48,7 +48,7 @@ async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, b
     outcomes: dict[str, bool] = {}
     for start in range(0, len(transactions), AT_ONCE):
         batch = transactions[start : start + AT_ONCE]
-        decisions = await beside(*(read_decision(session.state, transaction) for transaction in batch))
+        decisions = await gather(*(read_decision(session.state, transaction) for transaction in batch))
         for transaction, decision in zip(batch, decisions, strict=True):
             if decision is None or decision.status != "pending":
                 outcomes[transaction] = decision is not None and decision.status == "committed"

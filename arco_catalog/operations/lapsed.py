@@ -7,8 +7,8 @@ and so does a transaction that finds many of them in its way.
 from collections.abc import Callable
 
 from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import close, read_decision
 from arco_catalog.operations.name_intents import settle_decided, waited_for
 from storage_backends import StoreError
@@ -32,7 +32,7 @@ async def settle_lapsed(session: Session, most: int = A_RUN, enough: Callable[[]
         if enough():
             break
         batch = waiting[start : start + AT_ONCE]
-        told = await beside(*(_outcome(session, transaction) for transaction in batch))
+        told = await gather(*(_outcome(session, transaction) for transaction in batch))
         decided = {each: committed for each, committed in zip(batch, told, strict=True) if committed is not None}
         if not decided:
             continue

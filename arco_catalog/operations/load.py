@@ -4,8 +4,8 @@ from contextlib import suppress
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.operations.answers import TableState
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.mutation import Freshness
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.table_view import TableView, Wanted, locate, named, remembered_relation
@@ -52,7 +52,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
         with suppress(NotFound):  # the table may have moved on; if not, the read below says so
             read[location] = await session.files.read(location)
 
-    await beside(read_view(), *([] if guess is None else [read_guess(guess)]))
+    await gather(read_view(), *([] if guess is None else [read_guess(guess)]))
     missed: dict[str, NotFound] = {}
     while True:
         view = views[-1]

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from arco_catalog.iceberg.errors import Broken
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.beside import beside
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
 from arco_catalog.state.segments import Segment, Stretch, Unread
@@ -31,7 +31,7 @@ async def look_up(state: State, look: Callable[[], T]) -> T:
         except Unread as lacking:
             missing = iter(sorted(lacking.segments))
             while batch := list(islice(missing, AHEAD)):
-                await beside(*(state.fetch_segment(segment) for segment in batch))
+                await gather(*(state.fetch_segment(segment) for segment in batch))
     raise Broken("a lookup in the registry's index made no progress")
 
 
@@ -44,7 +44,7 @@ async def entries_in(state: State, index: Index, prefix: str) -> AsyncGenerator[
         return None if stretch.ref is None else await state.segment(stretch.ref.id)
 
     while batch := list(islice(stretches, AHEAD)):
-        segments = await beside(*(read(stretch) for stretch in batch))
+        segments = await gather(*(read(stretch) for stretch in batch))
         for stretch, segment in zip(batch, segments, strict=True):
             for item in index.entries(stretch, segment):
                 yield item

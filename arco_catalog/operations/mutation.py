@@ -64,7 +64,7 @@ V = TypeVar("V", bound="View")
 
 Standing: TypeAlias = Callable[[V], Awaitable[bool]]
 """Sees, for a version that was read after the plan was made, that the next slot is empty and that no attempt of the
-request shows (design.md 6.2, rule 1). Raises `Overtaken`."""
+request shows (design.md 6.2, rule 1). Raises `Superseded`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import BadRequest, Broken
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import committed
 from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.lookup import entries_in
@@ -214,7 +214,7 @@ async def is_named(session: Session, entity: str) -> bool:
 
 async def walk_batch(
     session: Session, log: WalkLog, batch: Sequence[ListedPointer], time: InTime, *, dry: bool, most: int
-) -> list[Walk]:
+) -> Sequence[Walk]:
     """A turn of each of some entities, beside each other. One that hangs is left, in time to write down what became of
     the others."""
 
@@ -227,4 +227,4 @@ async def walk_batch(
             tally.fails(f"{entity}: its walk did not end in time")
             return Walk(tally, None)
 
-    return await beside(*(turn(pointer.entity) for pointer in batch))
+    return await gather(*(turn(pointer.entity) for pointer in batch))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from arco_catalog.operations.beside import beside
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits
 from arco_catalog.state.registry import Head, Operation
@@ -31,7 +31,7 @@ class RegistryCommit:
     async def put(self) -> None:
         """Writes the immutable commit, and the segments that it makes. All of them must be there before it is HEAD."""
         segments = [self._state.write_segment(segment) for segment in self.segments]
-        await beside(self._put_commit(), *segments)
+        await gather(self._put_commit(), *segments)
 
     async def _put_commit(self) -> None:
         await self._state.create(self.key, self._successor.body)

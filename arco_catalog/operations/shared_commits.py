@@ -17,7 +17,7 @@ from itertools import chain
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, dumps
-from arco_catalog.operations.beside import beside
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.state.access import State
@@ -216,7 +216,7 @@ class SharedCommits:
             edits |= part.edits
         operations = [part.operation for part in parts.values()]
         commit = await look_up(state, partial(RegistryCommit, state, head, edits, operations))
-        await beside(commit.put(), *(self._see(member, head) for member in parts))
+        await gather(commit.put(), *(self._see(member, head) for member in parts))
         if not all(self._may_be_sent(member) for member in parts):
             return None
         group = Group(commit, list(parts))

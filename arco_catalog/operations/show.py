@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import Broken, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import as_read, read_decision
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import dotted
@@ -90,7 +90,7 @@ async def _open_markers(session: Session, entity: str) -> tuple[list[JsonObject]
     found: list[JsonObject] = []
     for start in range(0, min(len(newest), MAX_MARKERS), AT_ONCE):
         batch = newest[start : min(start + AT_ONCE, MAX_MARKERS)]
-        told = await beside(*(_open_marker(session, entity, listed.key) for listed in batch))
+        told = await gather(*(_open_marker(session, entity, listed.key) for listed in batch))
         found += [marker for marker in told if marker is not None]
     return found, complete and len(newest) <= MAX_MARKERS
 

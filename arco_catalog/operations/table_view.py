@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import Broken, CommitFailed, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import as_read, as_written, committed
 from arco_catalog.operations.evidence import moved_pointer
 from arco_catalog.operations.lookup import look_up
@@ -98,7 +98,7 @@ async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> Tabl
     async def read_pointer() -> None:
         pointers.append(await state.pointer(remembered.entity))
 
-    await beside(read_head(), read_pointer())
+    await gather(read_head(), read_pointer())
     (head,), (pointer,) = heads, pointers
     if head.version == known.version:
         return await locate_under(session, wanted, head, freshness, head_fresh=True, read={remembered.entity: pointer})
@@ -120,7 +120,7 @@ async def _locate_again(session: Session, wanted: Wanted, head: Head, seen: Poin
 
     location = None if seen is None else seen.metadata.location
     unread = location is not None and session.files.cached(location) is None
-    await beside(read_view(), *([read_base(location)] if location is not None and unread else []))
+    await gather(read_view(), *([read_base(location)] if location is not None and unread else []))
     (view,) = views
     if view.pointer is not None:
         view.base = bases.get(view.pointer.metadata.location)

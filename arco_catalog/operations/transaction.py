@@ -13,9 +13,9 @@ from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, Broken, CatalogError, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Document
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import commit_table
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.coordination import Coordination, Plan
 from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.decisions import settle_names
@@ -76,7 +76,7 @@ class TransactionView(View):
 
     head: Head
     head_fresh: bool
-    tables: list[TableView]
+    tables: Sequence[TableView]
 
     @property
     def trusted(self) -> bool:
@@ -119,7 +119,7 @@ class Transaction(Mutation[TransactionView]):
             wanted = Wanted(change.namespace, change.name, "table", writing=True, rank=self.rank)
             return await locate_under(self.session, wanted, head, freshness, head_fresh=head_fresh)
 
-        views = await beside(*(look(change) for change in self.commits)) if self.commits else []
+        views = await gather(*(look(change) for change in self.commits)) if self.commits else []
         return TransactionView(head, head_fresh, views)
 
     def incomplete(self, view: TransactionView) -> bool:
@@ -127,7 +127,7 @@ class Transaction(Mutation[TransactionView]):
         return bool(missing)
 
     async def complete(self, view: TransactionView) -> None:
-        await beside(*(change.complete(part) for change, part in zip(self.commits, view.tables, strict=True)))
+        await gather(*(change.complete(part) for change, part in zip(self.commits, view.tables, strict=True)))
 
     async def work(self, view: TransactionView) -> None:
         for change, part in zip(self.commits, view.tables, strict=True):
@@ -219,7 +219,7 @@ class Transaction(Mutation[TransactionView]):
         """Takes the intents of our aborted attempts off the tables, where nobody laid over them yet."""
         left = [laid for laid in self._left if self.state.cached_pointer(laid.entity) == laid]
         if left:
-            await self.session.afterwards(beside(*(self._take_back(laid) for laid in left)))
+            await self.session.afterwards(gather(*(self._take_back(laid) for laid in left)))
 
     async def _take_back(self, laid: Pointer) -> None:
         try:

@@ -8,8 +8,8 @@ from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, NoSuchTable, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 from arco_catalog.operations.answers import Answer, Document
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Session
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.current_file import current_file
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS
@@ -152,7 +152,7 @@ async def _first_missing(session: Session, locations: Iterator[str]) -> _Missing
             return _Missing(location, refusal.message)
 
     while batch := list(islice(locations, AT_ONCE)):
-        missing = next((seen for seen in await beside(*map(look, batch)) if seen is not None), None)
+        missing = next((seen for seen in await gather(*map(look, batch)) if seen is not None), None)
         if missing is not None:
             return missing
     return None

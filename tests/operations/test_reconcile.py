@@ -6,8 +6,8 @@ import pytest
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.commit import commit_view
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.drop import drop_table
@@ -161,7 +161,7 @@ async def test_two_walks_at_once_write_each_receipt_once(site: Site) -> None:
     written = await site.receipts()
     await site.lose("committed")
 
-    one, two = await beside(site.walk(), site.walk())
+    one, two = await gather(site.walk(), site.walk())
 
     assert await site.receipts() == written
     assert one.written + two.written == 10
@@ -175,7 +175,7 @@ async def test_a_walk_beside_writers_leaves_no_commit_without_its_receipt(site: 
             await site.desk.commit(set_property("p", str(value)), name)
         return Tally()
 
-    await beside(site.walk(), write("t"), site.walk(), write("u"), site.walk())
+    await gather(site.walk(), write("t"), site.walk(), write("u"), site.walk())
     await site.walk()
 
     assert len(await site.receipts()) == 30

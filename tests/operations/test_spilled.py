@@ -6,8 +6,8 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, Broken, NamespaceNotEmpty, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.beside import beside
 from arco_catalog.operations.catalog import Settings
+from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table, table_exists
@@ -108,8 +108,8 @@ async def test_transactions_find_their_tables_and_settle_the_names_that_they_mak
 
 async def test_creates_beside_each_other_lose_no_table_to_a_flush(desk: Desk) -> None:
     names = [f"n{number}" for number in range(12)]
-    await beside(*(desk.another().table(name) for name in names))
-    await beside(*(load_table(desk.another().session(), NS, name) for name in names))
+    await gather(*(desk.another().table(name) for name in names))
+    await gather(*(load_table(desk.another().session(), NS, name) for name in names))
 
 
 async def test_a_reconciler_finds_every_entity_in_the_segments(desk: Desk) -> None:

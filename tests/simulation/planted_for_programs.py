@@ -22,9 +22,9 @@ from arco_catalog.operations import (
     walk,
 )
 from arco_catalog.operations.answers import Answer, TableState
-from arco_catalog.operations.beside import Overtaken
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.claims import Claims
+from arco_catalog.operations.concurrency import Superseded
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.metadata_file import NewMetadata
 from arco_catalog.operations.mutation import Freshness, Move, View
@@ -256,7 +256,7 @@ def a_listing_that_takes_what_it_learns_in_one_round(patch: pytest.MonkeyPatch) 
 def ones_own_claim_taken_for_anothers(patch: pytest.MonkeyPatch) -> None:
     async def put(self: Claims, attempt: str, binding: Binding, answer: JsonObject | None = None) -> None:
         if not await self._marker.put(Slot(attempt, binding, self._request(), answer)):
-            raise Overtaken
+            raise Superseded
         if len(self._marker.slots) == 1:
             await self._check_age(attempt, binding, answer)
 

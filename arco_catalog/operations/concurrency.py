@@ -1,27 +1,33 @@
-"""Steps side by side: each runs at once until it first waits, and they fail as one."""
+"""Awaits steps concurrently: each runs at once until it first waits, and the first failure is raised as it is."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
 from contextvars import copy_context
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, overload
 
 from storage_backends.eager import Done, Waiting, run_until_it_waits
 
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 
 
-class Overtaken(Exception):
-    """The next slot of the marker is taken: whatever we do now, somebody else decides."""
+class Superseded(Exception):
+    """Another sending of the request holds a later slot of the marker: it decides the answer, this attempt can't."""
 
 
-async def beside(*steps: Coroutine[Any, Any, T]) -> list[T]:
-    """Runs the steps side by side and returns their results in order.
+@overload
+async def gather(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], /) -> tuple[A, B]: ...
+@overload
+async def gather(*steps: Coroutine[Any, Any, T]) -> tuple[T, ...]: ...
+async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
+    """Awaits the steps concurrently and returns their results in order.
 
     Steps are begun in order, and one that need not wait has ended before the next begins. The first failure cancels the
-    others, and is raised when they have ended; `Overtaken` goes before any other.
+    others, and is raised when they have ended; `Superseded` goes before any other.
     """
     if len(steps) == 1:
-        return [await steps[0]]
+        return (await steps[0],)
     begun = [_Step(step) for step in steps]
     for step in begun:
         step.begin()
@@ -37,8 +43,8 @@ async def beside(*steps: Coroutine[Any, Any, T]) -> list[T]:
         if failures:
             failures += _failures(tasks)
     if failures:
-        raise next((failure for failure in failures if isinstance(failure, Overtaken)), failures[0])
-    return [step.result() for step in begun]
+        raise next((failure for failure in failures if isinstance(failure, Superseded)), failures[0])
+    return tuple(step.result() for step in begun)
 
 
 class _Step(Generic[T]):

@@ -1,4 +1,4 @@
-"""Steps side by side fail as one, and leave their task as it was."""
+"""Concurrent steps fail with one exception, and leave their task uncancelled."""
 
 import asyncio
 from contextlib import suppress
@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from arco_catalog.operations.beside import Overtaken, beside
+from arco_catalog.operations.concurrency import Superseded, gather
 
 
 async def fail(error: Exception) -> None:
@@ -18,23 +18,23 @@ async def wait() -> None:
     await asyncio.sleep(3600)
 
 
-async def test_the_failure_that_decides_most_is_raised() -> None:
-    with pytest.raises(Overtaken):
-        await beside(fail(ValueError("x")), fail(Overtaken()), wait())
+async def test_superseded_is_raised_before_other_failures() -> None:
+    with pytest.raises(Superseded):
+        await gather(fail(ValueError("x")), fail(Superseded()), wait())
 
 
 async def test_a_failure_leaves_no_cancellation_behind() -> None:
     task = asyncio.current_task()
     assert task is not None
     with pytest.raises(ValueError, match="x"):
-        await beside(fail(ValueError("x")), wait())
+        await gather(fail(ValueError("x")), wait())
 
     assert task.cancelling() == 0
 
 
 async def fail_and_wait() -> None:
     with suppress(ValueError):
-        await beside(fail(ValueError("x")), wait())
+        await gather(fail(ValueError("x")), wait())
     await wait()
 
 
@@ -47,8 +47,8 @@ async def test_a_timeout_around_steps_that_failed_is_a_timeout() -> None:
         await bounded()
 
 
-async def test_who_is_cancelled_meanwhile_stays_cancelled() -> None:
-    task = asyncio.create_task(beside(wait(), wait()))
+async def test_a_task_that_is_cancelled_meanwhile_stays_cancelled() -> None:
+    task = asyncio.create_task(gather(wait(), wait()))
     await asyncio.sleep(0)
     task.cancel()
 
@@ -66,7 +66,7 @@ async def test_a_step_that_need_not_wait_has_ended_before_the_next_begins() -> N
         events.append(f"{name} ends")
         return name
 
-    assert await beside(step("a", waits=True), step("b", waits=False), step("c", waits=True)) == ["a", "b", "c"]
+    assert await gather(step("a", waits=True), step("b", waits=False), step("c", waits=True)) == ("a", "b", "c")
     assert events == ["a begins", "b begins", "b ends", "c begins", "a ends", "c ends"]
 
 
@@ -74,8 +74,8 @@ async def test_every_step_begins_though_an_earlier_one_failed_at_once() -> None:
     async def fail_at_once(error: Exception) -> None:
         raise error
 
-    with pytest.raises(Overtaken):
-        await beside(fail_at_once(ValueError("x")), wait(), fail_at_once(Overtaken()))
+    with pytest.raises(Superseded):
+        await gather(fail_at_once(ValueError("x")), wait(), fail_at_once(Superseded()))
 
 
 async def test_the_first_failure_ends_the_others_before_it_is_raised() -> None:
@@ -89,7 +89,7 @@ async def test_the_first_failure_ends_the_others_before_it_is_raised() -> None:
             ended.append(True)
 
     with pytest.raises(ValueError, match="x"):
-        await beside(wait_and_tidy(), fail(ValueError("x")), wait_and_tidy())
+        await gather(wait_and_tidy(), fail(ValueError("x")), wait_and_tidy())
 
     assert ended == [True, True]
 
@@ -104,7 +104,7 @@ async def test_who_is_cancelled_twice_still_waits_for_its_steps() -> None:
             await asyncio.sleep(0.02)
             ended.append(True)
 
-    task = asyncio.create_task(beside(wait_and_tidy(), wait_and_tidy()))
+    task = asyncio.create_task(gather(wait_and_tidy(), wait_and_tidy()))
     for _ in range(2):
         await asyncio.sleep(0.001)
         task.cancel()
@@ -127,7 +127,7 @@ async def test_a_timeout_that_a_step_enters_before_it_waits_ends_that_step_alone
         await asyncio.sleep(0.02)
         return "in time"
 
-    assert await beside(bounded(), patient()) == ["late", "in time"]
+    assert await gather(bounded(), patient()) == ("late", "in time")
 
 
 async def test_a_group_that_a_step_enters_before_it_waits_ends_that_step_alone() -> None:
@@ -144,7 +144,7 @@ async def test_a_group_that_a_step_enters_before_it_waits_ends_that_step_alone()
         await asyncio.sleep(0.02)
         return "done"
 
-    assert await beside(grouped(), patient()) == ["failed", "done"]
+    assert await gather(grouped(), patient()) == ("failed", "done")
 
 
 async def test_steps_within_steps_keep_their_order() -> None:
@@ -153,10 +153,10 @@ async def test_steps_within_steps_keep_their_order() -> None:
             await asyncio.sleep(0)
         return value
 
-    async def pair(first: int) -> list[int]:
-        return await beside(number(first), number(first + 1))
+    async def pair(first: int) -> tuple[int, ...]:
+        return await gather(number(first), number(first + 1))
 
-    assert await beside(pair(0), pair(2), pair(4)) == [[0, 1], [2, 3], [4, 5]]
+    assert await gather(pair(0), pair(2), pair(4)) == ((0, 1), (2, 3), (4, 5))
 
 
 async def test_what_a_step_sets_for_its_context_stays_with_it() -> None:
@@ -167,5 +167,5 @@ async def test_what_a_step_sets_for_its_context_stays_with_it() -> None:
         await asyncio.sleep(0)
         return mark.get()
 
-    assert await beside(set_mark("a"), set_mark("b")) == ["a", "b"]
+    assert await gather(set_mark("a"), set_mark("b")) == ("a", "b")
     assert mark.get() == "none"
