@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.http.app import App, create_app
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.operations.afterwards import Afterwards
+from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.open import open_catalog
 from arco_catalog.operations.turns import Turns
@@ -90,9 +90,9 @@ async def open_app(
     a bad URL, warehouse or location, and `storage_backends.StoreError` if the store does not answer.
     """
     settings = Settings(checked_name(warehouse))
-    background = Afterwards()
+    background = BackgroundTasks()
     opened = await open_catalog(settings, store, allowed_locations, SystemRuntime())
-    catalog = replace(opened, afterwards=background, turns=Turns())
+    catalog = replace(opened, background_tasks=background, turns=Turns())
     try:
         yield create_app({warehouse: catalog}, http)
     finally:

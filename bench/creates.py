@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.operations.afterwards import Afterwards
+from arco_catalog.operations.background_tasks import BackgroundTasks
 from storage_backends import ObjectStore
 from storage_backends.memory import MemoryStore
 from storage_backends.open import open_store
@@ -40,9 +40,9 @@ class Figure:
 
 async def measure(store: ObjectStore, url: str, clients: int, seconds: float, *, shared: bool) -> Figure:
     """So many clients, each creating one table after the other until the time is over."""
-    counting, afterwards = CountingStore(store), Afterwards()
+    counting, background_tasks = CountingStore(store), BackgroundTasks()
     desk = Desk(counting, url=url)
-    desk.catalog = replace(desk.catalog, afterwards=afterwards)
+    desk.catalog = replace(desk.catalog, background_tasks=background_tasks)
     if not shared:
         desk.catalog = replace(desk.catalog, shared=None)
     await desk.namespace()
@@ -70,7 +70,7 @@ async def measure(store: ObjectStore, url: str, clients: int, seconds: float, *,
             for number in range(clients):
                 group.create_task(client(number))
         lasted = time.perf_counter() - began
-        await afterwards.drain()
+        await background_tasks.drain()
     commits = (await desk.session().state.head()).sequence - before
     p99 = statistics.quantiles(took, n=100)[98] if len(took) > 1 else took[0]
     return Figure(

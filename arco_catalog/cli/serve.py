@@ -32,7 +32,7 @@ from arco_catalog.http.telemetry.logs import configure_logging
 from arco_catalog.http.telemetry.setup import server_telemetry
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.operations.afterwards import Afterwards
+from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.call import Dialect
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import open_catalog
@@ -113,8 +113,8 @@ async def _serve(options: ServeOptions) -> None:
     hosts = _allowed_hosts(options)
     with _listener(options) as listener:
         telemetry = _telemetry(options)
-        afterwards = Afterwards()
-        catalog = replace(await _open(options), afterwards=afterwards, turns=Turns())
+        background_tasks = BackgroundTasks()
+        catalog = replace(await _open(options), background_tasks=background_tasks, turns=Turns())
         try:
             http = HttpOptions(
                 dialect=options.dialect,
@@ -140,7 +140,7 @@ async def _serve(options: ServeOptions) -> None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
             await server.serve([listener])
         finally:
-            await afterwards.drain()
+            await background_tasks.drain()
             await catalog.close()
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import MetadataTooLarge, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.afterwards import Afterwards
+from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.record import open_record
 from arco_catalog.operations.shared_commits import SharedCommits
@@ -62,9 +62,9 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A root in a store, and what this process remembers of it. A process that lives on has `afterwards` for what may
-    follow an answer, and `turns` for its writers of one table; `shared` are the registry commits that its requests make
-    together, None where each makes its own."""
+    """A root in a store, and what this process remembers of it. A process that outlives its answers has
+    `background_tasks`, and `turns` for its writers of one table; `shared` are the registry commits that its requests
+    make together, None where each makes its own."""
 
     settings: Settings
     store: ObjectStore
@@ -77,7 +77,7 @@ class Catalog:
     files: FileCache
     shared: SharedCommits | None = field(default_factory=SharedCommits)
     clock: StoreClock = field(default_factory=StoreClock)
-    afterwards: Afterwards | None = None
+    background_tasks: BackgroundTasks | None = None
     turns: Turns | None = None
 
     def session(self, call: Call) -> "Session":
@@ -171,9 +171,10 @@ class Session:
         """Until the deadline, on the wall clock; negative behind it."""
         return (self.call.deadline_ms - self.runtime.now_ms()) / 1000
 
-    async def afterwards(self, step: Coroutine[object, object, object]) -> None:
-        """A step that may be lost: after the answer where this process lives on, else before it."""
-        await (step if self.catalog.afterwards is None else self.catalog.afterwards.run(step))
+    async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
+        """Runs a step that may be lost: in the background if this process outlives the answer, else before the
+        answer."""
+        await (step if self.catalog.background_tasks is None else self.catalog.background_tasks.run(step))
 
     def turn(self, namespace: Namespace, name: str) -> AbstractAsyncContextManager[None]:
         """This request's turn among those of this process that change the same table or view."""

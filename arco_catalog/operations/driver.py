@@ -321,7 +321,7 @@ class Driver(Generic[V]):
         if self.marker is not None:
             final = Slot(self.attempt.id, binding, {}, keep(plan.answer))
             steps.append(self.best_effort("the final slot", self.marker.put(final)))
-        await self.session.afterwards(gather(*steps))
+        await self.session.run_in_background(gather(*steps))
 
     async def leave_marks(self, attempt: str, binding: Binding) -> None:
         """A drop is answered only when its mark is on the pointer (design.md 6.6)."""

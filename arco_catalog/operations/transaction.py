@@ -207,7 +207,7 @@ class Transaction(Mutation[TransactionView]):
 
     async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
         if self.creations:  # whoever committed may have died before it settled the names
-            await self.session.afterwards(try_to_settle(self.session, {attempt: True}))
+            await self.session.run_in_background(try_to_settle(self.session, {attempt: True}))
         return Document(204)
 
     # Cleaning up.
@@ -219,7 +219,7 @@ class Transaction(Mutation[TransactionView]):
         """Takes the intents of our aborted attempts off the tables, where nobody laid over them yet."""
         left = [laid for laid in self._left if self.state.cached_pointer(laid.entity) == laid]
         if left:
-            await self.session.afterwards(gather(*(self._take_back(laid) for laid in left)))
+            await self.session.run_in_background(gather(*(self._take_back(laid) for laid in left)))
 
     async def _take_back(self, laid: Pointer) -> None:
         try:

@@ -12,8 +12,8 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.afterwards import Afterwards
 from arco_catalog.operations.answers import Answer, Document
+from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
 from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.load import load_table
@@ -87,7 +87,7 @@ class Player:
             if not conditions.shared:
                 desk.catalog = replace(desk.catalog, shared=None)
             if conditions.served:
-                desk.catalog = replace(desk.catalog, afterwards=Afterwards(), turns=Turns())
+                desk.catalog = replace(desk.catalog, background_tasks=BackgroundTasks(), turns=Turns())
             self.desks[process.name] = desk
         return self.desks[process.name]
 
@@ -114,8 +114,8 @@ class Player:
             clocks.cancel()
         self.world.draw_faults(None)
         for desk in list(self.desks.values()):
-            if desk.catalog.afterwards is not None:
-                await desk.catalog.afterwards.drain()
+            if desk.catalog.background_tasks is not None:
+                await desk.catalog.background_tasks.drain()
         await self.world.settle()
 
     async def _clocks(self) -> None:

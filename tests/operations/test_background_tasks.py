@@ -1,11 +1,11 @@
-"""Where a process lives on, the last step of a mutation follows the answer; where none does, it comes before it."""
+"""In a process that outlives its answers, the last step of a mutation runs after the answer; else before it."""
 
 import asyncio
 from dataclasses import replace
 
 import pytest
 
-from arco_catalog.operations.afterwards import Afterwards
+from arco_catalog.operations.background_tasks import BackgroundTasks
 from storage_backends import Found, Outcome, When
 from storage_backends.memory import MemoryStore
 from tests.operations.desk import Desk, set_property
@@ -44,21 +44,21 @@ async def desk(store: SlowReceipts) -> Desk:
     return desk
 
 
-def living_on(desk: Desk, afterwards: Afterwards) -> Desk:
-    desk.catalog = replace(desk.catalog, afterwards=afterwards)
+def in_background(desk: Desk, background_tasks: BackgroundTasks) -> Desk:
+    desk.catalog = replace(desk.catalog, background_tasks=background_tasks)
     return desk
 
 
 async def test_the_answer_waits_for_no_receipt_where_the_process_lives_on(desk: Desk, store: SlowReceipts) -> None:
-    afterwards = Afterwards()
+    background_tasks = BackgroundTasks()
 
-    state = await asyncio.wait_for(living_on(desk, afterwards).commit(set_property("a", "1")), 10)
+    state = await asyncio.wait_for(in_background(desk, background_tasks).commit(set_property("a", "1")), 10)
 
     assert isinstance(await store.get(state.metadata_location.removeprefix("memory:///")), Found)
-    assert (await store.receipts(), len(afterwards)) == (1, 1)
+    assert (await store.receipts(), len(background_tasks)) == (1, 1)
     store.open.set()
-    await afterwards.drain()
-    assert (await store.receipts(), len(afterwards)) == (2, 0)
+    await background_tasks.drain()
+    assert (await store.receipts(), len(background_tasks)) == (2, 0)
 
 
 async def test_the_answer_waits_for_the_receipt_where_nothing_runs_after_it(desk: Desk, store: SlowReceipts) -> None:
@@ -73,19 +73,19 @@ async def test_the_answer_waits_for_the_receipt_where_nothing_runs_after_it(desk
 
 
 async def test_a_retry_that_comes_before_the_final_slot_gets_the_same_answer(desk: Desk, store: SlowReceipts) -> None:
-    afterwards, key = Afterwards(), desk.key()
-    first = await living_on(desk, afterwards).commit(set_property("a", "1"), key=key)
+    background_tasks, key = BackgroundTasks(), desk.key()
+    first = await in_background(desk, background_tasks).commit(set_property("a", "1"), key=key)
 
     again = await desk.commit(set_property("a", "1"), key=key)
 
     assert again.metadata_location == first.metadata_location
     store.open.set()
-    await afterwards.drain()
+    await background_tasks.drain()
 
 
-async def test_what_is_too_much_to_follow_is_waited_for(desk: Desk, store: SlowReceipts) -> None:
-    afterwards = Afterwards(most=1)
-    living_on(desk, afterwards)
+async def test_a_step_above_the_limit_is_awaited(desk: Desk, store: SlowReceipts) -> None:
+    background_tasks = BackgroundTasks(limit=1)
+    in_background(desk, background_tasks)
     await desk.commit(set_property("a", "1"))
 
     second = asyncio.create_task(desk.commit(set_property("a", "2")))
@@ -94,17 +94,17 @@ async def test_what_is_too_much_to_follow_is_waited_for(desk: Desk, store: SlowR
     assert not done
     store.open.set()
     await second
-    await afterwards.drain()
+    await background_tasks.drain()
     assert await store.receipts() == 3
 
 
-async def test_a_failure_of_our_own_is_counted_and_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_step_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> None:
         raise RuntimeError("planted")
 
-    afterwards = Afterwards()
-    await afterwards.run(fail())
-    await afterwards.drain()
+    background_tasks = BackgroundTasks()
+    await background_tasks.run(fail())
+    await background_tasks.drain()
 
-    assert afterwards.failed == 1
+    assert background_tasks.failed == 1
     assert "planted" in caplog.text

@@ -1,0 +1,45 @@
+"""Tasks that run after the answer, in a process that goes on: the last step of a mutation (design.md, section 8)."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+
+_LOG = logging.getLogger(__name__)
+
+MAX_TASKS = 256
+
+
+class BackgroundTasks:
+    """Steps that a client need not wait for, and that a crash may lose: the reconciler or the next duplicate repeats
+    them. At most `limit` run at once; the caller awaits any further step, so that writers slow down to what the store
+    can take. For one event loop; call `drain` before it ends.
+    """
+
+    def __init__(self, limit: int = MAX_TASKS) -> None:
+        self._limit = limit
+        self._running: set[asyncio.Task[object]] = set()
+        self.failed = 0
+        """How many steps raised an error."""
+
+    async def run(self, step: Coroutine[object, object, object]) -> None:
+        """Starts a step and returns. With `limit` steps running, awaits it instead, and raises what it raises."""
+        if len(self._running) >= self._limit:
+            await step
+            return
+        task = asyncio.create_task(step)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    async def drain(self) -> None:
+        """Waits until every step that was started has ended: each has its request's deadline."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failed += 1
+            _LOG.error("background work after an answer failed", exc_info=error)
