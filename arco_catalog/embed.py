@@ -40,10 +40,10 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.http.app import App, create_app
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.open import open_catalog
-from arco_catalog.operations.turns import Turns
 from arco_catalog.operations.variables import warehouse as checked_name
 from arco_catalog.state.runtime import SystemRuntime
 
@@ -92,7 +92,7 @@ async def open_app(
     settings = Settings(checked_name(warehouse))
     background = BackgroundTasks()
     opened = await open_catalog(settings, store, allowed_locations, SystemRuntime())
-    catalog = replace(opened, background_tasks=background, turns=Turns())
+    catalog = replace(opened, background_tasks=background, turns=AdvisoryLocks())
     try:
         yield create_app({warehouse: catalog}, http)
     finally:

@@ -32,11 +32,11 @@ from arco_catalog.http.telemetry.logs import configure_logging
 from arco_catalog.http.telemetry.setup import server_telemetry
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.call import Dialect
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import open_catalog
-from arco_catalog.operations.turns import Turns
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreError
 
@@ -114,7 +114,7 @@ async def _serve(options: ServeOptions) -> None:
     with _listener(options) as listener:
         telemetry = _telemetry(options)
         background_tasks = BackgroundTasks()
-        catalog = replace(await _open(options), background_tasks=background_tasks, turns=Turns())
+        catalog = replace(await _open(options), background_tasks=background_tasks, table_locks=AdvisoryLocks())
         try:
             http = HttpOptions(
                 dialect=options.dialect,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from arco_catalog.operations.call import Dialect
-from arco_catalog.state.memory import PATIENCE_SECONDS, REQUEST_MEMORY_BYTES
+from arco_catalog.state.memory import REQUEST_MEMORY_BYTES, TIMEOUT_SECONDS
 
 MAX_BODY_BYTES = 8 << 20
 """Parsing holds the interpreter, and so all other requests, for some 10 ms a megabyte."""
@@ -37,4 +37,4 @@ class HttpOptions:
     allowed_hosts: tuple[str, ...] | None = None
     source_principals: tuple[str, ...] = ()
     request_memory_bytes: int = REQUEST_MEMORY_BYTES
-    memory_seconds: float = PATIENCE_SECONDS
+    memory_seconds: float = TIMEOUT_SECONDS

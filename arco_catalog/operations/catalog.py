@@ -9,11 +9,11 @@ from typing import TypeVar
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import MetadataTooLarge, Unavailable
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.record import open_record
 from arco_catalog.operations.shared_commits import SharedCommits
-from arco_catalog.operations.turns import Turns
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.files import FileCache, Files, Space
 from arco_catalog.state.index import Namespace
@@ -63,8 +63,8 @@ class Settings:
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """A root in a store, and what this process remembers of it. A process that outlives its answers has
-    `background_tasks`, and `turns` for its writers of one table; `shared` are the registry commits that its requests
-    make together, None where each makes its own."""
+    `background_tasks`, and `table_locks`, advisory locks among writers of one table; `shared` are the registry commits
+    that its requests make together, None where each makes its own."""
 
     settings: Settings
     store: ObjectStore
@@ -78,7 +78,7 @@ class Catalog:
     shared: SharedCommits | None = field(default_factory=SharedCommits)
     clock: StoreClock = field(default_factory=StoreClock)
     background_tasks: BackgroundTasks | None = None
-    turns: Turns | None = None
+    table_locks: AdvisoryLocks | None = None
 
     def session(self, call: Call) -> "Session":
         """What one request works with."""
@@ -176,12 +176,12 @@ class Session:
         answer."""
         await (step if self.catalog.background_tasks is None else self.catalog.background_tasks.run(step))
 
-    def turn(self, namespace: Namespace, name: str) -> AbstractAsyncContextManager[None]:
-        """This request's turn among those of this process that change the same table or view."""
-        return nullcontext() if self.catalog.turns is None else self.catalog.turns.turn((namespace, name))
+    def lock_table(self, namespace: Namespace, name: str) -> AbstractAsyncContextManager[None]:
+        """The advisory lock of a table or view among the requests of this process."""
+        return nullcontext() if self.catalog.table_locks is None else self.catalog.table_locks.hold((namespace, name))
 
-    def registry_turn(self) -> AbstractAsyncContextManager[None]:
-        """This request's turn to move HEAD, among those of this process."""
+    def lock_registry(self) -> AbstractAsyncContextManager[None]:
+        """The advisory lock of HEAD among the requests of this process."""
         return nullcontext() if self.catalog.shared is None else self.catalog.shared.turn(self.seconds_left)
 
     def drop_write(self, what: str, error: Exception) -> None:

@@ -23,14 +23,14 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
     commit = await session.parsed(table.parse_commit, request)
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
-    async with session.turn(namespace, name):
+    async with session.lock_table(namespace, name):
         return await run(session, CommitRelation(session, TABLES, namespace, name, commit))
 
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitViewRequest."""
     commit = await session.parsed(view.parse_view_commit, request)
-    async with session.turn(namespace, name):
+    async with session.lock_table(namespace, name):
         return await run(session, CommitRelation(session, VIEWS, namespace, name, commit))
 
 

@@ -71,7 +71,7 @@ async def fence(session: Session, attempts: Mapping[str, Binding]) -> str | None
             if moved_pointer(pointer, attempt, attempts[attempt]):
                 return attempt
     if any(binding.registry is not None for binding in attempts.values()):
-        async with session.registry_turn():
+        async with session.lock_registry():
             head = await fence_registry(state, runtime)
         for attempt, binding in attempts.items():
             if await moved_registry(state, head, attempt, binding):

@@ -66,7 +66,7 @@ async def change_registry(
     session: Session, kind: str, detail: JsonObject, edit: Callable[[Head], Edits | None]
 ) -> None:
     """Makes a registry commit as often as it takes, on fresh reads; none if `edit` finds nothing (more) to do."""
-    async with session.registry_turn():
+    async with session.lock_registry():
         while True:
             head = await session.state.head()
             prepared = await look_up(session.state, partial(_prepared, session, kind, detail, head, edit))

@@ -12,7 +12,7 @@ from typing import Self
 
 from storage_backends import StoreUnavailable
 
-PATIENCE_SECONDS = 5.0
+TIMEOUT_SECONDS = 5.0
 """How long a request waits for memory that others hold."""
 SMALL_BYTES = 1 << 20
 """Amounts up to this are taken from a share of their own, so that a few large requests never stop the small ones."""
@@ -49,14 +49,14 @@ class _Share:
         self.used = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    async def take(self, size: int, patience_seconds: float) -> None:
+    async def take(self, size: int, timeout_seconds: float) -> None:
         if not self._waiting and self.used + size <= self.limit:
             self.used += size
             return
         granted = asyncio.get_running_loop().create_future()
         self._waiting.append((size, granted))
         try:
-            async with asyncio.timeout(patience_seconds):
+            async with asyncio.timeout(timeout_seconds):
                 await granted
         except BaseException as error:
             if granted.done() and not granted.cancelled():
@@ -84,8 +84,8 @@ class _Share:
 class Memory:
     """What the requests of one process share. Belongs to one event loop."""
 
-    def __init__(self, limit: int, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._patience_seconds = patience_seconds
+    def __init__(self, limit: int, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._timeout_seconds = timeout_seconds
         self._small = _Share(limit // SMALL_SHARE)
         self._large = _Share(limit - limit // SMALL_SHARE)
 
@@ -109,7 +109,7 @@ class Memory:
 
     async def take(self, share: _Share, size: int) -> None:
         """Takes from a share, when it is there. Raises `OutOfMemory`."""
-        await share.take(size, self._patience_seconds)
+        await share.take(size, self._timeout_seconds)
 
 
 class Hold:

@@ -27,7 +27,7 @@ class Shelf:
 
     def __init__(self, limit: int = 256 * MB) -> None:
         self.store = MemoryStore()
-        self.memory = Memory(limit, patience_seconds=0)
+        self.memory = Memory(limit, timeout_seconds=0)
         self.hold = self.memory.hold()
         self.cache: ByteCache[str, object] = ByteCache(100 * MB)
 

@@ -31,7 +31,7 @@ async def test_what_is_not_there_is_waited_for() -> None:
 
 
 async def test_who_has_waited_too_long_is_told_so_and_takes_nothing() -> None:
-    memory = Memory(LIMIT, patience_seconds=0)
+    memory = Memory(LIMIT, timeout_seconds=0)
     first = memory.hold()
     await first.take(30 * MB)
     with pytest.raises(OutOfMemory), memory.hold() as second:
@@ -61,7 +61,7 @@ async def test_who_came_first_is_served_first() -> None:
 
 
 async def test_large_requests_leave_a_share_to_small_ones() -> None:
-    memory = Memory(LIMIT, patience_seconds=0)
+    memory = Memory(LIMIT, timeout_seconds=0)
     with memory.hold() as large, memory.hold() as small:
         await large.take(LIMIT)
         with pytest.raises(OutOfMemory):
@@ -73,7 +73,7 @@ async def test_large_requests_leave_a_share_to_small_ones() -> None:
 
 
 async def test_one_that_wants_more_than_there_is_goes_alone() -> None:
-    memory = Memory(LIMIT, patience_seconds=0)
+    memory = Memory(LIMIT, timeout_seconds=0)
     with memory.hold() as large:
         await large.take(10 * LIMIT)
         await large.take(10 * LIMIT)

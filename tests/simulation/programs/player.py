@@ -12,12 +12,12 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
 from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.load import load_table
-from arco_catalog.operations.turns import Turns
 from storage_backends import StoreError, Version
 from tests.operations.desk import Desk, uuid7
 from tests.simulation.bucket import Stored
@@ -87,7 +87,7 @@ class Player:
             if not conditions.shared:
                 desk.catalog = replace(desk.catalog, shared=None)
             if conditions.served:
-                desk.catalog = replace(desk.catalog, background_tasks=BackgroundTasks(), turns=Turns())
+                desk.catalog = replace(desk.catalog, background_tasks=BackgroundTasks(), table_locks=AdvisoryLocks())
             self.desks[process.name] = desk
         return self.desks[process.name]
 
