@@ -44,7 +44,7 @@ async def measure(store: ObjectStore, url: str, clients: int, seconds: float, *,
     desk = Desk(counting, url=url)
     desk.catalog = replace(desk.catalog, background_tasks=background_tasks)
     if not shared:
-        desk.catalog = replace(desk.catalog, shared=None)
+        desk.catalog = replace(desk.catalog, group_committer=None)
     await desk.namespace()
     await desk.table()
     took: list[float] = []

@@ -12,8 +12,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.call import Call
+from arco_catalog.operations.group_commit import GroupCommitter
 from arco_catalog.operations.record import open_record
-from arco_catalog.operations.shared_commits import SharedCommits
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.files import FileCache, Files, Space
 from arco_catalog.state.index import Namespace
@@ -63,8 +63,8 @@ class Settings:
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """A root in a store, and what this process remembers of it. A process that outlives its answers has
-    `background_tasks`, and `table_locks`, advisory locks among writers of one table; `shared` are the registry commits
-    that its requests make together, None where each makes its own."""
+    `background_tasks`, and `table_locks`, advisory locks among writers of one table; `group_committer` makes
+    one registry commit for several requests; None where each request makes its own."""
 
     settings: Settings
     store: ObjectStore
@@ -75,7 +75,7 @@ class Catalog:
     runtime: Runtime
     caches: Caches
     files: FileCache
-    shared: SharedCommits | None = field(default_factory=SharedCommits)
+    group_committer: GroupCommitter | None = field(default_factory=GroupCommitter)
     clock: StoreClock = field(default_factory=StoreClock)
     background_tasks: BackgroundTasks | None = None
     table_locks: AdvisoryLocks | None = None
@@ -182,7 +182,11 @@ class Session:
 
     def lock_registry(self) -> AbstractAsyncContextManager[None]:
         """The advisory lock of HEAD among the requests of this process."""
-        return nullcontext() if self.catalog.shared is None else self.catalog.shared.turn(self.seconds_left)
+        return (
+            nullcontext()
+            if self.catalog.group_committer is None
+            else self.catalog.group_committer.lock(self.seconds_left)
+        )
 
     def drop_write(self, what: str, error: Exception) -> None:
         """Counts a write that was only a convenience and failed; the reconciler mends what it was for."""

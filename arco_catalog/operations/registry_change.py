@@ -16,6 +16,7 @@ from arco_catalog.operations.answers import Answer, keep, recall
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import settle_names
 from arco_catalog.operations.evidence import FORGOTTEN, moved_registry
+from arco_catalog.operations.group_commit import PendingCommit, Replan
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import (
     Attempt,
@@ -30,7 +31,6 @@ from arco_catalog.operations.mutation import (
 )
 from arco_catalog.operations.rebuilding import rebuilt
 from arco_catalog.operations.registry_commit import RegistryCommit
-from arco_catalog.operations.shared_commits import Member, Part
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.index import Edits
@@ -133,7 +133,7 @@ class RegistryMove:
         self.mutation = mutation
         self.session = mutation.session
         self.state = mutation.state
-        self.shared = self.session.catalog.shared
+        self.group_committer = self.session.catalog.group_committer
         self.view = view
         self.attempt = attempt
         self.change = change
@@ -149,13 +149,13 @@ class RegistryMove:
         )
 
     @property
-    def crowded(self) -> bool:
+    def contended(self) -> bool:
         """Whether the change is going to share a commit, most likely; then HEAD is chosen by who makes that."""
-        return self.shared is not None and self.shared.crowded
+        return self.group_committer is not None and self.group_committer.contended
 
     async def check(self) -> RegistryView | None:
         """A remembered HEAD is read again beside the first writes: cheaper than losing the compare-and-swap."""
-        if self.view.fresh or self.crowded:
+        if self.view.fresh or self.contended:
             return None
         fresher = RegistryView(self.state, await self.state.head(), fresh=True)
         if fresher.head.version == self.view.head.version:
@@ -166,9 +166,9 @@ class RegistryMove:
 
     async def put(self) -> None:
         """Writes a commit of one's own, unless it would be in vain."""
-        if self.crowded:
+        if self.contended:
             return
-        with nullcontext() if self.shared is None else self.shared.preparing():
+        with nullcontext() if self.group_committer is None else self.group_committer.preparing():
             operations = [self.operation(self.change)]
             commit = partial(RegistryCommit, self.state, self.view.head, self.change.edits, operations)
             own = await look_up(self.state, commit)
@@ -177,7 +177,7 @@ class RegistryMove:
 
     async def swap(self, standing: Standing[RegistryView]) -> Applied | Refused:
         """The commit point."""
-        if self.shared is None:
+        if self.group_committer is None:
             assert self.own is not None
             return await self.own.swap()
 
@@ -185,13 +185,15 @@ class RegistryMove:
             return await standing(self.seen(head))
 
         session = self.session
-        return await self.shared.commit(Member(self.state, self.part, stands, session.seconds_left), self.own)
+        return await self.group_committer.commit(
+            PendingCommit(self.state, self.replan, stands, session.seconds_left), self.own
+        )
 
     def seen(self, head: Head) -> RegistryView:
         """A HEAD that somebody else chose, as this request sees it."""
         return RegistryView(self.state, head.on(self.state.segment_at_hand), fresh=False)
 
-    def part(self, head: Head) -> Part | None:
+    def replan(self, head: Head) -> Replan | None:
         """The same change on another HEAD; None if it would be another one, or none, or must read anything first. What
         was written, bound and is to be answered must stay as it is."""
         view, planned = self.seen(head), self.change
@@ -203,7 +205,7 @@ class RegistryMove:
         except (Refusal, Undecided, Unread):
             return None
         same = binding == self.binding and _keys(change.first) <= _keys(planned.first)
-        return Part(change.edits, self.operation(change)) if same else None
+        return Replan(change.edits, self.operation(change)) if same else None
 
     def operation(self, change: Change) -> Operation:
         """The entry in the registry's history."""

@@ -17,19 +17,19 @@ from arco_catalog.iceberg.errors import (
     NotFound,
 )
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations import evidence, shared_commits
+from arco_catalog.operations import evidence, group_commit
 from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
 from arco_catalog.operations.evidence import mark_dropped
+from arco_catalog.operations.group_commit import GroupCommitter
 from arco_catalog.operations.load import load_table, load_view, view_exists
 from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.shared_commits import SharedCommits
 from arco_catalog.operations.show import show
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.entries import newest_tombstone
@@ -40,7 +40,7 @@ from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from tests.operations.clockwork import Clockwork
 from tests.operations.desk import NS, Desk, set_property
-from tests.operations.test_sharing import until
+from tests.operations.test_group_commit import until
 from tests.support.views import view_request
 
 PLACE = "memory:///wh/warehouse/place"
@@ -190,8 +190,8 @@ async def test_which_was_dropped_last_is_told_by_the_registry_and_not_by_the_clo
     assert (await load_table(desk.session(), NS, "t")).entity == second.entity
 
 
-def more_wait(shared: SharedCommits, before: int) -> bool:
-    return len(shared._there) > before
+def more_wait(group_committer: GroupCommitter, before: int) -> bool:
+    return len(group_committer._queue) > before
 
 
 async def test_two_that_one_commit_dropped_under_a_name_come_back_in_the_order_of_their_drops(
@@ -199,16 +199,16 @@ async def test_two_that_one_commit_dropped_under_a_name_come_back_in_the_order_o
 ) -> None:
     """A drop, a rename to the name that it left, and a drop of that: requests beside each other, each of which was
     planned when it could be made alone, and all of which become one registry commit."""
-    monkeypatch.setattr(shared_commits, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 60.0)
     slow = Slowed()
     desk, other = Desk(slow), Desk(slow)
     await desk.namespace("db")
     first = await desk.table("s")
     second = await desk.table("t")
-    shared = desk.catalog.shared
-    assert shared is not None
+    group_committer = desk.catalog.group_committer
+    assert group_committer is not None
 
-    async with shared.turn(lambda: 60.0):
+    async with group_committer.lock(lambda: 60.0):
         drop_of_second = slow.start(desk, "/c", lambda session: drop_table(session, NS, "t", purge=False))
         await slow.arrives("/c")
         await rename_table(other.session(), (NS, "t"), (NS, "u"))
@@ -218,9 +218,9 @@ async def test_two_that_one_commit_dropped_under_a_name_come_back_in_the_order_o
         drop_of_first = slow.start(desk, "/b", lambda session: drop_table(session, NS, "t", purge=False))
         for path in ("/b", "/d", "/c"):
             await slow.arrives(path)
-            before = len(shared._there)
+            before = len(group_committer._queue)
             slow.held[path].set()
-            await until(partial(more_wait, shared, before))
+            await until(partial(more_wait, group_committer, before))
     await asyncio.gather(drop_of_first, rename, drop_of_second)
     stones = [stone for _, stone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))]
     assert len({stone["sequence"] for stone in stones}) == 1

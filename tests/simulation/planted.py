@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import coordination, decisions, evidence, shared_commits, table_view
+from arco_catalog.operations import coordination, decisions, evidence, group_commit, table_view
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import CommitRelation
 from arco_catalog.operations.coordination import Coordination
 from arco_catalog.operations.driver import Driver
+from arco_catalog.operations.group_commit import GroupCommitter, PendingCommit, Replan
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, View
 from arco_catalog.operations.registry_change import Change, RegistryMove, RegistryView
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.operations.rename import _Rename
-from arco_catalog.operations.shared_commits import Member, Part, SharedCommits
 from arco_catalog.operations.table_view import TableView
 from arco_catalog.operations.transaction import Transaction, TransactionView
 from arco_catalog.state import spilling
@@ -332,17 +332,17 @@ SPILL_BUGS: tuple[Plant, ...] = (
 
 
 def one_who_was_left_out_told_that_it_is_in(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shared_commits, "ALONE", Applied(Version(""), 0))
+    patch.setattr(group_commit, "FALL_BACK", Applied(Version(""), 0))
 
 
 def a_refused_group_taken_for_applied(patch: pytest.MonkeyPatch) -> None:
-    rightly = SharedCommits._send
+    rightly = GroupCommitter._send
 
-    async def send(self: SharedCommits, commit: RegistryCommit, state: State) -> Applied | Refused:
+    async def send(self: GroupCommitter, commit: RegistryCommit, state: State) -> Applied | Refused:
         outcome = await rightly(self, commit, state)
         return Applied(Version(""), outcome.now_ms)
 
-    patch.setattr(SharedCommits, "_send", send)
+    patch.setattr(GroupCommitter, "_send", send)
 
 
 def a_group_that_goes_before_what_its_members_write_first(patch: pytest.MonkeyPatch) -> None:
@@ -357,23 +357,23 @@ def a_group_that_goes_before_what_its_members_write_first(patch: pytest.MonkeyPa
 
 
 def parts_planned_beside_each_other(patch: pytest.MonkeyPatch) -> None:
-    rightly = RegistryMove.part
+    rightly = RegistryMove.replan
 
-    def part(self: RegistryMove, head: Head) -> Part | None:
+    def replan(self: RegistryMove, head: Head) -> Replan | None:
         return rightly(self, self.state.cached_head() or head)
 
-    patch.setattr(RegistryMove, "part", part)
+    patch.setattr(RegistryMove, "replan", replan)
 
 
 def a_member_whose_next_slot_was_not_seen(patch: pytest.MonkeyPatch) -> None:
-    async def see(member: Member, head: Head) -> None:
+    async def see(member: PendingCommit, head: Head) -> None:
         return None
 
-    patch.setattr(SharedCommits, "_see", staticmethod(see))
+    patch.setattr(GroupCommitter, "_revalidate", staticmethod(see))
 
 
 def a_member_in_the_hands_of_two(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shared_commits, "_taken", lambda members: nullcontext())
+    patch.setattr(group_commit, "_in_batch", lambda members: nullcontext())
 
 
 SHARING_BUGS: tuple[Plant, ...] = (

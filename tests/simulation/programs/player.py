@@ -85,7 +85,7 @@ class Player:
             if conditions.warm and "+" not in process.name:
                 desk.catalog = self._beginning.warm(desk.catalog)
             if not conditions.shared:
-                desk.catalog = replace(desk.catalog, shared=None)
+                desk.catalog = replace(desk.catalog, group_committer=None)
             if conditions.served:
                 desk.catalog = replace(desk.catalog, background_tasks=BackgroundTasks(), table_locks=AdvisoryLocks())
             self.desks[process.name] = desk

@@ -10,17 +10,17 @@ import pytest
 
 from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import shared_commits
+from arco_catalog.operations import group_commit
 from arco_catalog.operations.answers import Answer, keep
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.group_commit import GroupCommitter, Replan
 from arco_catalog.operations.history import history
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, load_namespace, update_properties
 from arco_catalog.operations.registry_change import RegistryMove
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.shared_commits import Part, SharedCommits
 from arco_catalog.state import registry
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import Binding, Slot
@@ -78,7 +78,7 @@ def gate() -> Gate:
     return Gate()
 
 
-class Patience:
+class Timeouts:
     """Time-outs that end when they are told to, and never by themselves."""
 
     def __init__(self) -> None:
@@ -93,11 +93,11 @@ class Patience:
 
 
 @pytest.fixture
-def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
-    """How long requests wait for their turn."""
-    patience = Patience()
-    monkeypatch.setattr(shared_commits, "asyncio", SimpleNamespace(Lock=asyncio.Lock, timeout=patience))
-    return patience
+def timeouts(monkeypatch: pytest.MonkeyPatch) -> Timeouts:
+    """How long requests wait for the lock."""
+    timeouts = Timeouts()
+    monkeypatch.setattr(group_commit, "asyncio", SimpleNamespace(Lock=asyncio.Lock, timeout=timeouts))
+    return timeouts
 
 
 def a_minute() -> float:
@@ -130,8 +130,8 @@ async def crowd(
 
 
 def waiting(desk: Desk) -> int:
-    assert desk.catalog.shared is not None
-    return len(desk.catalog.shared._there)
+    assert desk.catalog.group_committer is not None
+    return len(desk.catalog.group_committer._queue)
 
 
 async def _as_task(request: Awaitable[Answer]) -> Answer:
@@ -179,7 +179,7 @@ async def test_creates_beside_each_other_share_commits_and_each_is_made_once() -
 
 async def test_without_sharing_each_create_makes_a_commit_of_its_own() -> None:
     desk = Desk(DelayingStore(MemoryStore(), 0.001))
-    desk.catalog = replace(desk.catalog, shared=None)
+    desk.catalog = replace(desk.catalog, group_committer=None)
     await desk.namespace()
 
     await asyncio.gather(*(desk.table(f"t{number}") for number in range(4)))
@@ -200,13 +200,13 @@ async def test_who_shares_a_commit_writes_none_of_its_own(desk: Desk, gate: Gate
 async def test_a_crowd_larger_than_a_commit_takes_makes_several(
     desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_commits, "MOST", 3)
+    monkeypatch.setattr(group_commit, "MAX_REQUESTS", 3)
     async with crowd(desk, gate, *(desk.table(f"t{number}") for number in range(7))) as tasks:
         pass
     await asyncio.gather(*tasks)
     assert gate.swaps == 1 + 3
 
-    monkeypatch.setattr(shared_commits, "MOST_BYTES", 1)
+    monkeypatch.setattr(group_commit, "MAX_BYTES", 1)
     drops = [drop_table(desk.session(), NS, f"t{number}", purge=False) for number in range(3)]
     async with crowd(desk, gate, *drops, behind="second") as tasks:
         pass
@@ -359,7 +359,7 @@ async def test_a_leader_that_is_cancelled_before_it_sent_leaves_the_others_to_le
 async def test_who_waits_until_its_deadline_is_part_of_nothing(
     desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_commits, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 60.0)
     body: JsonObject = {"name": "late", "schema": schema("x")}
     late = create_table(desk.session(body, deadline_ms=3_000), NS, body)
     async with crowd(desk, gate, late, desk.table("a")) as tasks:
@@ -387,7 +387,7 @@ async def test_a_leader_that_runs_out_of_time_is_told_that_nobody_knows_and_the_
 async def test_nobody_waits_long_for_one_whose_call_hangs(
     desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_commits, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 0.01)
     gate.first.append(asyncio.Event().wait)
     hanging = asyncio.create_task(desk.table("hanging"))
     await until(lambda: gate.swaps == 1)
@@ -398,11 +398,11 @@ async def test_nobody_waits_long_for_one_whose_call_hangs(
     assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "t"]
 
 
-async def test_who_lost_patience_is_not_refused_while_others_send_what_it_brought(
+async def test_a_request_that_skipped_the_lock_is_not_refused_while_others_send_its_change(
     desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes without its turn, reads HEAD, and meanwhile another plans it behind a drop that frees its name."""
-    monkeypatch.setattr(shared_commits, "PATIENCE_SECONDS", 0.01)
+    """It goes on without the lock, reads HEAD, and meanwhile another plans it behind a drop that frees its name."""
+    monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 0.01)
     reads, read_on, sent, land = (asyncio.Event() for _ in range(4))
 
     async def read_slowly() -> None:
@@ -428,23 +428,23 @@ async def test_who_lost_patience_is_not_refused_while_others_send_what_it_brough
     assert await exists(desk, "x") is not isinstance(answers[0], AlreadyExists)
 
 
-async def test_nobody_loses_patience_while_others_get_their_turn(patience: Patience) -> None:
-    shared, went, done = SharedCommits(), list[str](), [asyncio.Event() for _ in range(3)]
+async def test_no_request_skips_the_lock_while_others_get_it(timeouts: Timeouts) -> None:
+    group_committer, went, done = GroupCommitter(), list[str](), [asyncio.Event() for _ in range(3)]
 
     async def go(name: str, done: asyncio.Event) -> None:
-        async with shared.turn(a_minute):
+        async with group_committer.lock(a_minute):
             went.append(name)
             await done.wait()
 
     tasks = [asyncio.create_task(go(name, event)) for name, event in zip("abc", done, strict=True)]
-    await until(lambda: len(patience.all) == 3)
+    await until(lambda: len(timeouts.all) == 3)
     done[0].set()
     await until(lambda: went == ["a", "b"])
 
-    patience.end(2)
-    await until(lambda: len(patience.all) == 4)
+    timeouts.end(2)
+    await until(lambda: len(timeouts.all) == 4)
     assert went == ["a", "b"]
-    patience.end(3)  # nobody came to its turn since
+    timeouts.end(3)  # nobody has held the lock since
     await until(lambda: went == ["a", "b", "c"])
 
     for event in done:
@@ -452,27 +452,27 @@ async def test_nobody_loses_patience_while_others_get_their_turn(patience: Patie
     await asyncio.gather(*tasks)
 
 
-async def test_nobody_loses_patience_while_another_makes_a_commit_of_what_it_brought(
-    desk: Desk, gate: Gate, patience: Patience
+async def test_no_request_skips_the_lock_while_a_leader_commits_its_change(
+    desk: Desk, gate: Gate, timeouts: Timeouts
 ) -> None:
-    assert desk.catalog.shared is not None
+    assert desk.catalog.group_committer is not None
     writes, write_on = asyncio.Event(), asyncio.Event()
 
     async def write_slowly() -> None:
         writes.set()
         await write_on.wait()
 
-    async with desk.catalog.shared.turn(a_minute):
+    async with desk.catalog.group_committer.lock(a_minute):
         tasks = []
         for name in "ab":
             tasks.append(asyncio.create_task(desk.table(name)))
             await until(lambda: waiting(desk) == len(tasks))
-        begun = len(patience.all)
+        begun = len(timeouts.all)
         gate.commits.append(write_slowly)
-        patience.end(-2)
+        timeouts.end(-2)
         await writes.wait()
-        patience.end(-1)
-        await until(lambda: len(patience.all) == begun + 1)  # it waits on
+        timeouts.end(-1)
+        await until(lambda: len(timeouts.all) == begun + 1)  # it waits on
         write_on.set()
         await tasks[0]
     await tasks[1]
@@ -482,10 +482,10 @@ async def test_nobody_loses_patience_while_another_makes_a_commit_of_what_it_bro
 
 
 async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_what_it_brought(
-    desk: Desk, gate: Gate, patience: Patience
+    desk: Desk, gate: Gate, timeouts: Timeouts
 ) -> None:
     """It would be told that nothing of it is under way, and be made behind a drop that frees its name."""
-    assert desk.catalog.shared is not None
+    assert desk.catalog.group_committer is not None
     writes, write_on, reads, read_on, sent, land = (asyncio.Event() for _ in range(6))
 
     def slowly(arrived: asyncio.Event, go_on: asyncio.Event) -> Callable[[], Awaitable[object]]:
@@ -497,17 +497,17 @@ async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_wh
 
     gate.told.append(echo)
     await desk.table("before")  # which HEAD is the newest is not known after a refusal: who leads reads it
-    async with desk.catalog.shared.turn(a_minute):
+    async with desk.catalog.group_committer.lock(a_minute):
         create = asyncio.create_task(desk.table("x", key=desk.key()))
         await until(lambda: waiting(desk) == 1)
         await desk.another().table("x")
         drop = asyncio.create_task(_as_task(drop_table(desk.session(), NS, "x", purge=False)))
         await until(lambda: waiting(desk) == 2)
         gate.commits.append(slowly(writes, write_on))
-        patience.end(-1)
+        timeouts.end(-1)
         await writes.wait()
         gate.reads.append(slowly(reads, read_on))
-    await reads.wait()  # by the create, whose turn it was
+    await reads.wait()  # by the create, which holds the lock
     gate.first.append(slowly(sent, land))
     write_on.set()
     await sent.wait()
@@ -576,14 +576,14 @@ async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_alr
 async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
     desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rightly = RegistryMove.part
+    rightly = RegistryMove.replan
 
-    def part(self: RegistryMove, head: Head) -> Part | None:
+    def replan(self: RegistryMove, head: Head) -> Replan | None:
         if self.change.detail["name"] == "b":
             raise ZeroDivisionError
         return rightly(self, head)
 
-    monkeypatch.setattr(RegistryMove, "part", part)
+    monkeypatch.setattr(RegistryMove, "replan", replan)
     async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
         pass
     answers = await asyncio.gather(*tasks, return_exceptions=True)
