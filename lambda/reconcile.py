@@ -29,7 +29,7 @@ async def _run(context: Context) -> Tally:
     async with opened(os.environ, runtime) as catalog:
         session = catalog.session(invocation.call("SCHEDULE", "reconcile", runtime))
         began_ms = runtime.now_ms()
-        tally = await reconcile(session, enough=invocation.enough)
+        tally = await reconcile(session, should_stop=invocation.should_stop)
         namespace, ended_ms = metrics_namespace(os.environ), runtime.now_ms()
     to_stdout(walk_line(session.settings.warehouse, tally, began_ms=began_ms, ended_ms=ended_ms, namespace=namespace))
     return tally

@@ -1,4 +1,4 @@
-"""Queued work: each message of a batch is one errand, and what could not be done goes back to its queue.
+"""Queued jobs: each message of a batch is one job, and a message whose job failed goes back to its queue.
 
 Deployed as `lambda.work.handler` behind an SQS queue with `ReportBatchItemFailures`, with the variables of
 `lambda.reconcile`.
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from arco_catalog.http.telemetry.setup import function_log
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import opened
-from arco_catalog.operations.errands import run_errand
 from arco_catalog.operations.invocation import Context, Invocation
+from arco_catalog.operations.jobs import run_job
 from arco_catalog.state.runtime import SystemRuntime
 
 function_log(os.environ)
@@ -34,7 +34,7 @@ async def _run(records: list[Mapping[str, str]], context: Context) -> list[str]:
         call = invocation.call("QUEUE", "work", runtime)
         for record in records:
             try:
-                await run_errand(record["body"], catalog.session(call), invocation.enough)
+                await run_job(record["body"], catalog.session(call), invocation.should_stop)
             except Exception as error:  # whatever it is, the other messages are not to blame
                 failed.append(record["messageId"])
                 _LOG.error("message %s failed", record["messageId"], exc_info=error)

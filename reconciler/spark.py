@@ -21,7 +21,7 @@ from functools import partial
 from pyspark import SparkContext
 
 from arco_catalog.operations.lapsed import settle_lapsed
-from arco_catalog.operations.reconcile import UNANSWERED, InTime, ListedPointer, Progress, to_do, walk_batch
+from arco_catalog.operations.reconcile import UNANSWERED, Deadline, ListedPointer, Progress, to_do, walk_batch
 from arco_catalog.operations.tally import Tally
 from arco_catalog.operations.walk import Walk
 from arco_catalog.state.walk_log import Walked, WalkLog
@@ -178,11 +178,11 @@ async def _walk_part(lake: Lake, dry: bool, turn: int, errands: Sequence[Errand]
     done: list[Done] = []
     unanswered = 0
     async with lake.session() as session:
-        time = InTime(session)
+        deadline = Deadline(session)
         for start in range(0, len(errands), BESIDE):
             batch = errands[start : start + BESIDE]
             pointers = [errand.pointer for errand in batch]
-            walks = await walk_batch(session, log, pointers, time, dry=dry, most=turn)
+            walks = await walk_batch(session, log, pointers, deadline, dry=dry, most=turn)
             done += [Done(errand, walk) for errand, walk in zip(batch, walks, strict=True)]
             unanswered = 0 if any(walk.answered for walk in walks) else unanswered + 1
             if unanswered == UNANSWERED:

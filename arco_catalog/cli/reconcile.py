@@ -31,7 +31,9 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
         async with opened(options, "reconcile", patience_ms) as session:
             now_ms = session.runtime.now_ms
             end_ms = session.call.deadline_ms - MARGIN_MS
-            return await reconcile(session, dry=dry, progress=Progress(now_ms).told, enough=lambda: now_ms() >= end_ms)
+            return await reconcile(
+                session, dry=dry, progress=Progress(now_ms).told, should_stop=lambda: now_ms() >= end_ms
+            )
 
     tally = carry_out(work)
     print(json_text(tally.to_json()) if as_json else as_text(tally, dry=dry))

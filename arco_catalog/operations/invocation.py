@@ -29,6 +29,6 @@ class Invocation:
         deadline_ms = runtime.now_ms() + self.context.get_remaining_time_in_millis()
         return Call(method, path, "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
 
-    def enough(self) -> bool:
-        """Whether it is time to come to an end."""
+    def should_stop(self) -> bool:
+        """Whether too little time is left to begin anything."""
         return self.context.get_remaining_time_in_millis() < MARGIN_MS

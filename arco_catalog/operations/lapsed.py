@@ -22,14 +22,14 @@ AT_ONCE = 32
 """Decisions read beside each other, and settled by one registry commit."""
 
 
-async def settle_lapsed(session: Session, most: int = A_RUN, enough: Callable[[], bool] = lambda: False) -> int:
+async def settle_lapsed(session: Session, most: int = A_RUN, should_stop: Callable[[], bool] = lambda: False) -> int:
     """Settles the intents on names of transactions that are decided, and of those past their lease, which it aborts.
     What is inside its lease is left alone. Returns how many transactions were settled. What can't be read or written
     is counted and left for the next run: nothing waits for this."""
     waiting = waited_for((await session.state.head()).index)[:most]
     settled = 0
     for start in range(0, len(waiting), AT_ONCE):
-        if enough():
+        if should_stop():
             break
         batch = waiting[start : start + AT_ONCE]
         told = await gather(*(_outcome(session, transaction) for transaction in batch))

@@ -22,7 +22,7 @@ from arco_catalog.operations.decisions import committed
 from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.lookup import entries_in
 from arco_catalog.operations.tally import Tally
-from arco_catalog.operations.walk import Enough, Walk, never, walk
+from arco_catalog.operations.walk import ShouldStop, Walk, never, walk
 from arco_catalog.state.fields import optional_text, text
 from arco_catalog.state.walk_log import WalkLog, shard_of
 from storage_backends import Cursor
@@ -142,21 +142,21 @@ async def reconcile(
     dry: bool = False,
     concurrency: int = 16,
     progress: Callable[[Tally], None] = lambda tally: None,
-    enough: Enough = never,
+    should_stop: ShouldStop = never,
 ) -> Tally:
-    """Walks every pointer that moved since its last complete walk, until all are done or `enough`, asked before each
-    file, says stop; the next run goes on from there. It stops by itself shortly before the session's deadline. With
+    """Walks every pointer that moved since its last complete walk, until all are done or `should_stop`, asked before
+    each file, is true; the next run goes on from there. It stops by itself shortly before the session's deadline. With
     `dry` nothing is written. Raises `StoreUnavailable` if the store does not answer for names, listings or the log."""
-    time = InTime(session, enough)
+    deadline = Deadline(session, should_stop)
     if not dry:
-        await settle_lapsed(session, enough=time)
+        await settle_lapsed(session, should_stop=deadline)
     log = await WalkLog.read(session.state)
     due, total = await to_do(session, log)
     run, queue = Progress(log, total), deque(due)
     unanswered = 0
-    while queue and unanswered < UNANSWERED and not time():
+    while queue and unanswered < UNANSWERED and not deadline():
         batch = [queue.popleft() for _ in range(min(concurrency, len(queue)))]
-        walks = await walk_batch(session, log, batch, time, dry=dry, most=TURN)
+        walks = await walk_batch(session, log, batch, deadline, dry=dry, most=TURN)
         for pointer, done in zip(batch, walks, strict=True):
             run.add(pointer, done)
             if done.more:
@@ -171,31 +171,31 @@ async def reconcile(
     return total
 
 
-class InTime:
-    """Says when a run has had enough: when `enough` does, and shortly before its session's deadline, since the log has
-    still to be written then."""
+class Deadline:
+    """Stops a run when `should_stop` says so, or shortly before its session's deadline: what it remembers must be
+    written after that."""
 
-    def __init__(self, session: Session, enough: Enough = never) -> None:
+    def __init__(self, session: Session, should_stop: ShouldStop = never) -> None:
         self._now_ms = session.runtime.now_ms
-        self._enough = enough
+        self._should_stop = should_stop
         self._reserve_ms = min(RESERVE_MS, max(0, session.call.deadline_ms - self._now_ms()) // 4)
         self._end_ms = session.call.deadline_ms - self._reserve_ms
 
     def __call__(self) -> bool:
-        return self._now_ms() >= self._end_ms or self._enough()
+        return self._now_ms() >= self._end_ms or self._should_stop()
 
     def seconds_left(self) -> float:
         """How long one turn may go on without asking: well into what is kept, but not to its end."""
         return max(0, self._end_ms + self._reserve_ms // 2 - self._now_ms()) / 1000
 
 
-async def reconcile_one(session: Session, entity: str, *, enough: Enough = never) -> Tally:
+async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> Tally:
     """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for one to which no name leads or ever led: what
     its pointer names has not become current, and gets no receipt (design.md 6.8)."""
     if not await is_named(session, entity):
         raise BadRequest(f"entity {entity} has no name: the create that made its pointer did not commit")
     log = await WalkLog.read(session.state, [shard_of(entity)])
-    done = await walk(session, entity, log.walked.get(entity), enough=InTime(session, enough))
+    done = await walk(session, entity, log.walked.get(entity), should_stop=Deadline(session, should_stop))
     done.tally.stopped = done.more
     if done.walked is not None:
         log.note(entity, done.walked)
@@ -213,15 +213,15 @@ async def is_named(session: Session, entity: str) -> bool:
 
 
 async def walk_batch(
-    session: Session, log: WalkLog, batch: Sequence[ListedPointer], time: InTime, *, dry: bool, most: int
+    session: Session, log: WalkLog, batch: Sequence[ListedPointer], deadline: Deadline, *, dry: bool, most: int
 ) -> Sequence[Walk]:
     """A turn of each of some entities, beside each other. One that hangs is left, in time to write down what became of
     the others."""
 
     async def turn(entity: str) -> Walk:
         try:
-            async with asyncio.timeout(time.seconds_left()):
-                return await walk(session, entity, log.walked.get(entity), dry=dry, most=most, enough=time)
+            async with asyncio.timeout(deadline.seconds_left()):
+                return await walk(session, entity, log.walked.get(entity), dry=dry, most=most, should_stop=deadline)
         except TimeoutError:
             tally = Tally(walked=1, incomplete=1)
             tally.fails(f"{entity}: its walk did not end in time")

@@ -30,12 +30,12 @@ _LOG = logging.getLogger(__name__)
 MAX_FILES = 1_000_000
 """How far back one turn goes at most, unless it is told less: a bound on loops, far beyond any table."""
 
-Enough = Callable[[], bool]
-"""Says when there is no time for more."""
+ShouldStop = Callable[[], bool]
+"""Whether to stop now: asked before each step."""
 
 
 def never() -> bool:
-    """For who has all the time there is."""
+    """A `ShouldStop` for runs without a time limit."""
     return False
 
 
@@ -57,11 +57,11 @@ async def walk(
     *,
     dry: bool = False,
     most: int = MAX_FILES,
-    enough: Enough = never,
+    should_stop: ShouldStop = never,
 ) -> Walk:
     """One turn of an entity: goes on where the turns before it, as `known`, left off; then from the pointer back to
-    where they began, to the entity's creation, or to the file that it was registered with. `enough` is asked before
-    each file but the first. With `dry` nothing is written, and what came of it is nothing to remember.
+    where they began, to the entity's creation, or to the file that it was registered with. `should_stop` is asked
+    before each file but the first. With `dry` nothing is written, and what came of it is nothing to remember.
 
     Raises nothing: whatever goes wrong with one entity is counted. A walk that met an undecided intent, or something
     that can't be read, is not complete.
@@ -72,7 +72,7 @@ async def walk(
         if pointer is None:
             return Walk(tally, None)  # collected since it was listed
         pointer, decided = await _resolved(session, pointer, dry=dry)
-        turn = _Turn(session, pointer, tally, most, enough, dry=dry)
+        turn = _Turn(session, pointer, tally, most, should_stop, dry=dry)
         walked = await turn.go(known)
     except Exception as error:  # whatever it is, other entities are not to blame
         _tell(session, tally, entity, error)
@@ -102,14 +102,14 @@ class _Turn:
     """One turn: `budget` is how many files it may still go over, `cut` whether it left something for want of more."""
 
     def __init__(
-        self, session: Session, pointer: Pointer, tally: Tally, budget: int, enough: Enough, *, dry: bool
+        self, session: Session, pointer: Pointer, tally: Tally, budget: int, should_stop: ShouldStop, *, dry: bool
     ) -> None:
         self._session = session
         self._pointer = pointer
         self._origin = pointer.registered_from
         self._tally = tally
         self._budget = budget
-        self._enough = enough
+        self._should_stop = should_stop
         self._dry = dry
         self.cut = False
 
@@ -133,7 +133,7 @@ class _Turn:
         """Goes over a span from its newest file back. Returns what is left of it, if anything."""
         file = span.newest
         while file.location not in (span.until, self._origin):
-            if self._budget <= 0 or (self._tally.files and self._enough()):
+            if self._budget <= 0 or (self._tally.files and self._should_stop()):
                 self.cut = True
                 return [replace(span, newest=file, failed=span.failed and file == span.newest)]
             self._budget -= 1

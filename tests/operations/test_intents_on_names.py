@@ -298,7 +298,7 @@ async def test_one_run_settles_so_many_and_the_oldest_first(
 
     assert await lapsed.settle_lapsed(desk.another().session(), most=3) == 3
     assert await waiting(desk) == all_of_them[3:]
-    assert await lapsed.settle_lapsed(desk.another().session(), enough=lambda: True) == 0
+    assert await lapsed.settle_lapsed(desk.another().session(), should_stop=lambda: True) == 0
     assert await lapsed.settle_lapsed(desk.another().session()) == 2
     assert await waiting(desk) == []
 

@@ -440,7 +440,7 @@ async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(site: Site
     heard: list[Tally] = []
 
     first = await reconcile(
-        site.desk.another().session(), concurrency=1, progress=heard.append, enough=lambda: bool(heard)
+        site.desk.another().session(), concurrency=1, progress=heard.append, should_stop=lambda: bool(heard)
     )
     second = await site.walk()
 

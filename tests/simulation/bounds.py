@@ -52,22 +52,22 @@ async def a_long_table_and_reconcilers_with_little_time(world: World) -> None:
         await desk.store.delete(key)
     for number in range(RUNS):
         process = world.process(f"run{number}")
-        await process.run(reconcile(desk_of(process).session(), concurrency=1, enough=after(FILES_A_RUN)))
+        await process.run(reconcile(desk_of(process).session(), concurrency=1, should_stop=after(FILES_A_RUN)))
         await world.settle()
     there = {key: body for key, body in world.snapshot().items() if COMMITTED in key}
     assert there == receipts, f"{len(receipts) - len(there)} of {len(receipts)} receipts are missing after {RUNS} runs"
 
 
 def after(asked: int) -> Callable[[], bool]:
-    """Says that it is enough when it was asked so often."""
+    """Is true when it was asked so often."""
     left = asked
 
-    def enough() -> bool:
+    def should_stop() -> bool:
         nonlocal left
         left -= 1
         return left < 0
 
-    return enough
+    return should_stop
 
 
 async def an_old_key_beside_creators(world: World) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
-from arco_catalog.operations.errands import run_errand
+from arco_catalog.operations.jobs import run_job
 from arco_catalog.operations.reconcile import reconcile
 from storage_backends import StoreError
 from tests.simulation.programs.recorder import PATHS
@@ -23,13 +23,15 @@ async def work(player: "Player", sending: Sending) -> None:
             budget = request.choice * 200 if request.choice else None
             ends = process.runtime.now_ms() + (budget or 60_000)
             session = desk.session(deadline_ms=budget or 60_000)
-            await process.run(reconcile(session, concurrency=4, enough=lambda: process.runtime.now_ms() > ends - 100))
+            await process.run(
+                reconcile(session, concurrency=4, should_stop=lambda: process.runtime.now_ms() > ends - 100)
+            )
             return
         pointers = sorted(player.world.keys(PATHS.pointers))
         if not pointers:
             return
         entity = pointers[-1 - request.choice % len(pointers)].removeprefix(PATHS.pointers).removesuffix(".json")
         message = dumps({"version": 1, "work": "reconcile", "entity": entity}).decode()
-        await process.run(run_errand(message, desk.session(), lambda: False))
+        await process.run(run_job(message, desk.session(), lambda: False))
     except (CatalogError, StoreError):
         return  # it is tried again by whoever sent it; what it left undone, the last walk does
