@@ -23,7 +23,7 @@ from pyspark.accumulators import AccumulatorParam
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import reconcile as here
-from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.state import receipt
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import relation_key
@@ -162,21 +162,23 @@ class Sum(AccumulatorParam[Calls]):
 class Figure:
     """One run."""
 
-    tally: Tally
+    stats: ReconcileStats
     seconds: float
     calls: Calls
 
 
-async def by_asyncio(spark: SparkContext, lake: Lake, progress: Callable[[Tally], None]) -> Tally:
+async def by_asyncio(spark: SparkContext, lake: Lake, progress: Callable[[ReconcileStats], None]) -> ReconcileStats:
     async with lake.session() as session:
         return await here.reconcile(session, progress=progress)
 
 
-async def by_spark(spark: SparkContext, lake: Lake, progress: Callable[[Tally], None]) -> Tally:
+async def by_spark(spark: SparkContext, lake: Lake, progress: Callable[[ReconcileStats], None]) -> ReconcileStats:
     return await there.reconcile(spark, lake, progress=progress)
 
 
-Driver: TypeAlias = Callable[[SparkContext, Lake, Callable[[Tally], None]], Coroutine[None, None, Tally]]
+Driver: TypeAlias = Callable[
+    [SparkContext, Lake, Callable[[ReconcileStats], None]], Coroutine[None, None, ReconcileStats]
+]
 DRIVERS: dict[str, Driver] = {"asyncio": by_asyncio, "spark": by_spark}
 
 
@@ -185,19 +187,19 @@ def measure(spark: SparkContext, tables: ManyTables, name: str, run: str) -> Fig
     calls = spark.accumulator(Counter(), Sum())
     lake = Lake(f"file:{tables.folder}", WAREHOUSE, opens=partial(opened_to_report, calls))
 
-    def progress(tally: Tally) -> None:
-        show(f"{name}, {run}", tally.walked, tally.pointers - tally.unchanged)
+    def progress(stats: ReconcileStats) -> None:
+        show(f"{name}, {run}", stats.walked, stats.pointers - stats.unchanged)
 
-    async def bounded() -> Tally:
+    async def bounded() -> ReconcileStats:
         async with asyncio.timeout(PATIENCE_S):
             return await DRIVERS[name](spark, lake, progress)
 
     began = time.perf_counter()
-    tally = asyncio.run(bounded())
+    stats = asyncio.run(bounded())
     seconds = time.perf_counter() - began
-    if tally.unreadable or (left := tables.missing()):
-        raise RuntimeError(f"{name}, {run}: {tally.unreadable[:3]}, {left} receipts still missing")
-    return Figure(tally, seconds, calls.value)
+    if stats.unreadable or (left := tables.missing()):
+        raise RuntimeError(f"{name}, {run}: {stats.unreadable[:3]}, {left} receipts still missing")
+    return Figure(stats, seconds, calls.value)
 
 
 def runs(spark: SparkContext, tables: ManyTables) -> Iterator[str]:
@@ -217,10 +219,10 @@ HEADER = (
 
 def line(size: int, driver: str, run: str, figure: Figure) -> str:
     """One row."""
-    tally, calls = figure.tally, figure.calls
+    stats, calls = figure.stats, figure.calls
     return (
-        f"{size:8,}  {driver:8} {run:12}{figure.seconds:8.1f}{size / figure.seconds:10,.0f}{tally.walked:9,}"
-        f"{tally.written:9,}{calls['list']:6,}{calls['get']:9,}{calls['put']:9,}"
+        f"{size:8,}  {driver:8} {run:12}{figure.seconds:8.1f}{size / figure.seconds:10,.0f}{stats.walked:9,}"
+        f"{stats.written:9,}{calls['list']:6,}{calls['get']:9,}{calls['put']:9,}"
     )
 
 

@@ -6,13 +6,13 @@ Deployed as `lambda.reconcile.handler`, with `ARCO_STORE` and `ARCO_WAREHOUSE` a
 import asyncio
 import os
 
+from arco_catalog.http.telemetry.reconcile_line import reconcile_line
 from arco_catalog.http.telemetry.setup import function_log, metrics_namespace, to_stdout
-from arco_catalog.http.telemetry.walks import walk_line
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.environment import opened
 from arco_catalog.operations.invocation import Context, Invocation
 from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.state.runtime import SystemRuntime
 
 function_log(os.environ)
@@ -24,12 +24,14 @@ def handler(event: object, context: Context) -> JsonObject:
     return asyncio.run(_run(context)).to_json()
 
 
-async def _run(context: Context) -> Tally:
+async def _run(context: Context) -> ReconcileStats:
     runtime, invocation = SystemRuntime(), Invocation(context)
     async with opened(os.environ, runtime) as catalog:
         session = catalog.session(invocation.call("SCHEDULE", "reconcile", runtime))
         began_ms = runtime.now_ms()
-        tally = await reconcile(session, should_stop=invocation.should_stop)
+        stats = await reconcile(session, should_stop=invocation.should_stop)
         namespace, ended_ms = metrics_namespace(os.environ), runtime.now_ms()
-    to_stdout(walk_line(session.settings.warehouse, tally, began_ms=began_ms, ended_ms=ended_ms, namespace=namespace))
-    return tally
+    to_stdout(
+        reconcile_line(session.settings.warehouse, stats, began_ms=began_ms, ended_ms=ended_ms, namespace=namespace)
+    )
+    return stats

@@ -11,15 +11,15 @@ try:
 except ModuleNotFoundError as error:
     raise SystemExit("reconciler: pyspark is not installed: pip install 'arco-catalog[spark]'") from error
 
-from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from reconciler.lake import Lake
 from reconciler.packages import shipped
 from reconciler.spark import reconcile
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints a line for each finished part, and the tally, as JSON, on the last line. One if something could not be
-    read."""
+    """Prints a line for each finished part and, on the last line, the counts as JSON. Returns 1 if something could not
+    be read."""
     parser = argparse.ArgumentParser(prog="reconciler", description="Write missing receipts of commits.")
     parser.add_argument("--store", required=True, help="URL of the store: s3://bucket/prefix or file:/folder")
     parser.add_argument("--warehouse", required=True, help="name of the catalog in it")
@@ -28,16 +28,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     lake = Lake(options.store, options.warehouse, tuple(options.allowed_location))
     with SparkContext.getOrCreate(SparkConf().setAppName("arco-reconcile")) as spark, shipped(spark):
-        tally = asyncio.run(reconcile(spark, lake, dry=options.dry_run, progress=_show))
-    sys.stdout.write(json.dumps(tally.to_json(), ensure_ascii=False) + "\n")
-    return 1 if tally.unreadable else 0
+        stats = asyncio.run(reconcile(spark, lake, dry=options.dry_run, progress=_show))
+    sys.stdout.write(json.dumps(stats.to_json(), ensure_ascii=False) + "\n")
+    return 1 if stats.unreadable else 0
 
 
-def _show(tally: Tally) -> None:
-    due = tally.pointers - tally.nameless - tally.unchanged
+def _show(stats: ReconcileStats) -> None:
+    due = stats.pointers - stats.orphaned - stats.unchanged
     sys.stderr.write(
-        f"{tally.walked:,} of {due:,} tables walked: {tally.files:,} files, {tally.missing_count:,} receipts missing, "
-        f"{tally.written:,} written\n"
+        f"{stats.walked:,} of {due:,} tables walked: {stats.files:,} files, {stats.missing_count:,} receipts missing, "
+        f"{stats.written:,} written\n"
     )
 
 

@@ -21,9 +21,9 @@ from functools import partial
 from pyspark import SparkContext
 
 from arco_catalog.operations.lapsed import settle_lapsed
-from arco_catalog.operations.reconcile import UNANSWERED, Deadline, ListedPointer, Progress, to_do, walk_batch
-from arco_catalog.operations.tally import Tally
-from arco_catalog.operations.walk import Walk
+from arco_catalog.operations.reconcile import UNANSWERED, Deadline, ListedPointer, Progress, find_due, walk_batch
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.operations.walk import WalkResult
 from arco_catalog.state.walk_log import Walked, WalkLog
 from reconciler.lake import Lake
 from storage_backends import StoreUnavailable
@@ -55,7 +55,7 @@ class Done:
     """What came of one errand."""
 
     errand: Errand
-    walk: Walk
+    walk: WalkResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ async def reconcile(
     dry: bool = False,
     part: int = PART,
     turn: int = TURN,
-    progress: Callable[[Tally], None] = lambda tally: None,
-) -> Tally:
+    progress: Callable[[ReconcileStats], None] = lambda stats: None,
+) -> ReconcileStats:
     """Walks every pointer that moved since its last complete walk, `part` tables at a time and `turn` files of each;
     `progress` hears of each finished part. With `dry` nothing is written.
 
@@ -89,7 +89,7 @@ async def reconcile(
         if not dry:
             await settle_lapsed(session)
         log = await WalkLog.read(session.state)
-        due, total = await to_do(session, log)
+        due, total = await find_due(session, log)
         run, lost, finished = Progress(log, total), 0, 0
         queue = deque(_cut([Errand(pointer, log.walked.get(pointer.entity)) for pointer in due], part))
         parts = _scattered(spark, session.runtime.ulid(), partial(walk_part, lake, dry, turn), queue)
@@ -132,10 +132,10 @@ def _halves(run: Progress, part: Sequence[Errand], lost: BaseException) -> list[
     if len(part) > 1:
         return [part[: len(part) // 2], part[len(part) // 2 :]]
     [errand] = part
-    tally = Tally(walked=1, incomplete=1)
+    stats = ReconcileStats(walked=1, incomplete=1)
     why = " ".join(str(lost).split()) or type(lost).__name__
-    tally.fails(f"{errand.pointer.entity}: the Spark task that walked it failed: {why}")
-    run.add(errand.pointer, Walk(tally, None))
+    stats.fails(f"{errand.pointer.entity}: the Spark task that walked it failed: {why}")
+    run.add(errand.pointer, WalkResult(stats, None))
     return []
 
 
@@ -186,5 +186,5 @@ async def _walk_part(lake: Lake, dry: bool, turn: int, errands: Sequence[Errand]
             done += [Done(errand, walk) for errand, walk in zip(batch, walks, strict=True)]
             unanswered = 0 if any(walk.answered for walk in walks) else unanswered + 1
             if unanswered == UNANSWERED:
-                raise StoreUnavailable(f"the store does not answer: {walks[0].tally.unreadable}")
+                raise StoreUnavailable(f"the store does not answer: {walks[0].stats.unreadable}")
     return done

@@ -10,7 +10,7 @@ from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.state.characters import escaped
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -27,7 +27,7 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
     patience_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     opened = reading if dry else writing
 
-    async def work() -> Tally:
+    async def work() -> ReconcileStats:
         async with opened(options, "reconcile", patience_ms) as session:
             now_ms = session.runtime.now_ms
             end_ms = session.call.deadline_ms - MARGIN_MS
@@ -35,9 +35,9 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
                 session, dry=dry, progress=Progress(now_ms).told, should_stop=lambda: now_ms() >= end_ms
             )
 
-    tally = carry_out(work)
-    print(json_text(tally.to_json()) if as_json else as_text(tally, dry=dry))
-    return 1 if tally.unreadable else 0
+    stats = carry_out(work)
+    print(json_text(stats.to_json()) if as_json else as_text(stats, dry=dry))
+    return 1 if stats.unreadable else 0
 
 
 class Progress:
@@ -47,38 +47,38 @@ class Progress:
         self._now_ms = now_ms
         self._next_ms = 0
 
-    def told(self, tally: Tally) -> None:
+    def told(self, stats: ReconcileStats) -> None:
         """A line, unless there was one just before."""
         now_ms = self._now_ms()
         if now_ms < self._next_ms:
             return
         self._next_ms = now_ms + REPORT_MS
         print(
-            f"arco: {tally.walked:,} walked and {tally.unchanged:,} unchanged of {tally.pointers:,} listed so far, "
-            f"{tally.missing_count:,} receipts missing, {tally.written:,} written",
+            f"arco: {stats.walked:,} walked and {stats.unchanged:,} unchanged of {stats.pointers:,} listed so far, "
+            f"{stats.missing_count:,} receipts missing, {stats.written:,} written",
             file=sys.stderr,
             flush=True,
         )
 
 
-def as_text(tally: Tally, *, dry: bool) -> str:
+def as_text(stats: ReconcileStats, *, dry: bool) -> str:
     """What was found: counts, what was missing and why, and what could not be read."""
     told = [
-        f"{tally.pointers:,} tables and views: {tally.unchanged:,} unchanged, {tally.walked:,} walked, "
-        f"{tally.incomplete:,} of them not to the end; {tally.nameless:,} pointers are of creates that did not commit.",
-        f"{tally.missing_count:,} of {tally.files:,} commits walked had no receipt; "
-        + ("nothing was written (dry run)." if dry else f"{tally.written:,} were written."),
+        f"{stats.pointers:,} tables and views: {stats.unchanged:,} unchanged, {stats.walked:,} walked, "
+        f"{stats.incomplete:,} of them not to the end; {stats.orphaned:,} pointers are of creates that did not commit.",
+        f"{stats.missing_count:,} of {stats.files:,} commits walked had no receipt; "
+        + ("nothing was written (dry run)." if dry else f"{stats.written:,} were written."),
     ]
-    if tally.stopped:
+    if stats.stopped:
         told.append("Stopped before the end; the next run resumes from here.")
-    if tally.missing:
-        told += ["", table(HEADINGS, [*map(_missing, tally.missing)])]
-        if tally.missing_count > len(tally.missing):
-            told.append(f"... and {tally.missing_count - len(tally.missing):,} more")
-    if tally.unreadable:
-        told += ["", "Could not be read:", *(f"  {escaped(what)}" for what in tally.unreadable)]
-        if tally.unreadable_count > len(tally.unreadable):
-            told.append(f"  ... and {tally.unreadable_count - len(tally.unreadable):,} more")
+    if stats.missing:
+        told += ["", table(HEADINGS, [*map(_missing, stats.missing)])]
+        if stats.missing_count > len(stats.missing):
+            told.append(f"... and {stats.missing_count - len(stats.missing):,} more")
+    if stats.unreadable:
+        told += ["", "Could not be read:", *(f"  {escaped(what)}" for what in stats.unreadable)]
+        if stats.unreadable_count > len(stats.unreadable):
+            told.append(f"  ... and {stats.unreadable_count - len(stats.unreadable):,} more")
     return "\n".join(told)
 
 

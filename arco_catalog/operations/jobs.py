@@ -36,14 +36,14 @@ async def run_job(body: str, session: Session, should_stop: ShouldStop) -> None:
 async def _reconcile(message: Fields, session: Session, should_stop: ShouldStop) -> None:
     entity = message.optional("entity", STRING)
     if entity is None:
-        tally = await reconcile(session, should_stop=should_stop)
+        stats = await reconcile(session, should_stop=should_stop)
     elif is_ulid(entity):
-        tally = await reconcile_one(session, entity, should_stop=should_stop)
+        stats = await reconcile_one(session, entity, should_stop=should_stop)
     else:
         raise BadRequest(f"invalid entity id {entity[:64]!r}: expected a ULID")
-    if tally.stopped or tally.incomplete:
+    if stats.stopped or stats.incomplete:
         raise RetryLater(
-            f"{tally.incomplete} walks are not complete, stopped: {tally.stopped}, {tally.unreadable[:MAX_REASONS]}"
+            f"{stats.incomplete} walks are not complete, stopped: {stats.stopped}, {stats.unreadable[:MAX_REASONS]}"
         )
 
 

@@ -21,8 +21,8 @@ from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import committed
 from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.lookup import entries_in
-from arco_catalog.operations.tally import Tally
-from arco_catalog.operations.walk import ShouldStop, Walk, never, walk
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.operations.walk import ShouldStop, WalkResult, never, walk
 from arco_catalog.state.fields import optional_text, text
 from arco_catalog.state.walk_log import WalkLog, shard_of
 from storage_backends import Cursor
@@ -81,7 +81,7 @@ async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenera
                     yield text(entry, "entity")
 
 
-def to_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], Tally]:
+def due_for_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], ReconcileStats]:
     """Those that are not walked to the end, or whose pointer has moved since, and the counts of all: the others cost no
     GET. A pointer to which no name leads is an unfinished create's, and not walked: what it names has not become
     current, and may never."""
@@ -91,7 +91,7 @@ def to_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPoi
         for pointer in named
         if (walked := log.walked.get(pointer.entity)) is None or walked.version != pointer.version
     ]
-    return moved, Tally(len(page), nameless=len(page) - len(named), unchanged=len(named) - len(moved))
+    return moved, ReconcileStats(len(page), orphaned=len(page) - len(named), unchanged=len(named) - len(moved))
 
 
 def in_turn(log: WalkLog, moved: Sequence[ListedPointer]) -> list[ListedPointer]:
@@ -100,9 +100,9 @@ def in_turn(log: WalkLog, moved: Sequence[ListedPointer]) -> list[ListedPointer]
     return sorted(moved, key=lambda pointer: (pointer.entity <= after, pointer.entity))
 
 
-async def to_do(session: Session, log: WalkLog) -> tuple[list[ListedPointer], Tally]:
+async def find_due(session: Session, log: WalkLog) -> tuple[list[ListedPointer], ReconcileStats]:
     """All there is to walk, in the order of its turns, and the counts of what there is not."""
-    total, due = Tally(), list[ListedPointer]()
+    total, due = ReconcileStats(), list[ListedPointer]()
     unreadable = [*log.damaged]
     async with aclosing(named_entities(session, unreadable)) as named:
         entities = {entity async for entity in named}
@@ -110,7 +110,7 @@ async def to_do(session: Session, log: WalkLog) -> tuple[list[ListedPointer], Ta
         total.fails(reason)
     async with aclosing(list_pointers(session, entities)) as pages:
         async for page in pages:
-            moved, counts = to_walk(log, page)
+            moved, counts = due_for_walk(log, page)
             total.add(counts)
             due += moved
     return in_turn(log, due), total
@@ -121,12 +121,12 @@ class Progress:
     """How far a run has come: its log, its counts, and the entities that it began and has not walked to the end."""
 
     log: WalkLog
-    total: Tally
+    total: ReconcileStats
     begun: dict[str, bool] = field(default_factory=dict)
 
-    def add(self, pointer: ListedPointer, done: Walk) -> None:
+    def add(self, pointer: ListedPointer, done: WalkResult) -> None:
         """Counts a turn, and remembers what came of it. An entity counts once, however many turns it takes."""
-        counts, first = done.tally, pointer.entity not in self.begun
+        counts, first = done.stats, pointer.entity not in self.begun
         counts.walked = int(first)
         counts.incomplete -= int(not first and self.begun[pointer.entity])
         self.begun[pointer.entity] = done.walked is None or not done.walked.complete
@@ -141,9 +141,9 @@ async def reconcile(
     *,
     dry: bool = False,
     concurrency: int = 16,
-    progress: Callable[[Tally], None] = lambda tally: None,
+    progress: Callable[[ReconcileStats], None] = lambda stats: None,
     should_stop: ShouldStop = never,
-) -> Tally:
+) -> ReconcileStats:
     """Walks every pointer that moved since its last complete walk, until all are done or `should_stop`, asked before
     each file, is true; the next run goes on from there. It stops by itself shortly before the session's deadline. With
     `dry` nothing is written. Raises `StoreUnavailable` if the store does not answer for names, listings or the log."""
@@ -151,7 +151,7 @@ async def reconcile(
     if not dry:
         await settle_lapsed(session, should_stop=deadline)
     log = await WalkLog.read(session.state)
-    due, total = await to_do(session, log)
+    due, total = await find_due(session, log)
     run, queue = Progress(log, total), deque(due)
     unanswered = 0
     while queue and unanswered < UNANSWERED and not deadline():
@@ -189,18 +189,18 @@ class Deadline:
         return max(0, self._end_ms + self._reserve_ms // 2 - self._now_ms()) / 1000
 
 
-async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> Tally:
+async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> ReconcileStats:
     """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for one to which no name leads or ever led: what
     its pointer names has not become current, and gets no receipt (design.md 6.8)."""
     if not await is_named(session, entity):
         raise BadRequest(f"entity {entity} has no name: the create that made its pointer did not commit")
     log = await WalkLog.read(session.state, [shard_of(entity)])
     done = await walk(session, entity, log.walked.get(entity), should_stop=Deadline(session, should_stop))
-    done.tally.stopped = done.more
+    done.stats.stopped = done.more
     if done.walked is not None:
         log.note(entity, done.walked)
         await log.write(session.state)
-    return done.tally
+    return done.stats
 
 
 async def is_named(session: Session, entity: str) -> bool:
@@ -214,17 +214,17 @@ async def is_named(session: Session, entity: str) -> bool:
 
 async def walk_batch(
     session: Session, log: WalkLog, batch: Sequence[ListedPointer], deadline: Deadline, *, dry: bool, most: int
-) -> Sequence[Walk]:
+) -> Sequence[WalkResult]:
     """A turn of each of some entities, beside each other. One that hangs is left, in time to write down what became of
     the others."""
 
-    async def turn(entity: str) -> Walk:
+    async def turn(entity: str) -> WalkResult:
         try:
             async with asyncio.timeout(deadline.seconds_left()):
                 return await walk(session, entity, log.walked.get(entity), dry=dry, most=most, should_stop=deadline)
         except TimeoutError:
-            tally = Tally(walked=1, incomplete=1)
-            tally.fails(f"{entity}: its walk did not end in time")
-            return Walk(tally, None)
+            stats = ReconcileStats(walked=1, incomplete=1)
+            stats.fails(f"{entity}: its walk did not end in time")
+            return WalkResult(stats, None)
 
     return await gather(*(turn(pointer.entity) for pointer in batch))

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import CatalogError, Refusal
 from arco_catalog.iceberg.json import MalformedJson
-from arco_catalog.operations.backfill import backfill
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import decide, read_decision
-from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.ensure_receipt import ensure_receipt
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.walk_log import Span, Walked
 from storage_backends import StoreError, StoreUnavailable
@@ -40,11 +40,11 @@ def never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class WalkResult:
     """What came of one turn: counts, and how far the entity has been walked by now, None where nothing could be told.
     `more` says that there is something left for another turn, `answered` whether the store let itself be asked."""
 
-    tally: Tally
+    stats: ReconcileStats
     walked: Walked | None
     more: bool = False
     answered: bool = True
@@ -58,7 +58,7 @@ async def walk(
     dry: bool = False,
     most: int = MAX_FILES,
     should_stop: ShouldStop = never,
-) -> Walk:
+) -> WalkResult:
     """One turn of an entity: goes on where the turns before it, as `known`, left off; then from the pointer back to
     where they began, to the entity's creation, or to the file that it was registered with. `should_stop` is asked
     before each file but the first. With `dry` nothing is written, and what came of it is nothing to remember.
@@ -66,22 +66,22 @@ async def walk(
     Raises nothing: whatever goes wrong with one entity is counted. A walk that met an undecided intent, or something
     that can't be read, is not complete.
     """
-    tally = Tally(walked=1)
+    stats = ReconcileStats(walked=1)
     try:
         pointer = await session.state.pointer(entity)
         if pointer is None:
-            return Walk(tally, None)  # collected since it was listed
+            return WalkResult(stats, None)  # collected since it was listed
         pointer, decided = await _resolved(session, pointer, dry=dry)
-        turn = _Turn(session, pointer, tally, most, should_stop, dry=dry)
+        turn = _Turn(session, pointer, stats, most, should_stop, dry=dry)
         walked = await turn.go(known)
     except Exception as error:  # whatever it is, other entities are not to blame
-        _tell(session, tally, entity, error)
-        tally.incomplete = 1
-        return Walk(tally, None, session.late(), not isinstance(error, StoreUnavailable))
+        _tell(session, stats, entity, error)
+        stats.incomplete = 1
+        return WalkResult(stats, None, session.late(), not isinstance(error, StoreUnavailable))
     if not decided:
         walked = replace(walked, version="")
-    tally.incomplete = int(not walked.complete)
-    return Walk(tally, walked, turn.cut)
+    stats.incomplete = int(not walked.complete)
+    return WalkResult(stats, walked, turn.cut)
 
 
 async def _resolved(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
@@ -102,12 +102,19 @@ class _Turn:
     """One turn: `budget` is how many files it may still go over, `cut` whether it left something for want of more."""
 
     def __init__(
-        self, session: Session, pointer: Pointer, tally: Tally, budget: int, should_stop: ShouldStop, *, dry: bool
+        self,
+        session: Session,
+        pointer: Pointer,
+        stats: ReconcileStats,
+        budget: int,
+        should_stop: ShouldStop,
+        *,
+        dry: bool,
     ) -> None:
         self._session = session
         self._pointer = pointer
         self._origin = pointer.registered_from
-        self._tally = tally
+        self._stats = stats
         self._budget = budget
         self._should_stop = should_stop
         self._dry = dry
@@ -133,15 +140,15 @@ class _Turn:
         """Goes over a span from its newest file back. Returns what is left of it, if anything."""
         file = span.newest
         while file.location not in (span.until, self._origin):
-            if self._budget <= 0 or (self._tally.files and self._should_stop()):
+            if self._budget <= 0 or (self._stats.files and self._should_stop()):
                 self.cut = True
                 return [replace(span, newest=file, failed=span.failed and file == span.newest)]
             self._budget -= 1
-            self._tally.files += 1
+            self._stats.files += 1
             try:
-                base = await backfill(self._session, self._pointer, file, self._tally, dry=self._dry)
+                base = await ensure_receipt(self._session, self._pointer, file, self._stats, dry=self._dry)
             except Exception as error:  # whatever it is, other spans and entities are not to blame
-                late = _tell(self._session, self._tally, self._pointer.entity, error)
+                late = _tell(self._session, self._stats, self._pointer.entity, error)
                 self.cut |= late
                 return [replace(span, newest=file, failed=not late)]
             if base is None:
@@ -150,11 +157,11 @@ class _Turn:
         return []
 
 
-def _tell(session: Session, tally: Tally, entity: str, error: Exception) -> bool:
+def _tell(session: Session, stats: ReconcileStats, entity: str, error: Exception) -> bool:
     """Counts what went wrong with an entity. Returns whether it was nothing but our own time that ran out."""
     if session.late() and isinstance(error, StoreError):
         return True
     if not isinstance(error, Refusal | CatalogError | MalformedJson | StoreError):
         _LOG.error("walking the commits of entity %s failed unexpectedly", entity, exc_info=error)
-    tally.fails(f"{entity}: {error}" if str(error) else f"{entity}: {type(error).__name__}")
+    stats.fails(f"{entity}: {error}" if str(error) else f"{entity}: {type(error).__name__}")
     return False

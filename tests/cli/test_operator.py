@@ -22,8 +22,8 @@ from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.tally import Tally
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.state.marker import Binding, Slot
 from arco_catalog.state.receipt import base_of
@@ -248,9 +248,9 @@ async def test_what_a_terminal_would_act_on_is_escaped(desk: Desk, folder: Path)
 
 def test_a_run_that_stopped_says_so_and_long_tables_are_cut() -> None:
     gone: JsonObject = {"table": None, "entity": "E", "metadata_ms": 0, "metadata_location": "f", "told_by": "f"}
-    tally = Tally(pointers=1234, stopped=True, missing_count=1120, missing=[gone] * 100)
+    stats = ReconcileStats(pointers=1234, stopped=True, missing_count=1120, missing=[gone] * 100)
 
-    lines = as_text(tally, dry=False).splitlines()
+    lines = as_text(stats, dry=False).splitlines()
 
     assert lines[0].startswith("1,234 tables and views: ")
     assert lines[2] == "Stopped before the end; the next run resumes from here."
@@ -263,7 +263,7 @@ def test_progress_is_told_at_once_and_then_once_a_second(capsys: pytest.CaptureF
     progress = Progress(lambda: next(clock))
 
     for walked in range(6):
-        progress.told(Tally(walked=walked))
+        progress.told(ReconcileStats(walked=walked))
 
     assert [line.split()[1] for line in capsys.readouterr().err.splitlines()] == ["0", "3", "5"]
 

@@ -17,12 +17,12 @@ from arco_catalog.http.routes import HEALTH, ROUTES
 from arco_catalog.http.telemetry.emf import MetricLine
 from arco_catalog.http.telemetry.lines import JsonLines, TextLines
 from arco_catalog.http.telemetry.names import OPERATIONS, UNKNOWN, operation
+from arco_catalog.http.telemetry.reconcile_line import reconcile_line
 from arco_catalog.http.telemetry.report import Report
 from arco_catalog.http.telemetry.telemetry import Telemetry
-from arco_catalog.http.telemetry.walks import walk_line
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.record import Record, open_record, recording
-from arco_catalog.operations.tally import Tally
 from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
 from tests.http.client import Answer, Client, scope_of
 from tests.http.conftest import Site
@@ -500,11 +500,11 @@ class TestMetrics:
         assert MetricLine(None, ()).encode(1, {"a": 2}) == '{"a":2}'
 
     def test_a_reconcilers_run_that_reached_the_end_completes(self) -> None:
-        tally = Tally(pointers=9, walked=5, written=2, unreadable_count=1, unreadable=["hunter2"])
+        stats = ReconcileStats(pointers=9, walked=5, written=2, unreadable_count=1, unreadable=["hunter2"])
 
         done, stopped = (
-            loads(walk_line("wh", each, began_ms=0, ended_ms=7, namespace=NAMESPACE).encode())
-            for each in (tally, Tally(stopped=True))
+            loads(reconcile_line("wh", each, began_ms=0, ended_ms=7, namespace=NAMESPACE).encode())
+            for each in (stats, ReconcileStats(stopped=True))
         )
 
         assert isinstance(done, dict)

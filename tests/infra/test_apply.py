@@ -129,10 +129,10 @@ def test_a_pyiceberg_session_runs_through_the_deployed_api(lake: Deployed, tmp_p
 
 
 async def test_the_deployed_reconciler_reaches_the_end_of_its_walk(lake: Deployed, tmp_path: Path) -> None:
-    tally = await invoke(lake, "reconcile", {}, tmp_path)
+    stats = await invoke(lake, "reconcile", {}, tmp_path)
 
-    assert tally["stopped"] is False
-    assert tally["unreadable"] == []
+    assert stats["stopped"] is False
+    assert stats["unreadable"] == []
 
 
 async def test_the_deployed_worker_says_which_message_failed(lake: Deployed, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.register import register_table
-from arco_catalog.operations.tally import Tally
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.state import receipt
 from arco_catalog.state.walk_log import WalkLog
@@ -73,7 +73,7 @@ class Site:
                 if location is None or record(body)["metadata_location"] == location:
                     await self.store.delete(key)
 
-    async def walk(self, *, dry: bool = False) -> Tally:
+    async def walk(self, *, dry: bool = False) -> ReconcileStats:
         """A run by a process that remembers nothing."""
         return await reconcile(self.desk.another().session(), dry=dry)
 
@@ -110,22 +110,22 @@ async def test_missing_receipts_are_written_as_their_writers_would_have(site: Si
     assert len(written) == 10
     await site.lose("committed")
 
-    tally = await site.walk()
+    stats = await site.walk()
 
     assert await site.receipts() == written
-    assert (tally.pointers, tally.walked, tally.files, tally.written, tally.incomplete) == (3, 3, 10, 10, 0)
-    assert len(tally.missing) == 10
+    assert (stats.pointers, stats.walked, stats.files, stats.written, stats.incomplete) == (3, 3, 10, 10, 0)
+    assert len(stats.missing) == 10
 
 
 async def test_one_that_is_missing_in_the_middle_is_found(site: Site) -> None:
     written = await site.receipts()
     await site.lose("committed", location=(await locations(site))[2])
 
-    tally = await site.walk()
+    stats = await site.walk()
 
     assert await site.receipts() == written
-    assert [missing["metadata_location"] for missing in tally.missing] == [(await locations(site))[2]]
-    [missing] = tally.missing
+    assert [missing["metadata_location"] for missing in stats.missing] == [(await locations(site))[2]]
+    [missing] = stats.missing
     assert (missing["table"], missing["principal"]) == ("db.t", "tester")
     assert "/iceberg/pending/" in str(missing["told_by"])
 
@@ -170,10 +170,10 @@ async def test_two_walks_at_once_write_each_receipt_once(site: Site) -> None:
 async def test_a_walk_beside_writers_leaves_no_commit_without_its_receipt(site: Site) -> None:
     await site.lose("committed")
 
-    async def write(name: str) -> Tally:
+    async def write(name: str) -> ReconcileStats:
         for value in range(10):
             await site.desk.commit(set_property("p", str(value)), name)
-        return Tally()
+        return ReconcileStats()
 
     await gather(site.walk(), write("t"), site.walk(), write("u"), site.walk())
     await site.walk()
@@ -192,12 +192,12 @@ async def test_a_dry_run_says_what_is_missing_and_writes_nothing(site: Site) -> 
     before = site.store.keys()
 
     with site.counting.measure() as measured:
-        tally = await site.walk(dry=True)
+        stats = await site.walk(dry=True)
 
     assert measured.by_kind["put"] == measured.by_kind["delete"] == 0
     assert site.store.keys() == before
-    assert [missing["metadata_location"] for missing in tally.missing] == [(await locations(site))[1]]
-    assert tally.written == 0
+    assert [missing["metadata_location"] for missing in stats.missing] == [(await locations(site))[1]]
+    assert stats.written == 0
 
 
 async def test_a_dry_run_leaves_nothing_to_remember(site: Site) -> None:
@@ -216,9 +216,9 @@ async def test_tables_that_did_not_change_cost_nothing_but_their_place_in_a_list
     monkeypatch.setattr(memory_module, "PAGE_SIZE", 10)
 
     with site.counting.measure() as measured:
-        tally = await site.walk()
+        stats = await site.walk()
 
-    assert (tally.pointers, tally.unchanged, tally.walked) == (25, 25, 0)
+    assert (stats.pointers, stats.unchanged, stats.walked) == (25, 25, 0)
     gets = [key for kind, key in measured.log if kind == "get"]
     assert len([key for key in gets if "/operational/reconciler/" in key]) == 16
     head = "wh/_catalog/core/manifest.json"  # read for the intents that wait in it, then for the names
@@ -232,9 +232,9 @@ async def test_a_table_that_moved_on_is_walked_back_to_where_the_last_walk_began
     await site.desk.commit(set_property("p", "d"))
     await site.desk.commit(set_property("p", "e"))
 
-    tally = await site.walk()
+    stats = await site.walk()
 
-    assert (tally.unchanged, tally.walked, tally.files) == (2, 1, 2)
+    assert (stats.unchanged, stats.walked, stats.files) == (2, 1, 2)
 
 
 async def test_a_pending_receipt_that_was_collected_is_not_needed(site: Site) -> None:
@@ -243,10 +243,10 @@ async def test_a_pending_receipt_that_was_collected_is_not_needed(site: Site) ->
     await site.lose("pending", location=middle)
     await site.lose("committed", location=(await locations(site))[2])
 
-    tally = await site.walk()
+    stats = await site.walk()
 
     assert await site.receipts() == written
-    assert tally.unreadable == []
+    assert stats.unreadable == []
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])
@@ -256,7 +256,7 @@ async def test_where_both_are_gone_the_metadata_tells_what_it_can(site: Site, pl
     await site.lose("pending", "committed", location=files[place])
     await site.lose("committed", location=files[2])
 
-    tally = await site.walk()
+    stats = await site.walk()
 
     now = await site.receipts()
     assert now.keys() == written.keys()
@@ -269,7 +269,7 @@ async def test_where_both_are_gone_the_metadata_tells_what_it_can(site: Site, pl
         *replaced,
     )
     assert {each: restored[each] for each in same} == {each: lost[each] for each in same}
-    assert {missing["told_by"] for missing in tally.missing if missing["table"] is None} == {files[place]}
+    assert {missing["told_by"] for missing in stats.missing if missing["table"] is None} == {files[place]}
 
 
 async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(site: Site) -> None:
@@ -281,11 +281,11 @@ async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(site
     assert (await site.walk(dry=True)).unreadable == []
 
     await site.lose("pending", "committed", location=str(middle["metadata_location"]))
-    tally = await site.walk()
+    stats = await site.walk()
 
-    [reason] = tally.unreadable
+    [reason] = stats.unreadable
     assert f"the metadata file before {middle['metadata_location']} is unknown" in reason
-    assert (tally.incomplete, (await site.walk()).incomplete) == (1, 1)
+    assert (stats.incomplete, (await site.walk()).incomplete) == (1, 1)
 
 
 def metadata_ms(said: JsonObject) -> int:
@@ -305,11 +305,11 @@ async def test_metadata_that_cannot_be_read_is_skipped_and_reported(site: Site, 
         await site.store.put(key, damage, ANY)
     await site.lose("committed", location=(await locations(site, "u"))[1])
 
-    tally = await site.walk()
+    stats = await site.walk()
 
-    entity = str(tally.unreadable[0]).partition(":")[0]
-    assert len(tally.unreadable) == tally.incomplete == 1
-    assert tally.written == 1, "the other table is served all the same"
+    entity = str(stats.unreadable[0]).partition(":")[0]
+    assert len(stats.unreadable) == stats.incomplete == 1
+    assert stats.written == 1, "the other table is served all the same"
     again = await site.walk()
     assert (again.walked, again.unchanged, [reason.partition(":")[0] for reason in again.unreadable]) == (
         1,
@@ -323,24 +323,24 @@ async def test_a_record_that_is_no_record_stops_nothing_but_its_own_table(site: 
     [broken, *_] = [key for key in site.store.keys("") if kind in key]
     await site.store.put(broken, b"{", ANY)
 
-    tally = await site.walk()
+    stats = await site.walk()
 
-    assert (tally.walked, tally.incomplete, len(tally.unreadable)) == (3, 1, 1)
-    assert "is not JSON" in tally.unreadable[0]
+    assert (stats.walked, stats.incomplete, len(stats.unreadable)) == (3, 1, 1)
+    assert "is not JSON" in stats.unreadable[0]
 
 
 async def test_an_undecided_intent_leaves_a_walk_incomplete_until_it_is_decided(site: Site) -> None:
     changes: list[TableChange] = [(NS, name, set_property("p", "both")) for name in ("t", "u")]
     await dies(site, commit_transaction(site.desk.session(), changes), at=is_decision)
 
-    tally = await site.walk()
-    assert (tally.walked, tally.incomplete, tally.files, tally.written) == (3, 2, 10, 0)
+    stats = await site.walk()
+    assert (stats.walked, stats.incomplete, stats.files, stats.written) == (3, 2, 10, 0)
 
     await decide_left(site, "committed")
-    tally = await site.walk()
-    assert (tally.unchanged, tally.incomplete, tally.written) == (1, 0, 2)
-    tally = await site.walk()
-    assert (tally.unchanged, tally.incomplete) == (3, 0)
+    stats = await site.walk()
+    assert (stats.unchanged, stats.incomplete, stats.written) == (1, 0, 2)
+    stats = await site.walk()
+    assert (stats.unchanged, stats.incomplete) == (3, 0)
     assert len(await locations(site)) == 5
 
 
@@ -352,30 +352,30 @@ async def test_an_aborted_transaction_earns_no_receipt_decision_collected_or_not
     for key in (*site.store.keys("wh/_catalog/operational/"), *site.store.keys("wh/_catalog/transactions/")):
         await site.store.delete(key)
 
-    tally = await site.walk()
+    stats = await site.walk()
 
-    assert (tally.walked, tally.incomplete, tally.written, len(await site.receipts())) == (3, 0, 0, 10)
+    assert (stats.walked, stats.incomplete, stats.written, len(await site.receipts())) == (3, 0, 0, 10)
 
 
 async def test_a_create_that_never_committed_earns_no_receipt(site: Site) -> None:
     await dies(site, site.desk.table("orphan"), at=is_manifest)
 
-    tally = await site.walk()
+    stats = await site.walk()
 
-    assert (tally.pointers, tally.nameless, tally.walked) == (4, 1, 3)
+    assert (stats.pointers, stats.orphaned, stats.walked) == (4, 1, 3)
     assert len(await site.receipts()) == 10
 
 
-@pytest.mark.parametrize(("status", "nameless", "written"), [("pending", 2, 0), ("aborted", 2, 0), ("committed", 0, 2)])
+@pytest.mark.parametrize(("status", "orphaned", "written"), [("pending", 2, 0), ("aborted", 2, 0), ("committed", 0, 2)])
 async def test_tables_that_a_transaction_creates_are_there_once_it_committed(
-    site: Site, status: str, nameless: int, written: int
+    site: Site, status: str, orphaned: int, written: int
 ) -> None:
     await dies(site, commit_transaction(site.desk.session(), [creation("w"), creation("x")]), at=is_decision)
     await decide_left(site, status)
 
-    tally = await site.walk()
+    stats = await site.walk()
 
-    assert (tally.nameless, tally.walked, tally.written, tally.incomplete) == (nameless, 5 - nameless, written, 0)
+    assert (stats.orphaned, stats.walked, stats.written, stats.incomplete) == (orphaned, 5 - orphaned, written, 0)
 
 
 async def dies(site: Site, operation: Awaitable[object], at: Death) -> None:
@@ -418,9 +418,9 @@ async def test_a_registered_table_is_walked_back_to_the_file_that_it_came_with(s
     written = await site.receipts()
     await site.lose("committed")
 
-    tally = await site.walk()
+    stats = await site.walk()
 
-    assert (tally.incomplete, tally.unreadable) == (0, [])
+    assert (stats.incomplete, stats.unreadable) == (0, [])
     assert await site.receipts() == written
     assert file not in [record(body)["metadata_location"] for body in written.values()]
 
@@ -431,13 +431,13 @@ async def test_dropped_tables_are_walked_too(site: Site) -> None:
     await drop_table(site.desk.session(), NS, "u", purge=True)
     await site.lose("committed")
 
-    assert (await site.walk()).nameless == 0
+    assert (await site.walk()).orphaned == 0
     assert await site.receipts() == written
 
 
 async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(site: Site) -> None:
     await site.lose("committed")
-    heard: list[Tally] = []
+    heard: list[ReconcileStats] = []
 
     first = await reconcile(
         site.desk.another().session(), concurrency=1, progress=heard.append, should_stop=lambda: bool(heard)
@@ -452,14 +452,14 @@ async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(site: Site
 async def test_progress_is_told_after_each_batch(site: Site) -> None:
     told: list[int] = []
 
-    await reconcile(site.desk.session(), concurrency=2, progress=lambda tally: told.append(tally.walked))
+    await reconcile(site.desk.session(), concurrency=2, progress=lambda stats: told.append(stats.walked))
 
     assert told == [2, 3]
 
 
 async def test_a_tally_is_json(site: Site) -> None:
     await site.lose("committed", location=(await locations(site))[0])
-    tally = await site.walk()
+    stats = await site.walk()
 
-    assert record(dumps(tally.to_json())) == tally.to_json()
-    assert tally.to_json()["written"] == 1
+    assert record(dumps(stats.to_json())) == stats.to_json()
+    assert stats.to_json()["written"] == 1

@@ -11,7 +11,7 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import reconcile as driver
 from arco_catalog.operations.reconcile import reconcile, reconcile_one
-from arco_catalog.operations.tally import EXAMPLES, Tally
+from arco_catalog.operations.reconcile_stats import MAX_EXAMPLES, ReconcileStats
 from arco_catalog.state import receipt
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import MetadataFile, Pointer
@@ -102,7 +102,7 @@ class Site:
     def owed(self) -> int:
         return len(self.keys("pending")) - len(self.keys("committed"))
 
-    async def run(self, budget_ms: int = RUN_MS, concurrency: int = 4) -> Tally:
+    async def run(self, budget_ms: int = RUN_MS, concurrency: int = 4) -> ReconcileStats:
         """One run of a process that remembers nothing, with so much time."""
         self.lake.slow = True
         began = self.clock.ms
@@ -112,13 +112,13 @@ class Site:
             self.lake.slow = False
             assert self.clock.ms - began <= budget_ms, "a run ends in its time"
 
-    async def until_done(self, runs: int, budget_ms: int = RUN_MS) -> list[Tally]:
+    async def until_done(self, runs: int, budget_ms: int = RUN_MS) -> list[ReconcileStats]:
         """Runs until nothing is owed and nothing is left, at most so often."""
-        tallies: list[Tally] = []
+        stats_of_runs: list[ReconcileStats] = []
         for _ in range(runs):
-            tallies.append(await self.run(budget_ms))
-            if not tallies[-1].stopped and not tallies[-1].incomplete:
-                return tallies
+            stats_of_runs.append(await self.run(budget_ms))
+            if not stats_of_runs[-1].stopped and not stats_of_runs[-1].incomplete:
+                return stats_of_runs
         raise AssertionError(f"not done after {runs} runs: {self.owed()} receipts owed")
 
 
@@ -138,21 +138,21 @@ async def test_thousands_of_commits_get_their_receipts_in_runs_of_a_few_seconds(
     await made(site, {"a": 1, "big": 3_000, "z": 1})
     assert site.owed() == 3_002
 
-    tallies = await site.until_done(runs=100)
+    stats_of_runs = await site.until_done(runs=100)
 
     assert site.owed() == 0
-    assert sum(tally.written for tally in tallies) == 3_002
-    assert all(tally.written for tally in tallies[:-1]), "every run gets on"
+    assert sum(stats.written for stats in stats_of_runs) == 3_002
+    assert all(stats.written for stats in stats_of_runs[:-1]), "every run gets on"
     assert (await site.run()).unchanged == 3
 
 
 async def test_no_file_is_walked_twice_because_a_run_was_cut(site: Site) -> None:
     await made(site, {"big": 500})
 
-    tallies = await site.until_done(runs=20)
+    stats_of_runs = await site.until_done(runs=20)
 
-    assert len(tallies) > 5
-    assert sum(tally.files for tally in tallies) == 501
+    assert len(stats_of_runs) > 5
+    assert sum(stats.files for stats in stats_of_runs) == 501
 
 
 async def test_a_long_table_does_not_stop_the_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,8 +173,8 @@ async def test_every_table_gets_its_turn_though_all_change_before_each_run(site:
     served: set[str] = set()
     for _ in range(12):
         before = set(site.keys("committed"))
-        tally = await site.run(budget_ms=1_400, concurrency=2)
-        assert tally.stopped
+        stats = await site.run(budget_ms=1_400, concurrency=2)
+        assert stats.stopped
         new = {site.lake._objects[key].body for key in set(site.keys("committed")) - before}
         served |= {name for name in names if any(site.entities[name].encode() in body for body in new)}
         for name in names:
@@ -201,10 +201,10 @@ async def test_a_file_that_cannot_be_told_about_stands_in_the_way_of_nothing_els
     kept = site.lake._objects[broken].body
     await site.lake.put(broken, b"{", ANY)
 
-    tallies = [await site.run() for _ in range(6)]
-    assert tallies[-1].unreadable_count == 1
-    assert (tallies[-1].walked, tallies[-1].incomplete, tallies[-1].unchanged) == (1, 1, 2)
-    assert tallies[-1].files == 1, "what is known to be done is not walked again"
+    stats_of_runs = [await site.run() for _ in range(6)]
+    assert stats_of_runs[-1].unreadable_count == 1
+    assert (stats_of_runs[-1].walked, stats_of_runs[-1].incomplete, stats_of_runs[-1].unchanged) == (1, 1, 2)
+    assert stats_of_runs[-1].files == 1, "what is known to be done is not walked again"
     assert site.owed() == 150, "that file's, and those before it"
 
     await site.commit("big", 20)
@@ -226,10 +226,10 @@ async def test_a_store_that_does_not_answer_for_one_table_costs_only_that_one(si
         else next(key for key in site.keys("pending") if entity.encode() in site.lake._objects[key].body)
     ).replace("/pending/", f"/{what}/")
 
-    tally = await site.run(concurrency=1)
+    stats = await site.run(concurrency=1)
 
-    assert (tally.unreadable_count, tally.incomplete, tally.walked) == (1, 1, 3)
-    assert tally.unreadable == [f"{entity}: no answer"]
+    assert (stats.unreadable_count, stats.incomplete, stats.walked) == (1, 1, 3)
+    assert stats.unreadable == [f"{entity}: no answer"]
     site.lake.lost = None
     assert (await site.run()).unchanged == 2
     assert site.owed() == 0
@@ -264,10 +264,10 @@ async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(s
     await made(site, {"a": 1, "b": 1, "c": 1})
     site.lake.hangs = site.paths.pointer(site.entities["b"])
 
-    tally = await site.run(budget_ms=2_000)
+    stats = await site.run(budget_ms=2_000)
 
-    assert (tally.walked, tally.incomplete, tally.stopped) == (3, 1, False)
-    assert tally.unreadable == [f"{site.entities['b']}: its walk did not end in time"]
+    assert (stats.walked, stats.incomplete, stats.stopped) == (3, 1, False)
+    assert stats.unreadable == [f"{site.entities['b']}: its walk did not end in time"]
     site.lake.hangs = None
     again = await site.run()
     assert (again.unchanged, again.walked, again.incomplete) == (2, 1, 0)
@@ -281,11 +281,11 @@ async def test_a_table_whose_walk_fails_as_nobody_foresaw_is_told_and_the_others
     beyond_all_calendars = site.lake._objects[key].body.replace(b'"metadata_ms":1', b'"metadata_ms":999999999999')
     await site.lake.put(key, beyond_all_calendars, ANY)
 
-    tally = await site.run()
+    stats = await site.run()
 
-    [reason] = tally.unreadable
+    [reason] = stats.unreadable
     assert reason.startswith(site.entities["a"])
-    assert (tally.walked, tally.incomplete, tally.written) == (2, 1, 1)
+    assert (stats.walked, stats.incomplete, stats.written) == (2, 1, 1)
     assert "failed unexpectedly" in caplog.text
 
 
@@ -297,16 +297,16 @@ async def test_progress_is_kept_though_the_run_is_killed(site: Site, monkeypatch
     class Killed(BaseException):
         pass
 
-    def tell(tally: Tally) -> None:
-        if tally.files >= 100:
+    def tell(stats: ReconcileStats) -> None:
+        if stats.files >= 100:
             raise Killed
 
     with pytest.raises(Killed):
         await reconcile(site.desk.another().session(), progress=tell)
-    tally = await reconcile(site.desk.another().session())
+    stats = await reconcile(site.desk.another().session())
 
     assert site.owed() == 0
-    assert tally.files <= 201 - 80
+    assert stats.files <= 201 - 80
 
 
 async def test_an_entity_counts_once_however_many_turns_it_takes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,11 +314,11 @@ async def test_an_entity_counts_once_however_many_turns_it_takes(site: Site, mon
     await made(site, {"a": 1, "big": 50})
     told: list[tuple[int, int]] = []
 
-    tally = await reconcile(
+    stats = await reconcile(
         site.desk.another().session(), progress=lambda so_far: told.append((so_far.walked, so_far.incomplete))
     )
 
-    assert (tally.walked, tally.incomplete, tally.files, tally.stopped) == (2, 0, 53, False)
+    assert (stats.walked, stats.incomplete, stats.files, stats.stopped) == (2, 0, 53, False)
     assert told[0] == (2, 1)
     assert {walked for walked, _ in told} == {2}
 
@@ -329,8 +329,8 @@ async def test_one_entity_is_walked_where_a_name_leads_to_it_and_nowhere_else(si
     body = site.lake._objects[site.paths.pointer(site.entities["a"])].body
     await site.lake.put(site.paths.pointer(orphan), body.replace(site.entities["a"].encode(), orphan.encode()), ANY)
 
-    tally = await reconcile_one(site.desk.another().session(), site.entities["a"])
-    assert (tally.files, tally.incomplete, tally.stopped) == (6, 0, False)
+    stats = await reconcile_one(site.desk.another().session(), site.entities["a"])
+    assert (stats.files, stats.incomplete, stats.stopped) == (6, 0, False)
     assert (await reconcile_one(site.desk.another().session(), site.entities["a"])).files == 0
     before = site.keys("committed")
     with pytest.raises(BadRequest, match=f"entity {orphan} has no name"):
@@ -343,9 +343,9 @@ async def test_a_receipt_that_says_something_else_is_told_and_left_as_it_is(site
     [theirs] = {key.replace("/pending/", "/committed/") for key in site.keys("pending")} - {*site.keys("committed")}
     await site.lake.put(theirs, b"{}", ANY)
 
-    tally = await site.run()
+    stats = await site.run()
 
-    [reason] = tally.unreadable
+    [reason] = stats.unreadable
     assert reason == f"{site.entities['a']}: {theirs} says something else than what was announced"
     assert site.lake._objects[theirs].body == b"{}"
 
@@ -358,9 +358,9 @@ def large(number: int) -> Iterator[JsonObject]:
 
 
 def test_the_answer_is_small_enough_for_a_function_however_much_was_found() -> None:
-    total = Tally()
+    total = ReconcileStats()
     for said in large(400):
-        one = Tally(files=1)
+        one = ReconcileStats(files=1)
         one.lacks(said)
         one.fails("\U0001f9ca" * 10_000)
         total.add(one)
@@ -368,5 +368,5 @@ def test_the_answer_is_small_enough_for_a_function_however_much_was_found() -> N
     answer = total.to_json()
 
     assert (answer["missing_count"], answer["unreadable_count"], answer["files"]) == (400, 400, 400)
-    assert len(total.missing) == len(total.unreadable) == EXAMPLES
+    assert len(total.missing) == len(total.unreadable) == MAX_EXAMPLES
     assert len(json.dumps(answer)) < LAMBDA_ANSWER, "however it is spelled"

@@ -116,8 +116,8 @@ async def test_a_reconciler_finds_every_entity_in_the_segments(desk: Desk) -> No
     live = {(await load_table(desk.session(), NS, f"t{number:02}")).entity for number in range(12)}
     await drop_table(desk.session(), NS, "t03", purge=False)
     assert {entity async for entity in named_entities(desk.another().session(), [])} == live
-    tally = await reconcile(desk.another().session())
-    assert (tally.pointers, tally.walked, tally.nameless) == (12, 12, 0)
+    stats = await reconcile(desk.another().session())
+    assert (stats.pointers, stats.walked, stats.orphaned) == (12, 12, 0)
 
 
 async def test_a_process_whose_remembered_head_was_collected_looks_again(desk: Desk) -> None:

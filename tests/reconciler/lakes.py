@@ -10,7 +10,7 @@ from pathlib import Path
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile import reconcile as reconcile_here
-from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from reconciler.lake import Lake
 from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
 from storage_backends.local import LocalStore
@@ -80,7 +80,7 @@ class FolderLake:
         await desk.commit(set_property("later", "1"), name)
         await desk.store.close()
 
-    async def reconcile_here(self) -> Tally:
+    async def reconcile_here(self) -> ReconcileStats:
         """A run of the asyncio driver."""
         async with self.lake.session() as session:
             return await reconcile_here(session)

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from pyspark import SparkContext
 
-from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from reconciler import spark as driver
 from reconciler.spark import Done, Errand, reconcile
 from tests.reconciler.lakes import FolderLake
@@ -68,13 +68,13 @@ async def test_a_table_that_needs_more_than_its_turn_comes_again_in_a_later_part
     before = lake.lose(every=1)
     heard: list[tuple[int, int]] = []
 
-    def progress(tally: Tally) -> None:
-        heard.append((tally.files, tally.incomplete))
+    def progress(stats: ReconcileStats) -> None:
+        heard.append((stats.files, stats.incomplete))
 
-    tally = await reconcile(cluster(), lake.lake, part=TABLES, turn=2, progress=progress)
+    stats = await reconcile(cluster(), lake.lake, part=TABLES, turn=2, progress=progress)
 
     assert heard == [(FILES // 2, TABLES), (FILES, 0)]
-    assert (tally.walked, tally.incomplete) == (TABLES, 0)
+    assert (stats.walked, stats.incomplete) == (TABLES, 0)
     assert lake.receipts() == before
 
 
@@ -82,10 +82,10 @@ async def test_a_part_that_is_lost_is_halved_until_the_table_is_found_that_it_wa
     before = lake.lose(every=1)
     deadly = lake.entities()[-1]
 
-    tally = await reconcile(cluster(deadly), lake.lake, part=TABLES)
+    stats = await reconcile(cluster(deadly), lake.lake, part=TABLES)
 
-    assert (tally.walked, tally.incomplete, tally.written) == (TABLES, 1, FILES - 4)
-    assert tally.unreadable == [f"{deadly}: the Spark task that walked it failed: Job aborted Lost task 0.0"]
+    assert (stats.walked, stats.incomplete, stats.written) == (TABLES, 1, FILES - 4)
+    assert stats.unreadable == [f"{deadly}: the Spark task that walked it failed: Job aborted Lost task 0.0"]
     again = await reconcile(cluster(), lake.lake)
     assert (again.unchanged, again.walked) == (TABLES - 1, 1)
     assert lake.receipts() == before
@@ -103,7 +103,7 @@ async def test_what_a_run_left_is_gone_on_with_by_the_other_driver(lake: FolderL
     class Ended(Exception):
         pass
 
-    def progress(tally: Tally) -> None:
+    def progress(stats: ReconcileStats) -> None:
         raise Ended
 
     before = lake.lose(every=1)

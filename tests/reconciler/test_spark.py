@@ -12,7 +12,7 @@ import pytest
 from pyspark import SparkContext
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.state.receipt import base_of
 from reconciler import spark as driver
 from reconciler.spark import reconcile
@@ -33,12 +33,12 @@ async def test_every_commit_ends_with_the_one_receipt_that_its_writer_wrote(
     before = lake.lose(every=3)
     assert len(before) == FILES
 
-    tally = await reconcile(spark, lake.lake, part=PART)
+    stats = await reconcile(spark, lake.lake, part=PART)
 
     assert lake.receipts() == before
-    assert (tally.pointers, tally.walked, tally.files) == (TABLES, TABLES, FILES)
-    assert tally.written == tally.missing_count == len(tally.missing) == len(range(0, FILES, 3))
-    assert (tally.incomplete, tally.unreadable) == (0, [])
+    assert (stats.pointers, stats.walked, stats.files) == (TABLES, TABLES, FILES)
+    assert stats.written == stats.missing_count == len(stats.missing) == len(range(0, FILES, 3))
+    assert (stats.incomplete, stats.unreadable) == (0, [])
 
 
 async def test_a_second_run_walks_nothing(spark: SparkContext, lake: FolderLake) -> None:
@@ -76,10 +76,10 @@ async def test_a_table_that_fails_or_kills_its_executor_costs_no_other_its_recei
     before = lake.lose(every=2)
     last = lake.entities()[-1]
 
-    tally = await reconcile(spark, lake.failing(last, how), part=PART)
+    stats = await reconcile(spark, lake.failing(last, how), part=PART)
 
-    assert (tally.walked, tally.incomplete, tally.unreadable_count) == (TABLES, 1, 1)
-    assert tally.unreadable[0].startswith(last)
+    assert (stats.walked, stats.incomplete, stats.unreadable_count) == (TABLES, 1, 1)
+    assert stats.unreadable[0].startswith(last)
     owed = before.keys() - lake.receipts().keys()
     assert {parsed(before[path])["entity"] for path in owed} == {last}
 
@@ -103,13 +103,13 @@ async def test_a_table_that_needs_more_than_its_turn_comes_again_in_a_later_part
     before = lake.lose(every=1)
     heard: list[tuple[int, int]] = []
 
-    def progress(tally: Tally) -> None:
-        heard.append((tally.files, tally.incomplete))
+    def progress(stats: ReconcileStats) -> None:
+        heard.append((stats.files, stats.incomplete))
 
-    tally = await reconcile(spark, lake.lake, part=TABLES, turn=2, progress=progress)
+    stats = await reconcile(spark, lake.lake, part=TABLES, turn=2, progress=progress)
 
     assert heard == [(2 * TABLES, TABLES), (4 * TABLES, 0)]
-    assert (tally.walked, tally.files, tally.incomplete) == (TABLES, FILES, 0)
+    assert (stats.walked, stats.files, stats.incomplete) == (TABLES, FILES, 0)
     assert lake.receipts() == before
 
 
@@ -117,8 +117,8 @@ async def test_a_walk_that_one_driver_left_is_gone_on_with_by_the_other(spark: S
     before = lake.lose(every=1)
     heard: list[int] = []
 
-    def progress(tally: Tally) -> None:
-        heard.append(tally.files)
+    def progress(stats: ReconcileStats) -> None:
+        heard.append(stats.files)
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
@@ -151,10 +151,10 @@ async def test_a_dry_run_names_what_is_missing_and_writes_nothing(spark: SparkCo
     left = lake.receipts()
     gone = [parsed(lost[path])["metadata_location"] for path in lost.keys() - left.keys()]
 
-    tally = await reconcile(spark, lake.lake, dry=True, part=PART)
+    stats = await reconcile(spark, lake.lake, dry=True, part=PART)
 
-    assert sorted(str(missing["metadata_location"]) for missing in tally.missing) == sorted(map(str, gone))
-    assert tally.written == 0
+    assert sorted(str(missing["metadata_location"]) for missing in stats.missing) == sorted(map(str, gone))
+    assert stats.written == 0
     assert lake.receipts() == left
     assert (await reconcile(spark, lake.lake, dry=True)).walked == TABLES
 
@@ -173,21 +173,21 @@ async def test_executors_reach_the_tables_files_and_report_what_they_cannot_read
         pending.unlink()
     lake.unlink(gone)
 
-    tally = await reconcile(spark, lake.lake, part=PART)
+    stats = await reconcile(spark, lake.lake, part=PART)
 
     written = parsed(committed(create).read_bytes())
     assert (written["entity"], written["source"]) == (restored, {"kind": "Restored"})
-    assert tally.incomplete == 1
-    assert len(tally.unreadable) == 1
-    assert tally.unreadable[0].startswith(lost)
-    assert gone in tally.unreadable[0]
+    assert stats.incomplete == 1
+    assert len(stats.unreadable) == 1
+    assert stats.unreadable[0].startswith(lost)
+    assert gone in stats.unreadable[0]
 
 
 async def test_each_finished_part_is_heard_of(spark: SparkContext, lake: FolderLake) -> None:
     heard: list[int] = []
 
-    def progress(tally: Tally) -> None:
-        heard.append(tally.walked)
+    def progress(stats: ReconcileStats) -> None:
+        heard.append(stats.walked)
 
     await reconcile(spark, lake.lake, part=PART, progress=progress)
 
@@ -197,9 +197,9 @@ async def test_each_finished_part_is_heard_of(spark: SparkContext, lake: FolderL
 async def test_spark_submit_runs_the_job_with_the_packages_as_an_archive(lake: FolderLake, tmp_path: Path) -> None:
     before = lake.lose(every=5)
 
-    tally = submit(lake, tmp_path, "--py-files", str(archive(tmp_path / "arco.zip")))
+    stats = submit(lake, tmp_path, "--py-files", str(archive(tmp_path / "arco.zip")))
 
-    assert (tally["walked"], tally["written"]) == (TABLES, len(range(0, FILES, 5)))
+    assert (stats["walked"], stats["written"]) == (TABLES, len(range(0, FILES, 5)))
     assert lake.receipts() == before
 
 
@@ -210,12 +210,12 @@ async def test_spark_submit_runs_the_job_of_a_checkout_from_anywhere(
     lake.lose(every=5)
     left = lake.receipts()
 
-    tally = submit(lake, PROJECT if within else tmp_path, options=["--dry-run"])
+    stats = submit(lake, PROJECT if within else tmp_path, options=["--dry-run"])
 
-    missing = tally["missing"]
+    missing = stats["missing"]
     assert isinstance(missing, list)
-    assert (tally["written"], len(missing)) == (0, len(range(0, FILES, 5)))
-    assert tally["missing_count"] == len(missing)
+    assert (stats["written"], len(missing)) == (0, len(range(0, FILES, 5)))
+    assert stats["missing_count"] == len(missing)
     assert lake.receipts() == left
 
 
@@ -236,9 +236,9 @@ def submit(lake: FolderLake, folder: Path, *how: str, options: Sequence[str] = (
         check=False,
     )
     assert done.returncode == 0, done.stderr + done.stdout
-    *progress, tally = done.stdout.splitlines()
+    *progress, stats = done.stdout.splitlines()
     assert f"{TABLES} of {TABLES} tables walked" in progress[-1]
-    return parsed(tally.encode())
+    return parsed(stats.encode())
 
 
 def archive(file: Path) -> Path:

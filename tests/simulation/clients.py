@@ -202,9 +202,9 @@ class Office:
         await self.world.settle()
         self.auditor.close(reconciled=False)
         last = self.world.process("last walk")
-        tally = await last.run(reconcile(self.desk(last).session()))
-        assert tally is not DIED
-        assert tally.unreadable == []
+        stats = await last.run(reconcile(self.desk(last).session()))
+        assert stats is not DIED
+        assert stats.unreadable == []
         self.auditor.close(reconciled=True)
 
 

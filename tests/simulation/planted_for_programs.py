@@ -31,8 +31,8 @@ from arco_catalog.operations.mutation import Freshness, Move, View
 from arco_catalog.operations.name_intents import waited_for
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.reconcile import ListedPointer
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.table_view import TableView, Wanted
-from arco_catalog.operations.tally import Tally
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
@@ -98,16 +98,16 @@ def leases_that_never_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def nameless_pointers_noted_as_walked(patch: pytest.MonkeyPatch) -> None:
-    rightly = reconcile.to_walk
+    rightly = reconcile.due_for_walk
 
-    def to_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], Tally]:
+    def due_for_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], ReconcileStats]:
         chosen = rightly(log, page)
         for pointer in page:
             if not pointer.named:
                 log.note(pointer.entity, Walked(pointer.version, ""))
         return chosen
 
-    patch.setattr(reconcile, "to_walk", to_walk)
+    patch.setattr(reconcile, "due_for_walk", due_for_walk)
 
 
 def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
@@ -286,7 +286,7 @@ def a_walk_that_is_cut_taken_for_complete(patch: pytest.MonkeyPatch) -> None:
 def a_walk_that_is_cut_not_remembered(patch: pytest.MonkeyPatch) -> None:
     rightly = walk.walk
 
-    async def forgetful(session: Session, entity: str, known: Walked | None, **said: Any) -> walk.Walk:
+    async def forgetful(session: Session, entity: str, known: Walked | None, **said: Any) -> walk.WalkResult:
         done = await rightly(session, entity, known, **said)
         return replace(done, walked=None) if done.more else done
 

@@ -82,9 +82,9 @@ async def _played(player: Player, wrong: list[str]) -> None:
     wrong += closed(history, world.snapshot(), reconciled=False)
     await world.runtime.sleep(LEASES_OVER)
     last = world.process("last walk", 0)
-    tally = await last.run(reconcile(player.desk(last).session(deadline_ms=600_000)))
-    assert tally is not DIED
-    wrong += [f"the reconciler could not read {each}" for each in tally.unreadable]
+    stats = await last.run(reconcile(player.desk(last).session(deadline_ms=600_000)))
+    assert stats is not DIED
+    wrong += [f"the reconciler could not read {each}" for each in stats.unreadable]
     await world.settle()
     wrong += closed(history, world.snapshot(), reconciled=True)
     wrong += left_over(history, player.recorder.entries)

@@ -1,6 +1,6 @@
-"""The committed receipt of one metadata file that became current: whether it is there, and what belongs there if not.
+"""Ensures that a metadata file which became current has its committed receipt.
 
-It is a pure function of the pending receipt; where that is gone too, of what metadata tells (design.md 6.8).
+The receipt is a pure function of the pending receipt; if that is gone too, of the metadata (design.md 6.8).
 """
 
 from arco_catalog.iceberg.errors import Broken
@@ -9,7 +9,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.kinds import TABLES, VIEWS
 from arco_catalog.operations.names import dotted
-from arco_catalog.operations.tally import Tally
+from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, optional_text, text, texts
 from arco_catalog.state.paths import commit_key
@@ -20,28 +20,28 @@ TRIES = 10
 """How often a receipt is sent again while its outcome is unknown: other entities wait for the time that takes."""
 
 
-async def backfill(
-    session: Session, pointer: Pointer, file: MetadataFile, tally: Tally, *, dry: bool
+async def ensure_receipt(
+    session: Session, pointer: Pointer, file: MetadataFile, stats: ReconcileStats, *, dry: bool
 ) -> MetadataFile | None:
-    """Sees to it that one file of an entity has its committed receipt; with `dry` only looks. Returns the file before
-    it, None where there is none. Raises `StoreError`, and `Refusal`, `Broken` or `MalformedJson` where the file before
-    it can't be told."""
+    """Writes the committed receipt of one file of an entity where it is missing; with `dry` only looks. Returns the
+    file before it, None where there is none. Raises `StoreError`, and `Refusal`, `Broken` or `MalformedJson` where the
+    file before it can't be told."""
     entity = pointer.entity
     key = commit_key(entity, file.location)
     path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
-    announced = session.state.paths.receipt(receipt.PENDING, key, file.ms)
-    there, told = await gather(_read(session, path), _read(session, announced))
-    if told is None and there is not None:
-        return receipt.base_of(receipt.parse(there, path))  # the pending one was collected after an earlier walk
-    pending = await _restored(session, pointer, file) if told is None else receipt.parse(told, announced)
-    belongs = receipt.encode(receipt.committed(pending))
-    if there is None and not dry:
-        there = await _write(session, path, belongs)
-        tally.written += there is None
-    if there is None:
-        tally.lacks(_named(pending) | {"told_by": file.location if told is None else announced})
-    elif there != belongs:
-        tally.fails(f"{entity}: {path} says something else than what was announced")
+    announced_path = session.state.paths.receipt(receipt.PENDING, key, file.ms)
+    stored, announced = await gather(_read(session, path), _read(session, announced_path))
+    if announced is None and stored is not None:
+        return receipt.base_of(receipt.parse(stored, path))  # the pending one was collected after an earlier walk
+    pending = await _restored(session, pointer, file) if announced is None else receipt.parse(announced, announced_path)
+    expected = receipt.encode(receipt.committed(pending))
+    if stored is None and not dry:
+        stored = await _write(session, path, expected)
+        stats.written += stored is None
+    if stored is None:
+        stats.lacks(_named(pending) | {"told_by": file.location if announced is None else announced_path})
+    elif stored != expected:
+        stats.fails(f"{entity}: {path} says something else than what was announced")
     return receipt.base_of(pending)
 
 
@@ -57,22 +57,22 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
             case Applied():
                 return None
             case Refused():
-                there = await _read(session, path)
-                if there is not None:
-                    return there
+                stored = await _read(session, path)
+                if stored is not None:
+                    return stored
             case Unknown():
                 pass
         await session.state.pause()
     raise StoreUnavailable(f"{path} could not be written in {TRIES} attempts")
 
 
-def _named(said: JsonObject) -> JsonObject:
-    """What a report says of a receipt."""
+def _named(fields: JsonObject) -> JsonObject:
+    """The fields of a receipt that a report shows."""
     known = ("entity", "metadata_location", "metadata_ms", "commit_key", "principal")
-    name = optional_text(said, "name")
+    name = optional_text(fields, "name")
     return {
-        "table": None if name is None else dotted(texts(said, "namespace"), name),
-        **{each: said.get(each) for each in known},
+        "table": None if name is None else dotted(texts(fields, "namespace"), name),
+        **{each: fields.get(each) for each in known},
     }
 
 
@@ -81,7 +81,7 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
     kind = text(pointer.document, "type")
     semantics = TABLES if kind == "table" else VIEWS
     document = semantics.check_registered(loads(await session.files.read(file.location)))
-    said: JsonObject = {
+    fields: JsonObject = {
         "attempt": None,
         "entity_type": kind,
         receipt.uuid_field(kind): semantics.uuid(document),
@@ -90,7 +90,7 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
         "source": {"kind": "Restored"},
     }
     base = _logged_base(pointer, file, document)
-    return receipt.pending(entity=pointer.entity, metadata=file, base=base, said=said)
+    return receipt.pending(entity=pointer.entity, metadata=file, base=base, said=fields)
 
 
 def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:

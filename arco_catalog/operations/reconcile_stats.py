@@ -1,26 +1,27 @@
-"""What walks found and did: counts, and examples. However much there is, a tally stays small enough to be an answer."""
+"""What the reconciler found and did: counts and examples, bounded so that they always fit into one response."""
 
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 
-EXAMPLES = 100
-"""How many missing receipts, and how many things that could not be read, a tally names; it counts all."""
-TEXT_LENGTH = 1_000
+MAX_EXAMPLES = 100
+"""How many missing receipts, and how many unreadable records, are named; all are counted."""
+MAX_TEXT_LENGTH = 1_000
 """Characters of any text in it: names and principals are as long as clients make them."""
 
 
 @dataclass(slots=True)
-class Tally:
-    """Counts of a run. Each pointer is `nameless`, `unchanged`, `walked`, or left for a later run, and `stopped` says
-    that some were. `incomplete` are those walked of which something is left.
+class ReconcileStats:
+    """Counts of a run. Each pointer is `orphaned` (no name leads to its entity; `nameless` in JSON), `unchanged`,
+    `walked`, or left for a later run, and `stopped` says that some were. `incomplete` are those walked of which
+    something is left.
 
     `missing` holds receipts that were not there, and what told of each, `unreadable` what could not be read and why:
     examples of as many as `missing_count` and `unreadable_count` say.
     """
 
     pointers: int = 0
-    nameless: int = 0
+    orphaned: int = 0
     unchanged: int = 0
     walked: int = 0
     files: int = 0
@@ -42,10 +43,10 @@ class Tally:
         self.unreadable_count += 1
         self._keep([_cut(reason)], [])
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "ReconcileStats") -> None:
         """Adds another's counts, and its examples while there is room."""
         self.pointers += other.pointers
-        self.nameless += other.nameless
+        self.orphaned += other.orphaned
         self.unchanged += other.unchanged
         self.walked += other.walked
         self.files += other.files
@@ -57,8 +58,8 @@ class Tally:
         self._keep(other.unreadable, other.missing)
 
     def _keep(self, unreadable: list[str], missing: list[JsonObject]) -> None:
-        self.unreadable += unreadable[: max(0, EXAMPLES - len(self.unreadable))]
-        self.missing += missing[: max(0, EXAMPLES - len(self.missing))]
+        self.unreadable += unreadable[: max(0, MAX_EXAMPLES - len(self.unreadable))]
+        self.missing += missing[: max(0, MAX_EXAMPLES - len(self.missing))]
 
     def to_json(self) -> JsonObject:
         """For people and machines."""
@@ -66,7 +67,7 @@ class Tally:
         missing: list[JsonValue] = [*self.missing]
         return {
             "pointers": self.pointers,
-            "nameless": self.nameless,
+            "nameless": self.orphaned,
             "unchanged": self.unchanged,
             "walked": self.walked,
             "files": self.files,
@@ -81,4 +82,4 @@ class Tally:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= TEXT_LENGTH else f"{text[:TEXT_LENGTH]}..."
+    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[:MAX_TEXT_LENGTH]}..."
