@@ -100,7 +100,7 @@ class ManyTables:
 
     def forget(self) -> None:
         """Loses what reconcilers remember, and some receipts."""
-        shutil.rmtree((self.folder / self.paths.walk_log(0)).parent, ignore_errors=True)
+        shutil.rmtree((self.folder / self.paths.checkpoints(0)).parent, ignore_errors=True)
         for committed in sorted(self.folder.glob(f"{self.paths.state}/events/*/iceberg/committed/*"))[::LOST]:
             committed.unlink()
 

@@ -24,7 +24,7 @@ from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.reconcile import UNANSWERED, Deadline, ListedPointer, Progress, find_due, walk_batch
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.walk import WalkResult
-from arco_catalog.state.walk_log import Walked, WalkLog
+from arco_catalog.state.checkpoints import Checkpoints, WalkCheckpoint
 from reconciler.lake import Lake
 from storage_backends import StoreUnavailable
 
@@ -47,7 +47,7 @@ class Errand:
     """One table to walk, and how far it was walked before."""
 
     pointer: ListedPointer
-    known: Walked | None
+    known: WalkCheckpoint | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ async def reconcile(
     async with lake.session() as session:
         if not dry:
             await settle_lapsed(session)
-        log = await WalkLog.read(session.state)
-        due, total = await find_due(session, log)
-        run, lost, finished = Progress(log, total), 0, 0
-        queue = deque(_cut([Errand(pointer, log.walked.get(pointer.entity)) for pointer in due], part))
+        checkpoints = await Checkpoints.read(session.state)
+        due, total = await find_due(session, checkpoints)
+        run, lost, finished = Progress(checkpoints, total), 0, 0
+        queue = deque(_cut([Errand(pointer, checkpoints.by_entity.get(pointer.entity)) for pointer in due], part))
         parts = _scattered(spark, session.runtime.ulid(), partial(walk_part, lake, dry, turn), queue)
         try:
             async with aclosing(parts):
@@ -106,10 +106,10 @@ async def reconcile(
                     progress(total)
                     finished += 1
                     if not dry and finished % REMEMBER_EVERY == 0:
-                        await log.write(session.state)
+                        await checkpoints.write(session.state)
         finally:
             if not dry:
-                await log.write(session.state)
+                await checkpoints.write(session.state)
     return total
 
 
@@ -123,7 +123,7 @@ def _gather(run: Progress, part: Sequence[Done], most: int) -> list[Sequence[Err
     for done in part:
         run.add(done.errand.pointer, done.walk)
         if done.walk.more:
-            again.append(Errand(done.errand.pointer, done.walk.walked))
+            again.append(Errand(done.errand.pointer, done.walk.checkpoint))
     return _cut(again, most)
 
 
@@ -174,7 +174,7 @@ def walk_part(lake: Lake, dry: bool, turn: int, errands: Iterable[Errand]) -> It
 
 
 async def _walk_part(lake: Lake, dry: bool, turn: int, errands: Sequence[Errand]) -> list[Done]:
-    log = WalkLog({errand.pointer.entity: errand.known for errand in errands if errand.known is not None})
+    checkpoints = Checkpoints({errand.pointer.entity: errand.known for errand in errands if errand.known is not None})
     done: list[Done] = []
     unanswered = 0
     async with lake.session() as session:
@@ -182,7 +182,7 @@ async def _walk_part(lake: Lake, dry: bool, turn: int, errands: Sequence[Errand]
         for start in range(0, len(errands), BESIDE):
             batch = errands[start : start + BESIDE]
             pointers = [errand.pointer for errand in batch]
-            walks = await walk_batch(session, log, pointers, deadline, dry=dry, most=turn)
+            walks = await walk_batch(session, checkpoints, pointers, deadline, dry=dry, most=turn)
             done += [Done(errand, walk) for errand, walk in zip(batch, walks, strict=True)]
             unanswered = 0 if any(walk.answered for walk in walks) else unanswered + 1
             if unanswered == UNANSWERED:

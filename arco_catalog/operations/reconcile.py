@@ -23,8 +23,8 @@ from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.lookup import entries_in
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.walk import ShouldStop, WalkResult, never, walk
+from arco_catalog.state.checkpoints import Checkpoints, shard_of
 from arco_catalog.state.fields import optional_text, text
-from arco_catalog.state.walk_log import WalkLog, shard_of
 from storage_backends import Cursor
 
 TURN = 200
@@ -81,7 +81,7 @@ async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenera
                     yield text(entry, "entity")
 
 
-def due_for_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], ReconcileStats]:
+def due_for_walk(checkpoints: Checkpoints, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], ReconcileStats]:
     """Those that are not walked to the end, or whose pointer has moved since, and the counts of all: the others cost no
     GET. A pointer to which no name leads is an unfinished create's, and not walked: what it names has not become
     current, and may never."""
@@ -89,38 +89,38 @@ def due_for_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[List
     moved = [
         pointer
         for pointer in named
-        if (walked := log.walked.get(pointer.entity)) is None or walked.version != pointer.version
+        if (known := checkpoints.by_entity.get(pointer.entity)) is None or known.version != pointer.version
     ]
     return moved, ReconcileStats(len(page), orphaned=len(page) - len(named), unchanged=len(named) - len(moved))
 
 
-def in_turn(log: WalkLog, moved: Sequence[ListedPointer]) -> list[ListedPointer]:
+def in_turn(checkpoints: Checkpoints, moved: Sequence[ListedPointer]) -> list[ListedPointer]:
     """The entities in the order of their turns: on from the one whose turn was last. A LIST has no order."""
-    after = log.after or ""
+    after = checkpoints.after or ""
     return sorted(moved, key=lambda pointer: (pointer.entity <= after, pointer.entity))
 
 
-async def find_due(session: Session, log: WalkLog) -> tuple[list[ListedPointer], ReconcileStats]:
+async def find_due(session: Session, checkpoints: Checkpoints) -> tuple[list[ListedPointer], ReconcileStats]:
     """All there is to walk, in the order of its turns, and the counts of what there is not."""
     total, due = ReconcileStats(), list[ListedPointer]()
-    unreadable = [*log.damaged]
+    unreadable = [*checkpoints.damaged]
     async with aclosing(named_entities(session, unreadable)) as named:
         entities = {entity async for entity in named}
     for reason in unreadable:
         total.fails(reason)
     async with aclosing(list_pointers(session, entities)) as pages:
         async for page in pages:
-            moved, counts = due_for_walk(log, page)
+            moved, counts = due_for_walk(checkpoints, page)
             total.add(counts)
             due += moved
-    return in_turn(log, due), total
+    return in_turn(checkpoints, due), total
 
 
 @dataclass
 class Progress:
     """How far a run has come: its log, its counts, and the entities that it began and has not walked to the end."""
 
-    log: WalkLog
+    checkpoints: Checkpoints
     total: ReconcileStats
     begun: dict[str, bool] = field(default_factory=dict)
 
@@ -129,11 +129,11 @@ class Progress:
         counts, first = done.stats, pointer.entity not in self.begun
         counts.walked = int(first)
         counts.incomplete -= int(not first and self.begun[pointer.entity])
-        self.begun[pointer.entity] = done.walked is None or not done.walked.complete
+        self.begun[pointer.entity] = done.checkpoint is None or not done.checkpoint.complete
         self.total.add(counts)
-        if done.walked is not None:
-            self.log.note(pointer.entity, done.walked, counts.files)
-        self.log.pass_turn(pointer.entity)
+        if done.checkpoint is not None:
+            self.checkpoints.record(pointer.entity, done.checkpoint, counts.files)
+        self.checkpoints.pass_turn(pointer.entity)
 
 
 async def reconcile(
@@ -150,24 +150,24 @@ async def reconcile(
     deadline = Deadline(session, should_stop)
     if not dry:
         await settle_lapsed(session, should_stop=deadline)
-    log = await WalkLog.read(session.state)
-    due, total = await find_due(session, log)
-    run, queue = Progress(log, total), deque(due)
+    checkpoints = await Checkpoints.read(session.state)
+    due, total = await find_due(session, checkpoints)
+    run, queue = Progress(checkpoints, total), deque(due)
     unanswered = 0
     while queue and unanswered < UNANSWERED and not deadline():
         batch = [queue.popleft() for _ in range(min(concurrency, len(queue)))]
-        walks = await walk_batch(session, log, batch, deadline, dry=dry, most=TURN)
+        walks = await walk_batch(session, checkpoints, batch, deadline, dry=dry, most=TURN)
         for pointer, done in zip(batch, walks, strict=True):
             run.add(pointer, done)
             if done.more:
                 queue.append(pointer)
         progress(total)
         unanswered = 0 if any(done.answered for done in walks) else unanswered + 1
-        if not dry and log.unwritten >= WRITE_AFTER:
-            await log.write(session.state)
+        if not dry and checkpoints.unwritten >= WRITE_AFTER:
+            await checkpoints.write(session.state)
     total.stopped = bool(queue)
     if not dry:
-        await log.write(session.state)
+        await checkpoints.write(session.state)
     return total
 
 
@@ -194,12 +194,12 @@ async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldSto
     its pointer names has not become current, and gets no receipt (design.md 6.8)."""
     if not await is_named(session, entity):
         raise BadRequest(f"entity {entity} has no name: the create that made its pointer did not commit")
-    log = await WalkLog.read(session.state, [shard_of(entity)])
-    done = await walk(session, entity, log.walked.get(entity), should_stop=Deadline(session, should_stop))
+    checkpoints = await Checkpoints.read(session.state, [shard_of(entity)])
+    done = await walk(session, entity, checkpoints.by_entity.get(entity), should_stop=Deadline(session, should_stop))
     done.stats.stopped = done.more
-    if done.walked is not None:
-        log.note(entity, done.walked)
-        await log.write(session.state)
+    if done.checkpoint is not None:
+        checkpoints.record(entity, done.checkpoint)
+        await checkpoints.write(session.state)
     return done.stats
 
 
@@ -213,7 +213,13 @@ async def is_named(session: Session, entity: str) -> bool:
 
 
 async def walk_batch(
-    session: Session, log: WalkLog, batch: Sequence[ListedPointer], deadline: Deadline, *, dry: bool, most: int
+    session: Session,
+    checkpoints: Checkpoints,
+    batch: Sequence[ListedPointer],
+    deadline: Deadline,
+    *,
+    dry: bool,
+    most: int,
 ) -> Sequence[WalkResult]:
     """A turn of each of some entities, beside each other. One that hangs is left, in time to write down what became of
     the others."""
@@ -221,7 +227,9 @@ async def walk_batch(
     async def turn(entity: str) -> WalkResult:
         try:
             async with asyncio.timeout(deadline.seconds_left()):
-                return await walk(session, entity, log.walked.get(entity), dry=dry, most=most, should_stop=deadline)
+                return await walk(
+                    session, entity, checkpoints.by_entity.get(entity), dry=dry, most=most, should_stop=deadline
+                )
         except TimeoutError:
             stats = ReconcileStats(walked=1, incomplete=1)
             stats.fails(f"{entity}: its walk did not end in time")

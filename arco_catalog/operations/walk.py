@@ -21,8 +21,8 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.ensure_receipt import ensure_receipt
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.state.checkpoints import Span, WalkCheckpoint
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.walk_log import Span, Walked
 from storage_backends import StoreError, StoreUnavailable
 
 _LOG = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class WalkResult:
     `more` says that there is something left for another turn, `answered` whether the store let itself be asked."""
 
     stats: ReconcileStats
-    walked: Walked | None
+    checkpoint: WalkCheckpoint | None
     more: bool = False
     answered: bool = True
 
@@ -53,7 +53,7 @@ class WalkResult:
 async def walk(
     session: Session,
     entity: str,
-    known: Walked | None,
+    known: WalkCheckpoint | None,
     *,
     dry: bool = False,
     most: int = MAX_FILES,
@@ -73,15 +73,15 @@ async def walk(
             return WalkResult(stats, None)  # collected since it was listed
         pointer, decided = await _resolved(session, pointer, dry=dry)
         turn = _Turn(session, pointer, stats, most, should_stop, dry=dry)
-        walked = await turn.go(known)
+        checkpoint = await turn.go(known)
     except Exception as error:  # whatever it is, other entities are not to blame
         _tell(session, stats, entity, error)
         stats.incomplete = 1
         return WalkResult(stats, None, session.late(), not isinstance(error, StoreUnavailable))
     if not decided:
-        walked = replace(walked, version="")
-    stats.incomplete = int(not walked.complete)
-    return WalkResult(stats, walked, turn.cut)
+        checkpoint = replace(checkpoint, version="")
+    stats.incomplete = int(not checkpoint.complete)
+    return WalkResult(stats, checkpoint, turn.cut)
 
 
 async def _resolved(session: Session, pointer: Pointer, *, dry: bool) -> tuple[Pointer, bool]:
@@ -120,7 +120,7 @@ class _Turn:
         self._dry = dry
         self.cut = False
 
-    async def go(self, known: Walked | None) -> Walked:
+    async def go(self, known: WalkCheckpoint | None) -> WalkCheckpoint:
         """Walks what is left, then what is new. Returns how far the entity has been walked then."""
         before = () if known is None else known.left
         failed = [span for span in before if span.failed]
@@ -128,13 +128,13 @@ class _Turn:
         for span in before:
             left += [] if span.failed else await self._walk(span)
         if known is not None and self.cut:  # what is new is not begun before what is old is done
-            return Walked("", known.file, (*left, *failed))
+            return WalkCheckpoint("", known.file, (*left, *failed))
         newest = self._pointer.metadata
         left += await self._walk(Span(newest, None if known is None else known.file))
         for span in failed:
             left += await self._walk(span)
         version = self._pointer.version
-        return Walked(version if version is not None and not left else "", newest.location, tuple(left))
+        return WalkCheckpoint(version if version is not None and not left else "", newest.location, tuple(left))
 
     async def _walk(self, span: Span) -> Sequence[Span]:
         """Goes over a span from its newest file back. Returns what is left of it, if anything."""

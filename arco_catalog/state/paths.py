@@ -67,7 +67,7 @@ class Paths:
         """One slot of a marker."""
         return f"{self.marker(key_hash)}{slot}.json"
 
-    def walk_log(self, shard: int) -> str:
+    def checkpoints(self, shard: int) -> str:
         """Part of what the reconciler remembers of its walks."""
         return f"{self.state}/operational/reconciler/walked-{shard:02d}.json"
 

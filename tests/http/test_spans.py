@@ -149,7 +149,7 @@ def test_every_record_has_a_kind_and_no_key_is_told() -> None:
         paths.transaction("x"): "transaction",
         paths.marker_slot("abc", 0): "marker",
         paths.receipt("pending", "x", 1): "receipt",
-        paths.walk_log(1): "operational",
+        paths.checkpoints(1): "operational",
         f"{paths.warehouse}/db/t/metadata/x.json": "metadata",
         Paths("").manifest: "manifest",
         f"{paths.state}/core/index/x.json": "registry-index",

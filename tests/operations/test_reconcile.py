@@ -17,7 +17,7 @@ from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.state import receipt
-from arco_catalog.state.walk_log import WalkLog
+from arco_catalog.state.checkpoints import Checkpoints
 from storage_backends import ANY, Found, StoreUnavailable, When
 from storage_backends import memory as memory_module
 from storage_backends.base import Outcome
@@ -204,7 +204,7 @@ async def test_a_dry_run_leaves_nothing_to_remember(site: Site) -> None:
     """What it saw missing is still to be written: no later walk may stop where it began."""
     assert (await site.walk(dry=True)).walked == 3
     assert (await site.walk(dry=True)).walked == 3
-    assert (await WalkLog.read(site.desk.session().state)).walked == {}
+    assert (await Checkpoints.read(site.desk.session().state)).by_entity == {}
 
 
 async def test_tables_that_did_not_change_cost_nothing_but_their_place_in_a_list(

@@ -34,6 +34,7 @@ from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.table_view import TableView, Wanted
 from arco_catalog.state.access import State
+from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import Binding, Slot
@@ -41,7 +42,6 @@ from arco_catalog.state.metadata_claim import Claim
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.transaction import Decision
-from arco_catalog.state.walk_log import Span, Walked, WalkLog
 
 AnyDriver = Driver[Any]
 
@@ -100,11 +100,13 @@ def leases_that_never_end(patch: pytest.MonkeyPatch) -> None:
 def nameless_pointers_noted_as_walked(patch: pytest.MonkeyPatch) -> None:
     rightly = reconcile.due_for_walk
 
-    def due_for_walk(log: WalkLog, page: Sequence[ListedPointer]) -> tuple[list[ListedPointer], ReconcileStats]:
-        chosen = rightly(log, page)
+    def due_for_walk(
+        checkpoints: Checkpoints, page: Sequence[ListedPointer]
+    ) -> tuple[list[ListedPointer], ReconcileStats]:
+        chosen = rightly(checkpoints, page)
         for pointer in page:
             if not pointer.named:
-                log.note(pointer.entity, Walked(pointer.version, ""))
+                checkpoints.record(pointer.entity, WalkCheckpoint(pointer.version, ""))
         return chosen
 
     patch.setattr(reconcile, "due_for_walk", due_for_walk)
@@ -286,9 +288,9 @@ def a_walk_that_is_cut_taken_for_complete(patch: pytest.MonkeyPatch) -> None:
 def a_walk_that_is_cut_not_remembered(patch: pytest.MonkeyPatch) -> None:
     rightly = walk.walk
 
-    async def forgetful(session: Session, entity: str, known: Walked | None, **said: Any) -> walk.WalkResult:
+    async def forgetful(session: Session, entity: str, known: WalkCheckpoint | None, **said: Any) -> walk.WalkResult:
         done = await rightly(session, entity, known, **said)
-        return replace(done, walked=None) if done.more else done
+        return replace(done, checkpoint=None) if done.more else done
 
     patch.setattr(reconcile, "walk", forgetful)
 

@@ -1,6 +1,6 @@
-"""What the reconciler has walked: for each entity the pointer version of its last complete walk, and the file that it
-began at; for one that is not walked to the end, what is left. A version never comes back, so an entry is true for ever;
-a lost one costs a walk (design.md 6.8).
+"""The reconciler's checkpoints: for each entity the pointer version of its last complete walk and the file that the
+walk began at; for an entity that is not walked to the end, what is left. A version never comes back, so a checkpoint
+stays true; a lost one costs a walk (design.md 6.8).
 
 An entity that is not walked to the end is kept apart, under `begun`, which earlier versions don't know: they walk it
 from the start. Nor do they know `after`, which says whose turn it was last.
@@ -18,7 +18,7 @@ from arco_catalog.state.pointer import MetadataFile
 from storage_backends import ABSENT, Applied, Found, Matches, Version
 
 SHARDS = 16
-"""Objects over which the log is spread: each run reads them all, and writes those in which something changed."""
+"""How many objects hold the checkpoints: each run reads all, and writes those in which something changed."""
 TRIES = 5
 """How often one shard is written in vain, because other runs write it, before its changes are given up."""
 
@@ -35,7 +35,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class WalkCheckpoint:
     """How far an entity was walked: from `file` back to its beginning, but for what is `left`. `version` is that of the
     pointer if the walk was complete, else empty, and matches none."""
 
@@ -50,29 +50,29 @@ class Walked:
 
 
 @dataclass
-class WalkLog:
-    """The log as one run knows it. `after` is the entity whose turn was last; `damaged` are shards that could not be
-    read, and count as empty."""
+class Checkpoints:
+    """The checkpoints of all entities as one run knows them. `after` is the entity whose turn was last; `damaged` are
+    shards that could not be read, and count as empty."""
 
-    walked: dict[str, Walked] = field(default_factory=dict)
+    by_entity: dict[str, WalkCheckpoint] = field(default_factory=dict)
     after: str | None = None
     unwritten: int = 0
     damaged: list[str] = field(default_factory=list)
     _changed: dict[int, set[str]] = field(default_factory=dict)
     _versions: dict[int, Version | None] = field(default_factory=dict)
-    """Of each shard as it was read or written last, which `walked` has whole; None for one that is not there."""
+    """Of each shard as it was read or written last, which `by_entity` has whole; None for one that is not there."""
 
     @classmethod
-    async def read(cls, state: State, shards: Iterable[int] = range(SHARDS)) -> "WalkLog":
-        """Reads the log, or some of its shards."""
+    async def read(cls, state: State, shards: Iterable[int] = range(SHARDS)) -> "Checkpoints":
+        """Reads all shards, or some of them."""
         log = cls()
         for number in shards:
-            log.walked.update(await log._read(state, number))
+            log.by_entity.update(await log._read(state, number))
         return log
 
-    def note(self, entity: str, walked: Walked, files: int = 0) -> None:
-        """Remembers how far an entity was walked, over so many files this time."""
-        self.walked[entity] = walked
+    def record(self, entity: str, walked: WalkCheckpoint, files: int = 0) -> None:
+        """Records the checkpoint of an entity, after a walk over so many files."""
+        self.by_entity[entity] = walked
         self.unwritten += 1 + files
         self._changed.setdefault(shard_of(entity), set()).add(entity)
 
@@ -84,8 +84,8 @@ class WalkLog:
     async def write(self, state: State) -> None:
         """Stores what changed, beside what others stored meanwhile. Raises `StoreError`; what could not be stored by
         then is walked again."""
-        shards: dict[int, dict[str, Walked]] = {number: {} for number in self._changed}
-        for entity, walked in self.walked.items():
+        shards: dict[int, dict[str, WalkCheckpoint]] = {number: {} for number in self._changed}
+        for entity, walked in self.by_entity.items():
             if (number := shard_of(entity)) in shards:
                 shards[number][entity] = walked
         for number, entries in shards.items():
@@ -93,23 +93,23 @@ class WalkLog:
             del self._changed[number]
         self.unwritten = 0
 
-    async def _write(self, state: State, number: int, entries: dict[str, Walked]) -> None:
+    async def _write(self, state: State, number: int, entries: dict[str, WalkCheckpoint]) -> None:
         for _ in range(TRIES):
             if number not in self._versions:
                 entries = {**await self._read(state, number), **{each: entries[each] for each in self._changed[number]}}
             version = self._versions[number]
             body = dumps(_to_json(entries, self.after if number == 0 else None), sort_keys=True)
             when = ABSENT if version is None else Matches(version)
-            outcome = await state.store.put(state.paths.walk_log(number), body, when)
+            outcome = await state.store.put(state.paths.checkpoints(number), body, when)
             if isinstance(outcome, Applied):
                 self._versions[number] = outcome.version
                 return
             del self._versions[number]
             await state.pause()
 
-    async def _read(self, state: State, number: int) -> dict[str, Walked]:
+    async def _read(self, state: State, number: int) -> dict[str, WalkCheckpoint]:
         """What a shard tells now; nothing, if it can't be read."""
-        key = state.paths.walk_log(number)
+        key = state.paths.checkpoints(number)
         found = await state.store.get(key)
         self._versions[number] = found.version if isinstance(found, Found) else None
         if not isinstance(found, Found):
@@ -130,7 +130,7 @@ def shard_of(entity: str) -> int:
     return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
 
 
-def _to_json(entries: Mapping[str, Walked], after: str | None) -> JsonObject:
+def _to_json(entries: Mapping[str, WalkCheckpoint], after: str | None) -> JsonObject:
     walked: JsonObject = {}
     begun: JsonObject = {}
     for entity, each in entries.items():
@@ -154,7 +154,7 @@ def _span(span: Span) -> JsonObject:
     }
 
 
-def _parsed(entry: JsonObject) -> Walked:
+def _parsed(entry: JsonObject) -> WalkCheckpoint:
     left = tuple(
         Span(
             MetadataFile(text(span, "metadata_location"), integer(span, "metadata_ms")),
@@ -164,4 +164,4 @@ def _parsed(entry: JsonObject) -> Walked:
         for span in sequence(entry, "left")
         if isinstance(span, dict)
     )
-    return Walked(text(entry, "version"), optional_text(entry, "file") or "", left)
+    return WalkCheckpoint(text(entry, "version"), optional_text(entry, "file") or "", left)

@@ -4,16 +4,16 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.state.access import Caches, State
+from arco_catalog.state.checkpoints import SHARDS, Checkpoints, Span, WalkCheckpoint, shard_of
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import MetadataFile
-from arco_catalog.state.walk_log import SHARDS, Span, Walked, WalkLog, shard_of
 from storage_backends import ANY, Found, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from tests.operations.clockwork import Clockwork
 
-DONE = Walked("v7", "f9")
-CUT = Walked("", "f9", (Span(MetadataFile("f4", 4), "f1"), Span(MetadataFile("f0", 1), None, failed=True)))
+DONE = WalkCheckpoint("v7", "f9")
+CUT = WalkCheckpoint("", "f9", (Span(MetadataFile("f4", 4), "f1"), Span(MetadataFile("f0", 1), None, failed=True)))
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def process(store: MemoryStore) -> State:
 
 
 async def document(store: MemoryStore, shard: int) -> JsonObject:
-    found = await store.get(Paths("wh").walk_log(shard))
+    found = await store.get(Paths("wh").checkpoints(shard))
     assert isinstance(found, Found)
     body = loads(found.body)
     assert isinstance(body, dict)
@@ -34,48 +34,48 @@ async def document(store: MemoryStore, shard: int) -> JsonObject:
 
 
 async def test_what_is_noted_is_read_again(store: MemoryStore) -> None:
-    log = WalkLog()
-    log.note("done", DONE)
-    log.note("cut", CUT)
-    log.note("undecided", Walked("", "f9"))
-    log.pass_turn("cut")
-    await log.write(process(store))
+    checkpoints = Checkpoints()
+    checkpoints.record("done", DONE)
+    checkpoints.record("cut", CUT)
+    checkpoints.record("undecided", WalkCheckpoint("", "f9"))
+    checkpoints.pass_turn("cut")
+    await checkpoints.write(process(store))
 
-    again = await WalkLog.read(process(store))
+    again = await Checkpoints.read(process(store))
 
-    assert again.walked == {"done": DONE, "cut": CUT, "undecided": Walked("", "f9")}
+    assert again.by_entity == {"done": DONE, "cut": CUT, "undecided": WalkCheckpoint("", "f9")}
     assert (again.after, again.damaged) == ("cut", [])
-    assert [walked.complete for walked in (DONE, CUT, Walked("", "f9"))] == [True, False, False]
+    assert [walked.complete for walked in (DONE, CUT, WalkCheckpoint("", "f9"))] == [True, False, False]
 
 
 async def test_the_log_of_an_earlier_version_is_read(store: MemoryStore) -> None:
     old: JsonObject = {"version": 1, "walked": {"done": {"version": "v7", "file": "f9"}, "older": {"version": "v1"}}}
-    await store.put(Paths("wh").walk_log(0), dumps(old), ANY)
+    await store.put(Paths("wh").checkpoints(0), dumps(old), ANY)
 
-    log = await WalkLog.read(process(store))
+    checkpoints = await Checkpoints.read(process(store))
 
-    assert log.walked == {"done": DONE, "older": Walked("v1", "")}
-    assert log.after is None
+    assert checkpoints.by_entity == {"done": DONE, "older": WalkCheckpoint("v1", "")}
+    assert checkpoints.after is None
 
 
 async def test_an_earlier_version_sees_nothing_of_what_is_not_walked_to_the_end(store: MemoryStore) -> None:
-    log = WalkLog()
-    log.note("cut", CUT)
-    await log.write(process(store))
+    checkpoints = Checkpoints()
+    checkpoints.record("cut", CUT)
+    await checkpoints.write(process(store))
 
     assert (await document(store, shard_of("cut")))["walked"] == {}
 
 
 async def test_runs_at_once_do_not_undo_each_others_progress(store: MemoryStore) -> None:
-    one, other = await WalkLog.read(process(store)), await WalkLog.read(process(store))
+    one, other = await Checkpoints.read(process(store)), await Checkpoints.read(process(store))
     [first, second, *_] = [name for name in map(str, range(100)) if shard_of(name) == 3]
-    one.note(first, DONE)
-    other.note(second, DONE)
+    one.record(first, DONE)
+    other.record(second, DONE)
 
     await one.write(process(store))
     await other.write(process(store))
 
-    assert (await WalkLog.read(process(store))).walked == {first: DONE, second: DONE}
+    assert (await Checkpoints.read(process(store))).by_entity == {first: DONE, second: DONE}
 
 
 class Overtaken(MemoryStore):
@@ -95,37 +95,37 @@ class Overtaken(MemoryStore):
 async def test_a_shard_that_others_write_is_tried_again_a_few_times(times: int, kept: bool) -> None:
     store = Overtaken()
     store.times = times
-    log = WalkLog()
-    log.note("ours", DONE)
-    await log.write(process(store))
+    checkpoints = Checkpoints()
+    checkpoints.record("ours", DONE)
+    await checkpoints.write(process(store))
 
     store.times = 0
-    again = (await WalkLog.read(process(store))).walked
+    again = (await Checkpoints.read(process(store))).by_entity
     assert ("ours" in again, "theirs" in again) == (kept, times > 0)
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b'{"version":9}', b'{"version":1,"walked":{"e":{"file":"f"}}}'])
 async def test_a_shard_that_cannot_be_read_is_told_and_written_anew(store: MemoryStore, damage: bytes) -> None:
-    key = Paths("wh").walk_log(shard_of("e"))
+    key = Paths("wh").checkpoints(shard_of("e"))
     await store.put(key, damage, ANY)
 
-    log = await WalkLog.read(process(store))
-    [damaged] = log.damaged
+    checkpoints = await Checkpoints.read(process(store))
+    [damaged] = checkpoints.damaged
     assert key in damaged
-    assert log.walked == {}
+    assert checkpoints.by_entity == {}
 
-    log.note("e", DONE)
-    await log.write(process(store))
-    assert (await WalkLog.read(process(store))).walked == {"e": DONE}
+    checkpoints.record("e", DONE)
+    await checkpoints.write(process(store))
+    assert (await Checkpoints.read(process(store))).by_entity == {"e": DONE}
 
 
 async def test_only_what_changed_is_written(store: MemoryStore) -> None:
-    log = await WalkLog.read(process(store))
-    await log.write(process(store))
+    checkpoints = await Checkpoints.read(process(store))
+    await checkpoints.write(process(store))
     assert store.keys() == []
 
-    log.note("e", DONE, files=4)
-    assert log.unwritten == 5
-    await log.write(process(store))
-    assert (store.keys(), log.unwritten) == ([Paths("wh").walk_log(shard_of("e"))], 0)
+    checkpoints.record("e", DONE, files=4)
+    assert checkpoints.unwritten == 5
+    await checkpoints.write(process(store))
+    assert (store.keys(), checkpoints.unwritten) == ([Paths("wh").checkpoints(shard_of("e"))], 0)
     assert 0 <= shard_of("e") < SHARDS
