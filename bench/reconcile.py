@@ -32,7 +32,7 @@ from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import Head, Operation
 from arco_catalog.state.runtime import ulid_of
 from reconciler import spark as there
-from reconciler.lake import Lake
+from reconciler.catalog_config import CatalogConfig
 from storage_backends import ObjectStore
 from storage_backends.open import open_store
 from storage_backends.wrappers.measuring import Measurement, MeasuringStore
@@ -167,17 +167,21 @@ class Figure:
     calls: Calls
 
 
-async def by_asyncio(spark: SparkContext, lake: Lake, progress: Callable[[ReconcileStats], None]) -> ReconcileStats:
-    async with lake.session() as session:
+async def by_asyncio(
+    spark: SparkContext, config: CatalogConfig, progress: Callable[[ReconcileStats], None]
+) -> ReconcileStats:
+    async with config.session() as session:
         return await here.reconcile(session, progress=progress)
 
 
-async def by_spark(spark: SparkContext, lake: Lake, progress: Callable[[ReconcileStats], None]) -> ReconcileStats:
-    return await there.reconcile(spark, lake, progress=progress)
+async def by_spark(
+    spark: SparkContext, config: CatalogConfig, progress: Callable[[ReconcileStats], None]
+) -> ReconcileStats:
+    return await there.reconcile(spark, config, progress=progress)
 
 
 Driver: TypeAlias = Callable[
-    [SparkContext, Lake, Callable[[ReconcileStats], None]], Coroutine[None, None, ReconcileStats]
+    [SparkContext, CatalogConfig, Callable[[ReconcileStats], None]], Coroutine[None, None, ReconcileStats]
 ]
 DRIVERS: dict[str, Driver] = {"asyncio": by_asyncio, "spark": by_spark}
 
@@ -185,14 +189,14 @@ DRIVERS: dict[str, Driver] = {"asyncio": by_asyncio, "spark": by_spark}
 def measure(spark: SparkContext, tables: ManyTables, name: str, run: str) -> Figure:
     """One run of a driver. Raises `RuntimeError` if a receipt is still missing after it, and `TimeoutError`."""
     calls = spark.accumulator(Counter(), Sum())
-    lake = Lake(f"file:{tables.folder}", WAREHOUSE, opens=partial(opened_to_report, calls))
+    config = CatalogConfig(f"file:{tables.folder}", WAREHOUSE, opens=partial(opened_to_report, calls))
 
     def progress(stats: ReconcileStats) -> None:
         show(f"{name}, {run}", stats.walked, stats.pointers - stats.unchanged)
 
     async def bounded() -> ReconcileStats:
         async with asyncio.timeout(PATIENCE_S):
-            return await DRIVERS[name](spark, lake, progress)
+            return await DRIVERS[name](spark, config, progress)
 
     began = time.perf_counter()
     stats = asyncio.run(bounded())

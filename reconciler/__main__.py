@@ -12,7 +12,7 @@ except ModuleNotFoundError as error:
     raise SystemExit("reconciler: pyspark is not installed: pip install 'arco-catalog[spark]'") from error
 
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from reconciler.lake import Lake
+from reconciler.catalog_config import CatalogConfig
 from reconciler.packages import shipped
 from reconciler.spark import reconcile
 
@@ -26,9 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--allowed-location", nargs="+", action="extend", default=[], help="as given to `arco serve`")
     parser.add_argument("--dry-run", action="store_true", help="report missing receipts; write nothing")
     options = parser.parse_args(arguments)
-    lake = Lake(options.store, options.warehouse, tuple(options.allowed_location))
+    config = CatalogConfig(options.store, options.warehouse, tuple(options.allowed_location))
     with SparkContext.getOrCreate(SparkConf().setAppName("arco-reconcile")) as spark, shipped(spark):
-        stats = asyncio.run(reconcile(spark, lake, dry=options.dry_run, progress=_show))
+        stats = asyncio.run(reconcile(spark, config, dry=options.dry_run, progress=_show))
     sys.stdout.write(json.dumps(stats.to_json(), ensure_ascii=False) + "\n")
     return 1 if stats.unreadable else 0
 

@@ -25,25 +25,25 @@ from arco_catalog.operations.reconcile import UNANSWERED, Deadline, ListedPointe
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.walk import WalkResult
 from arco_catalog.state.checkpoints import Checkpoints, WalkCheckpoint
-from reconciler.lake import Lake
+from reconciler.catalog_config import CatalogConfig
 from storage_backends import StoreUnavailable
 
 PART = 500
 """Tables in a part: seconds of work, so that starting one is cheap beside it, and so is losing one."""
 TURN = 5_000
 """Metadata files that a table gets in one part."""
-IN_FLIGHT = 128
+MAX_JOBS_IN_FLIGHT = 128
 """Parts handed to Spark at once: the demand by which it decides how many executors to have."""
-BESIDE = 16
+CONCURRENCY = 16
 """Tables that a part walks side by side."""
-REMEMBER_EVERY = 20
+PARTS_PER_CHECKPOINT = 20
 """Parts between two writes of the walk log, each of which writes all of a changed shard."""
-GIVE_UP = 24
+MAX_LOST_PARTS = 24
 """Parts lost beyond those that were finished, after which a run ends: no table is to blame for that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class WalkTask:
     """One table to walk, and how far it was walked before."""
 
     pointer: ListedPointer
@@ -51,28 +51,28 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What came of one errand."""
+class TaskResult:
+    """The result of one task."""
 
-    errand: Errand
+    task: WalkTask
     walk: WalkResult
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Errands that were handed to Spark, and what came of them, or why they are lost."""
+    """Tasks that were handed to Spark, and their results, or why they are lost."""
 
-    errands: Sequence[Errand]
-    done: Sequence[Done]
+    tasks: Sequence[WalkTask]
+    done: Sequence[TaskResult]
     lost: BaseException | None = None
 
 
-WalkPart = Callable[[Iterable[Errand]], Iterator[Done]]
+WalkPart = Callable[[Iterable[WalkTask]], Iterator[TaskResult]]
 
 
 async def reconcile(
     spark: SparkContext,
-    lake: Lake,
+    config: CatalogConfig,
     *,
     dry: bool = False,
     part: int = PART,
@@ -85,27 +85,27 @@ async def reconcile(
     Where more parts are lost than any table could be to blame for, the run ends with what Spark raised. What was walked
     by then is remembered.
     """
-    async with lake.session() as session:
+    async with config.session() as session:
         if not dry:
             await settle_lapsed(session)
         checkpoints = await Checkpoints.read(session.state)
         due, total = await find_due(session, checkpoints)
         run, lost, finished = Progress(checkpoints, total), 0, 0
-        queue = deque(_cut([Errand(pointer, checkpoints.by_entity.get(pointer.entity)) for pointer in due], part))
-        parts = _scattered(spark, session.runtime.ulid(), partial(walk_part, lake, dry, turn), queue)
+        queue = deque(_cut([WalkTask(pointer, checkpoints.by_entity.get(pointer.entity)) for pointer in due], part))
+        parts = _run_on_executors(spark, session.runtime.ulid(), partial(walk_part, config, dry, turn), queue)
         try:
             async with aclosing(parts):
                 async for each in parts:
                     if each.lost is not None:
                         lost += 1
-                        if lost - finished >= GIVE_UP:
+                        if lost - finished >= MAX_LOST_PARTS:
                             raise each.lost
-                        queue.extendleft(_halves(run, each.errands, each.lost))
+                        queue.extendleft(_split_lost(run, each.tasks, each.lost))
                         continue
-                    queue.extend(_gather(run, each.done, part))
+                    queue.extend(_collect(run, each.done, part))
                     progress(total)
                     finished += 1
-                    if not dry and finished % REMEMBER_EVERY == 0:
+                    if not dry and finished % PARTS_PER_CHECKPOINT == 0:
                         await checkpoints.write(session.state)
         finally:
             if not dry:
@@ -113,77 +113,77 @@ async def reconcile(
     return total
 
 
-def _cut(errands: Sequence[Errand], part: int) -> list[Sequence[Errand]]:
-    return [errands[start : start + part] for start in range(0, len(errands), part)]
+def _cut(tasks: Sequence[WalkTask], part: int) -> list[Sequence[WalkTask]]:
+    return [tasks[start : start + part] for start in range(0, len(tasks), part)]
 
 
-def _gather(run: Progress, part: Sequence[Done], most: int) -> list[Sequence[Errand]]:
-    """Counts and remembers what came of a part. Returns what is to come again."""
-    again: list[Errand] = []
+def _collect(run: Progress, part: Sequence[TaskResult], most: int) -> list[Sequence[WalkTask]]:
+    """Adds the results of a part to the run. Returns the parts that tasks with more to do make."""
+    again: list[WalkTask] = []
     for done in part:
-        run.add(done.errand.pointer, done.walk)
+        run.add(done.task.pointer, done.walk)
         if done.walk.more:
-            again.append(Errand(done.errand.pointer, done.walk.checkpoint))
+            again.append(WalkTask(done.task.pointer, done.walk.checkpoint))
     return _cut(again, most)
 
 
-def _halves(run: Progress, part: Sequence[Errand], lost: BaseException) -> list[Sequence[Errand]]:
-    """What to try of a part that was lost; a table that can be cut no further is counted."""
+def _split_lost(run: Progress, part: Sequence[WalkTask], lost: BaseException) -> list[Sequence[WalkTask]]:
+    """The halves of a part that was lost; a part of one table is counted as failed."""
     if len(part) > 1:
         return [part[: len(part) // 2], part[len(part) // 2 :]]
-    [errand] = part
+    [task] = part
     stats = ReconcileStats(walked=1, incomplete=1)
     why = " ".join(str(lost).split()) or type(lost).__name__
-    stats.fails(f"{errand.pointer.entity}: the Spark task that walked it failed: {why}")
-    run.add(errand.pointer, WalkResult(stats, None))
+    stats.fails(f"{task.pointer.entity}: the Spark task that walked it failed: {why}")
+    run.add(task.pointer, WalkResult(stats, None))
     return []
 
 
-async def _scattered(
-    spark: SparkContext, group: str, task: WalkPart, queue: deque[Sequence[Errand]]
+async def _run_on_executors(
+    spark: SparkContext, group: str, task: WalkPart, queue: deque[Sequence[WalkTask]]
 ) -> AsyncGenerator[Part, None]:
     """Runs each part on an executor, and yields what came of it in the order in which they finish; `queue` may grow
     meanwhile. Ended early, it cancels what is in flight and waits until that has stopped."""
 
-    def run(part: Sequence[Errand]) -> list[Done]:
+    def run(part: Sequence[WalkTask]) -> list[TaskResult]:
         spark.setJobGroup(group, f"reconcile {len(part)} tables")  # of this thread
         return spark.parallelize(part, 1).mapPartitions(task).collect()
 
     loop = asyncio.get_running_loop()
-    threads = ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="spark-job")
-    flying: dict[asyncio.Future[list[Done]], Sequence[Errand]] = {}
+    threads = ThreadPoolExecutor(MAX_JOBS_IN_FLIGHT, thread_name_prefix="spark-job")
+    in_flight: dict[asyncio.Future[list[TaskResult]], Sequence[WalkTask]] = {}
     try:
-        while queue or flying:
-            while queue and len(flying) < IN_FLIGHT:
+        while queue or in_flight:
+            while queue and len(in_flight) < MAX_JOBS_IN_FLIGHT:
                 part = queue.popleft()
-                flying[loop.run_in_executor(threads, run, part)] = part
-            finished, _ = await asyncio.wait(flying, return_when=asyncio.FIRST_COMPLETED)
+                in_flight[loop.run_in_executor(threads, run, part)] = part
+            finished, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
             for job in finished:
                 lost = job.exception()
-                yield Part(flying.pop(job), [] if lost is not None else job.result(), lost)
+                yield Part(in_flight.pop(job), [] if lost is not None else job.result(), lost)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(spark.cancelJobGroup, group)
-        await asyncio.gather(*flying, return_exceptions=True)
+        await asyncio.gather(*in_flight, return_exceptions=True)
 
 
-def walk_part(lake: Lake, dry: bool, turn: int, errands: Iterable[Errand]) -> Iterator[Done]:
+def walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Iterable[WalkTask]) -> Iterator[TaskResult]:
     """An executor's share: one catalog opened, and a turn of each of its tables, a few at a time. Raises
     `StoreUnavailable` if the store answers for none of them."""
-    return iter(asyncio.run(_walk_part(lake, dry, turn, list(errands))))
+    return iter(asyncio.run(_walk_part(config, dry, turn, list(tasks))))
 
 
-async def _walk_part(lake: Lake, dry: bool, turn: int, errands: Sequence[Errand]) -> list[Done]:
-    checkpoints = Checkpoints({errand.pointer.entity: errand.known for errand in errands if errand.known is not None})
-    done: list[Done] = []
+async def _walk_part(config: CatalogConfig, dry: bool, turn: int, tasks: Sequence[WalkTask]) -> list[TaskResult]:
+    checkpoints = Checkpoints({task.pointer.entity: task.known for task in tasks if task.known is not None})
+    done: list[TaskResult] = []
     unanswered = 0
-    async with lake.session() as session:
+    async with config.session() as session:
         deadline = Deadline(session)
-        for start in range(0, len(errands), BESIDE):
-            batch = errands[start : start + BESIDE]
-            pointers = [errand.pointer for errand in batch]
+        for start in range(0, len(tasks), CONCURRENCY):
+            batch = tasks[start : start + CONCURRENCY]
+            pointers = [task.pointer for task in batch]
             walks = await walk_batch(session, checkpoints, pointers, deadline, dry=dry, most=turn)
-            done += [Done(errand, walk) for errand, walk in zip(batch, walks, strict=True)]
+            done += [TaskResult(task, walk) for task, walk in zip(batch, walks, strict=True)]
             unanswered = 0 if any(walk.answered for walk in walks) else unanswered + 1
             if unanswered == UNANSWERED:
                 raise StoreUnavailable(f"the store does not answer: {walks[0].stats.unreadable}")

@@ -11,7 +11,7 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile import reconcile as reconcile_here
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from reconciler.lake import Lake
+from reconciler.catalog_config import CatalogConfig
 from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
 from storage_backends.local import LocalStore
 from storage_backends.open import open_store
@@ -37,7 +37,7 @@ class FolderLake:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.lake = Lake(f"file:{folder}", WAREHOUSE)
+        self.config = CatalogConfig(f"file:{folder}", WAREHOUSE)
         self.state = folder / WAREHOUSE / "_catalog"
 
     def receipts(self, stage: str = "committed") -> dict[Path, bytes]:
@@ -82,12 +82,12 @@ class FolderLake:
 
     async def reconcile_here(self) -> ReconcileStats:
         """A run of the asyncio driver."""
-        async with self.lake.session() as session:
+        async with self.config.session() as session:
             return await reconcile_here(session)
 
-    def failing(self, entity: str, how: str) -> Lake:
+    def failing(self, entity: str, how: str) -> CatalogConfig:
         """The same lake, whose executors fail when they come to an entity."""
-        return Lake(self.lake.store, WAREHOUSE, opens=partial(_opened_to_fail, os.getpid(), entity, how))
+        return CatalogConfig(self.config.store, WAREHOUSE, opens=partial(_opened_to_fail, os.getpid(), entity, how))
 
 
 def committed(pending: Path) -> Path:

@@ -9,19 +9,19 @@ from pyspark import SparkContext
 
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from reconciler import spark as driver
-from reconciler.spark import Done, Errand, reconcile
+from reconciler.spark import TaskResult, WalkTask, reconcile
 from tests.reconciler.lakes import FolderLake
 
 TABLES = 12
 FILES = TABLES * 4
 
-Task = Callable[[Iterable[Errand]], Iterator[Done]]
+Task = Callable[[Iterable[WalkTask]], Iterator[TaskResult]]
 
 
 class Partition:
     """An RDD of one partition."""
 
-    def __init__(self, part: Sequence[Errand]) -> None:
+    def __init__(self, part: Sequence[WalkTask]) -> None:
         self._part = part
         self._task: Task | None = None
 
@@ -29,7 +29,7 @@ class Partition:
         self._task = task
         return self
 
-    def collect(self) -> list[Done]:
+    def collect(self) -> list[TaskResult]:
         assert self._task is not None
         return list(self._task(iter(self._part)))
 
@@ -40,9 +40,9 @@ class Cluster:
     def __init__(self, deadly: str | None = None) -> None:
         self._deadly = deadly
 
-    def parallelize(self, part: Sequence[Errand], slices: int) -> Partition:
+    def parallelize(self, part: Sequence[WalkTask], slices: int) -> Partition:
         assert slices == 1
-        if self._deadly is not None and any(self._deadly in errand.pointer.entity for errand in part):
+        if self._deadly is not None and any(self._deadly in task.pointer.entity for task in part):
             raise RuntimeError("Job aborted\nLost task 0.0")
         return Partition(part)
 
@@ -71,7 +71,7 @@ async def test_a_table_that_needs_more_than_its_turn_comes_again_in_a_later_part
     def progress(stats: ReconcileStats) -> None:
         heard.append((stats.files, stats.incomplete))
 
-    stats = await reconcile(cluster(), lake.lake, part=TABLES, turn=2, progress=progress)
+    stats = await reconcile(cluster(), lake.config, part=TABLES, turn=2, progress=progress)
 
     assert heard == [(FILES // 2, TABLES), (FILES, 0)]
     assert (stats.walked, stats.incomplete) == (TABLES, 0)
@@ -82,11 +82,11 @@ async def test_a_part_that_is_lost_is_halved_until_the_table_is_found_that_it_wa
     before = lake.lose(every=1)
     deadly = lake.entities()[-1]
 
-    stats = await reconcile(cluster(deadly), lake.lake, part=TABLES)
+    stats = await reconcile(cluster(deadly), lake.config, part=TABLES)
 
     assert (stats.walked, stats.incomplete, stats.written) == (TABLES, 1, FILES - 4)
     assert stats.unreadable == [f"{deadly}: the Spark task that walked it failed: Job aborted Lost task 0.0"]
-    again = await reconcile(cluster(), lake.lake)
+    again = await reconcile(cluster(), lake.config)
     assert (again.unchanged, again.walked) == (TABLES - 1, 1)
     assert lake.receipts() == before
 
@@ -94,9 +94,9 @@ async def test_a_part_that_is_lost_is_halved_until_the_table_is_found_that_it_wa
 async def test_a_cluster_on_which_every_part_is_lost_ends_the_run(
     lake: FolderLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "GIVE_UP", 3)
+    monkeypatch.setattr(driver, "MAX_LOST_PARTS", 3)
     with pytest.raises(RuntimeError, match="Job aborted"):
-        await reconcile(cluster(deadly=""), lake.lake, part=5)
+        await reconcile(cluster(deadly=""), lake.config, part=5)
 
 
 async def test_what_a_run_left_is_gone_on_with_by_the_other_driver(lake: FolderLake) -> None:
@@ -108,7 +108,7 @@ async def test_what_a_run_left_is_gone_on_with_by_the_other_driver(lake: FolderL
 
     before = lake.lose(every=1)
     with pytest.raises(Ended):
-        await reconcile(cluster(), lake.lake, part=TABLES, turn=3, progress=progress)
+        await reconcile(cluster(), lake.config, part=TABLES, turn=3, progress=progress)
 
     rest = await lake.reconcile_here()
 

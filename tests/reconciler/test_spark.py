@@ -33,7 +33,7 @@ async def test_every_commit_ends_with_the_one_receipt_that_its_writer_wrote(
     before = lake.lose(every=3)
     assert len(before) == FILES
 
-    stats = await reconcile(spark, lake.lake, part=PART)
+    stats = await reconcile(spark, lake.config, part=PART)
 
     assert lake.receipts() == before
     assert (stats.pointers, stats.walked, stats.files) == (TABLES, TABLES, FILES)
@@ -42,9 +42,9 @@ async def test_every_commit_ends_with_the_one_receipt_that_its_writer_wrote(
 
 
 async def test_a_second_run_walks_nothing(spark: SparkContext, lake: FolderLake) -> None:
-    await reconcile(spark, lake.lake, part=PART)
+    await reconcile(spark, lake.config, part=PART)
 
-    again = await reconcile(spark, lake.lake, part=PART)
+    again = await reconcile(spark, lake.config, part=PART)
 
     assert (again.unchanged, again.walked, again.files) == (TABLES, 0, 0)
 
@@ -52,20 +52,20 @@ async def test_a_second_run_walks_nothing(spark: SparkContext, lake: FolderLake)
 async def test_a_table_that_moved_is_walked_back_to_where_its_last_walk_began(
     spark: SparkContext, lake: FolderLake
 ) -> None:
-    await reconcile(spark, lake.lake, part=PART)
+    await reconcile(spark, lake.config, part=PART)
     await lake.commit("t7")
 
-    again = await reconcile(spark, lake.lake, part=PART)
+    again = await reconcile(spark, lake.config, part=PART)
 
     assert (again.unchanged, again.walked, again.files) == (TABLES - 1, 1, 1)
 
 
 async def test_both_drivers_share_what_they_remember(spark: SparkContext, lake: FolderLake) -> None:
     await lake.reconcile_here()
-    assert (await reconcile(spark, lake.lake)).walked == 0
+    assert (await reconcile(spark, lake.config)).walked == 0
 
     await lake.commit("t7")
-    await reconcile(spark, lake.lake)
+    await reconcile(spark, lake.config)
     assert (await lake.reconcile_here()).walked == 0
 
 
@@ -83,7 +83,7 @@ async def test_a_table_that_fails_or_kills_its_executor_costs_no_other_its_recei
     owed = before.keys() - lake.receipts().keys()
     assert {parsed(before[path])["entity"] for path in owed} == {last}
 
-    again = await reconcile(spark, lake.lake, part=PART)
+    again = await reconcile(spark, lake.config, part=PART)
 
     assert lake.receipts() == before
     assert (again.unchanged, again.walked) == (TABLES - 1, 1)
@@ -92,7 +92,7 @@ async def test_a_table_that_fails_or_kills_its_executor_costs_no_other_its_recei
 async def test_a_cluster_on_which_every_part_is_lost_ends_the_run(
     spark: SparkContext, lake: FolderLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "GIVE_UP", 2)
+    monkeypatch.setattr(driver, "MAX_LOST_PARTS", 2)
     with pytest.raises(Exception, match="Job aborted due to stage failure"):
         await reconcile(spark, lake.failing("", "killed"), part=PART)
 
@@ -106,7 +106,7 @@ async def test_a_table_that_needs_more_than_its_turn_comes_again_in_a_later_part
     def progress(stats: ReconcileStats) -> None:
         heard.append((stats.files, stats.incomplete))
 
-    stats = await reconcile(spark, lake.lake, part=TABLES, turn=2, progress=progress)
+    stats = await reconcile(spark, lake.config, part=TABLES, turn=2, progress=progress)
 
     assert heard == [(2 * TABLES, TABLES), (4 * TABLES, 0)]
     assert (stats.walked, stats.files, stats.incomplete) == (TABLES, FILES, 0)
@@ -122,7 +122,7 @@ async def test_a_walk_that_one_driver_left_is_gone_on_with_by_the_other(spark: S
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        await reconcile(spark, lake.lake, part=TABLES, turn=3, progress=progress)
+        await reconcile(spark, lake.config, part=TABLES, turn=3, progress=progress)
     assert heard == [3 * TABLES]
 
     rest = await lake.reconcile_here()
@@ -134,8 +134,8 @@ async def test_the_two_drivers_and_writers_do_not_mind_each_other(spark: SparkCo
     before = lake.lose(every=2)
 
     await asyncio.gather(
-        reconcile(spark, lake.lake, part=PART),
-        reconcile(spark, lake.lake, part=PART),
+        reconcile(spark, lake.config, part=PART),
+        reconcile(spark, lake.config, part=PART),
         lake.reconcile_here(),
         *(lake.commit(f"t{number}") for number in range(5)),
     )
@@ -151,12 +151,12 @@ async def test_a_dry_run_names_what_is_missing_and_writes_nothing(spark: SparkCo
     left = lake.receipts()
     gone = [parsed(lost[path])["metadata_location"] for path in lost.keys() - left.keys()]
 
-    stats = await reconcile(spark, lake.lake, dry=True, part=PART)
+    stats = await reconcile(spark, lake.config, dry=True, part=PART)
 
     assert sorted(str(missing["metadata_location"]) for missing in stats.missing) == sorted(map(str, gone))
     assert stats.written == 0
     assert lake.receipts() == left
-    assert (await reconcile(spark, lake.lake, dry=True)).walked == TABLES
+    assert (await reconcile(spark, lake.config, dry=True)).walked == TABLES
 
 
 async def test_executors_reach_the_tables_files_and_report_what_they_cannot_read(
@@ -173,7 +173,7 @@ async def test_executors_reach_the_tables_files_and_report_what_they_cannot_read
         pending.unlink()
     lake.unlink(gone)
 
-    stats = await reconcile(spark, lake.lake, part=PART)
+    stats = await reconcile(spark, lake.config, part=PART)
 
     written = parsed(committed(create).read_bytes())
     assert (written["entity"], written["source"]) == (restored, {"kind": "Restored"})
@@ -189,7 +189,7 @@ async def test_each_finished_part_is_heard_of(spark: SparkContext, lake: FolderL
     def progress(stats: ReconcileStats) -> None:
         heard.append(stats.walked)
 
-    await reconcile(spark, lake.lake, part=PART, progress=progress)
+    await reconcile(spark, lake.config, part=PART, progress=progress)
 
     assert heard == [PART, 2 * PART, 3 * PART, 4 * PART]
 
@@ -224,7 +224,13 @@ def submit(lake: FolderLake, folder: Path, *how: str, options: Sequence[str] = (
     command = [str(Path(sys.executable).with_name("spark-submit")), *how]
     for name, value in settings(lake.folder.parent).items():
         command += ["--conf", f"{name}={value}"]
-    command += [str(PROJECT / "reconciler" / "job.py"), "--store", lake.lake.store, "--warehouse", lake.lake.warehouse]
+    command += [
+        str(PROJECT / "reconciler" / "job.py"),
+        "--store",
+        lake.config.store,
+        "--warehouse",
+        lake.config.warehouse,
+    ]
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [*command, *options],

@@ -1,4 +1,4 @@
-"""Which catalog to walk, as plain values: what travels from the driver to executors, each of which opens its own."""
+"""The catalog to walk, as plain values that the driver sends to executors; each opens the catalog itself."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,13 +11,13 @@ from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import ObjectStore
 from storage_backends.open import open_store
 
-PATIENCE_MS = 12 * 60 * 60 * 1000
+TIMEOUT_MS = 12 * 60 * 60 * 1000
 """How long one session may take: as long as EMR Serverless lets a job run unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lake:
-    """A warehouse in the store at a URL, and prefixes outside of it where its tables may live.
+class CatalogConfig:
+    """How to open a catalog: the URL of its store, its warehouse, and allowed prefixes outside of it.
 
     `opens` opens the store; it must survive pickling, as functions of a module do.
     """
@@ -35,7 +35,7 @@ class Lake:
         """
         runtime = SystemRuntime()
         catalog = build_catalog(Settings(self.warehouse), self.opens(self.store), self.store, self.allowed, runtime)
-        deadline_ms = runtime.now_ms() + PATIENCE_MS
+        deadline_ms = runtime.now_ms() + TIMEOUT_MS
         try:
             yield catalog.session(
                 Call("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
