@@ -4,7 +4,7 @@ from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import another, carry_out, writing
-from arco_catalog.iceberg.errors import AlreadyExists, Broken
+from arco_catalog.iceberg.errors import AlreadyExists, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.catalog import Session
@@ -31,7 +31,7 @@ def run(
                 else register_table(session, namespace, table, metadata, overwrite)
             )
         if not isinstance(answer, TableState):
-            raise Broken("a registration was answered without the table")
+            raise InternalError("a registration was answered without the table")
         named: JsonObject = {"name": name, "type": kind, "entity": answer.entity}
         return {**named, "metadata_location": answer.metadata_location}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from arco_catalog.http.compression import WORTHWHILE_BYTES, compressed
 from arco_catalog.http.exchange import Effect, Exchange
 from arco_catalog.http.responses import Response
-from arco_catalog.iceberg.errors import AnswerTooLarge, Broken, CommitStateUnknown
+from arco_catalog.iceberg.errors import AnswerTooLarge, CommitStateUnknown, InternalError
 from arco_catalog.operations.answer_limit import AnswerLimit, pack
 
 
@@ -14,8 +14,8 @@ async def encoded(response: Response, exchange: Exchange) -> Response:
     """The response to an exchange as it is sent.
 
     Raises `AnswerTooLarge` for a read whose answer the host cannot carry. Of a change it must not be said that it
-    failed: that one raises `CommitStateUnknown` on a commit, else `Broken`. It takes a client that accepts less on its
-    retry than it did at first, because changes are checked before they are made.
+    failed: that one raises `CommitStateUnknown` on a commit, else `InternalError`. It takes a client that accepts less
+    on its retry than it did at first, because changes are checked before they are made.
     """
     limit = exchange.answer_limit
     if len(response.body) <= WORTHWHILE_BYTES:
@@ -31,7 +31,9 @@ async def encoded(response: Response, exchange: Exchange) -> Response:
     return response
 
 
-def _too_large(size: int, limit: AnswerLimit, exchange: Exchange) -> AnswerTooLarge | CommitStateUnknown | Broken:
+def _too_large(
+    size: int, limit: AnswerLimit, exchange: Exchange
+) -> AnswerTooLarge | CommitStateUnknown | InternalError:
     what = f"The answer is {size:,} bytes, more than this catalog's host can carry ({limit.payload_bytes:,})"
     match exchange.route.effect:
         case Effect.READS:
@@ -40,7 +42,7 @@ def _too_large(size: int, limit: AnswerLimit, exchange: Exchange) -> AnswerTooLa
         case Effect.COMMITS:
             return CommitStateUnknown(f"{what}. The change was made: load the table again with Accept-Encoding: gzip")
         case Effect.MUTATES:
-            return Broken(f"{what}. The change was made: load the table again with Accept-Encoding: gzip")
+            return InternalError(f"{what}. The change was made: load the table again with Accept-Encoding: gzip")
 
 
 def _smaller(template: str) -> list[str]:

@@ -43,7 +43,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.KeyInProgress: (503, "SlowDownException"),
     e.Unavailable: (503, "ServiceUnavailableException"),
     e.CommitStateUnknown: (500, "CommitStateUnknownException"),
-    e.Broken: (500, "InternalServerError"),
+    e.InternalError: (500, "InternalServerError"),
 }
 
 _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
@@ -68,7 +68,7 @@ def error_response(
         case StoreError() if not commits:
             unavailable = e.Unavailable(f"The object store failed: {error}")
             return error_response(unavailable, commits=commits, dialect=dialect)
-        case e.Broken():
+        case e.InternalError():
             _LOG.error("a record of the catalog is invalid or missing: %s", error.message, exc_info=error)
             return _failure(error.message, commits)
         case e.CatalogError():
@@ -113,5 +113,5 @@ def _told_besides(error: e.CatalogError) -> Mapping[str, str]:
 
 def _failure(message: str, commits: bool) -> Response:
     """A fault of our own. On a commit route that is an unknown outcome, whatever we may believe."""
-    status, kind = TABLE[e.CommitStateUnknown] if commits else TABLE[e.Broken]
+    status, kind = TABLE[e.CommitStateUnknown] if commits else TABLE[e.InternalError]
     return described(status, kind, message)

@@ -9,7 +9,7 @@ from arco_catalog.http.etag import Snapshots, none_match, table_etag
 from arco_catalog.http.exchange import Exchange
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response, table_response
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import dumps_long, loads
 from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.iceberg.shapes import NAME
@@ -69,7 +69,7 @@ def _with_visible_snapshots(state: TableState) -> TableState:
 
     document = loads(state.metadata)
     if not isinstance(document, dict):
-        raise Broken(f"{state.metadata_location} is not a JSON object")
+        raise InternalError(f"{state.metadata_location} is not a JSON object")
     visible = replace(state, metadata=dumps_long(visible_snapshots_only(document)))
     let_go(document)
     return visible

@@ -20,7 +20,7 @@
     +-- KeyReused, KeyInProgress    refusals of an idempotency key itself; never stored
     +-- Unavailable                 nothing was done; try again
     +-- CommitStateUnknown          it may have been done, or may yet be
-    +-- Broken                      our own fault
+    +-- InternalError               our own fault
 
 The HTTP layer maps each class to a status and to the type name of the Iceberg REST specification, in one table.
 """
@@ -148,5 +148,5 @@ class CommitStateUnknown(CatalogError):
     """The change may have been made, or may yet be made. Never answered as anything else."""
 
 
-class Broken(CatalogError):
-    """Our own state or code is at fault."""
+class InternalError(CatalogError):
+    """The catalog's own state or code is at fault."""

@@ -7,7 +7,7 @@ and rebuilt on replay: equivalent, not necessarily identical (design.md 6.1).
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg import errors
-from arco_catalog.iceberg.errors import Broken, Refusal
+from arco_catalog.iceberg.errors import InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import integer, mapping, text, texts
 
@@ -80,11 +80,11 @@ def keep(answer: Answer | Reference | Refusal) -> JsonObject:
 
 
 def recall(stored: JsonObject) -> Kept:
-    """Reads a stored answer. Raises `Broken`."""
+    """Reads a stored answer. Raises `InternalError`."""
     if "error" in stored:
         refusal = _REFUSALS.get(text(stored, "error"))
         if refusal is None:
-            raise Broken(f"a stored answer has an unknown error type {text(stored, 'error')}")
+            raise InternalError(f"a stored answer has an unknown error type {text(stored, 'error')}")
         return refusal(text(stored, "message"))
     table = mapping(stored, "table")
     if table:

@@ -1,7 +1,7 @@
 """What a commit makes of its base: pure, and as long as both, so that it is done beside the event loop."""
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps_long, loads
 from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.operations.kinds import AnyCommit, Base, Semantics
@@ -49,10 +49,10 @@ def apply(
     checkpoint: Checkpoint,
 ) -> Applied:
     """Checks the requirements and applies the updates to the file's bytes. What comes back has outlines of both
-    documents. Raises `Refusal`, `Broken` for bytes that are no document, and what `checkpoint` does."""
+    documents. Raises `Refusal`, `InternalError` for bytes that are no document, and what `checkpoint` does."""
     before = loads(base)
     if not isinstance(before, dict):
-        raise Broken(f"{base_file} is not a JSON object")
+        raise InternalError(f"{base_file} is not a JSON object")
     try:
         checkpoint()
         after = semantics.apply(Base(before, base_file, name), commit, now_ms, checkpoint)

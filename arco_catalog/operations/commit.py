@@ -1,7 +1,7 @@
 """Commits to a table or view: one compare-and-swap of its pointer (design.md 6.2)."""
 
 from arco_catalog.iceberg import table, view
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
@@ -106,4 +106,4 @@ class CommitRelation(Mutation[TableView]):
             current = await current_file(self.session, entity)
             if current is not None:
                 return TableState(entity, current[0].location, current[1], created=False)
-        raise Broken(f"attempt {attempt} committed, but no entity has its commit")
+        raise InternalError(f"attempt {attempt} committed, but no entity has its commit")

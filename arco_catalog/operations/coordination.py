@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answers import Document
 from arco_catalog.operations.catalog import Session
@@ -185,7 +185,7 @@ class Coordination:
     async def decide(self, _: Standing[V]) -> Applied | Refused:
         """The commit. Refused: somebody aborted us, or it is our own echo: the driver reads which."""
         if self.pending is None:
-            raise Broken("a transaction was decided before it began")
+            raise InternalError("a transaction was decided before it began")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))
         outcomes: list[Applied | Refused] = []
 
@@ -217,7 +217,7 @@ class Coordination:
             prepared = await look_up(self.state, partial(self.names_commit, "settle-names", head, edits))
             await prepared.put()
             self.settling = prepared
-        except (StoreError, Broken) as error:  # nothing that fails here may cut the decision off
+        except (StoreError, InternalError) as error:  # nothing that fails here may cut the decision off
             self.session.drop_write("the commit that settles names", error)
 
     async def settle(self) -> None:

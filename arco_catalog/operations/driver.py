@@ -8,8 +8,8 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import (
-    Broken,
     CommitStateUnknown,
+    InternalError,
     KeyInProgress,
     Refusal,
     Unavailable,
@@ -332,7 +332,11 @@ class Driver(Generic[V]):
         """A step whose loss costs nothing but a repair; what is dropped is counted."""
         try:
             await step
-        except (StoreError, CommitStateUnknown, Broken) as error:  # of the step: what it follows is known to be made
+        except (
+            StoreError,
+            CommitStateUnknown,
+            InternalError,
+        ) as error:  # of the step: what it follows is known to be made
             self.session.drop_write(what, error)
 
     async def answer_on_evidence(self, attempt: str) -> Answer:

@@ -1,6 +1,6 @@
 """Dropping tables: the registry decides, then the pointer is marked, then the answer (design.md 6.6)."""
 
-from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.operations.answers import Answer, Document, TableState
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.current_file import current_file
@@ -33,7 +33,7 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
     what is read after it includes every commit."""
     answer = await run(session, _Unregister(session, TABLES, namespace, name, purge=False))
     if not isinstance(answer, Document) or answer.body is None:
-        raise Broken("the answer to an unregistration has no entity")
+        raise InternalError("the answer to an unregistration has no entity")
     entity = text(answer.body, "entity")
     try:
         last = await current_file(session, entity)

@@ -3,7 +3,7 @@
 The receipt is a pure function of the pending receipt; if that is gone too, of the metadata (design.md 6.8).
 """
 
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
@@ -24,8 +24,8 @@ async def ensure_receipt(
     session: Session, pointer: Pointer, file: MetadataFile, stats: ReconcileStats, *, dry: bool
 ) -> MetadataFile | None:
     """Writes the committed receipt of one file of an entity where it is missing; with `dry` only looks. Returns the
-    file before it, None where there is none. Raises `StoreError`, and `Refusal`, `Broken` or `MalformedJson` where the
-    file before it can't be told."""
+    file before it, None where there is none. Raises `StoreError`, and `Refusal`, `InternalError` or `MalformedJson`
+    where the file before it can't be told."""
     entity = pointer.entity
     key = commit_key(entity, file.location)
     path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
@@ -102,5 +102,5 @@ def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> 
     if isinstance(last, dict):
         return MetadataFile(text(last, "metadata-file"), integer(last, "timestamp-ms"))
     if not file.location.rpartition("/")[2].startswith("00000-"):
-        raise Broken(f"the metadata file before {file.location} is unknown")
+        raise InternalError(f"the metadata file before {file.location} is unknown")
     return None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, Broken, CatalogError, Refusal
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, InternalError, Refusal
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import as_read
@@ -210,7 +210,7 @@ class Importer:
         """The table's current metadata file, and the one that it was registered from."""
         pointer = await session.state.pointer(entry.entity)
         if pointer is None:
-            raise Broken(f"entity {entry.entity} has a name but no pointer")
+            raise InternalError(f"entity {entry.entity} has a name but no pointer")
         read = await as_read(session.state, pointer)
         return read.metadata.location, read.registered_from
 

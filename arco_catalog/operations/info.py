@@ -3,7 +3,7 @@
 from functools import partial
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import BadRequest, Broken, NoSuchTable, NoSuchView
+from arco_catalog.iceberg.errors import BadRequest, InternalError, NoSuchTable, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.iceberg.summary import table_concerns, table_summary, view_summary
 from arco_catalog.operations.answers import TableState
@@ -47,9 +47,9 @@ async def _parsed(session: Session, state: TableState) -> JsonObject:
     try:
         document = await off_loop(len(state.metadata), partial(loads, state.metadata))
     except MalformedJson as error:
-        raise Broken(f"{state.metadata_location} is no metadata file: {error}") from error
+        raise InternalError(f"{state.metadata_location} is no metadata file: {error}") from error
     if not isinstance(document, dict):
-        raise Broken(f"{state.metadata_location} is not a JSON object")
+        raise InternalError(f"{state.metadata_location} is not a JSON object")
     return document
 
 

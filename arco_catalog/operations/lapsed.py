@@ -6,7 +6,7 @@ and so does a transaction that finds many of them in its way.
 
 from collections.abc import Callable
 
-from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import close, read_decision
@@ -56,6 +56,6 @@ async def _outcome(session: Session, transaction: str) -> bool | None:
         if decision.status == "pending":
             return await close(state, runtime, transaction) if decision.expired else None
         return decision.status == "committed"
-    except (StoreError, CommitStateUnknown, Broken) as error:
+    except (StoreError, CommitStateUnknown, InternalError) as error:
         session.drop_write(f"the decision of transaction {transaction}", error)
         return None

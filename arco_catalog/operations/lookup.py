@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from itertools import islice
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.state.access import State
@@ -32,7 +32,7 @@ async def look_up(state: State, look: Callable[[], T]) -> T:
             missing = iter(sorted(lacking.segments))
             while batch := list(islice(missing, AHEAD)):
                 await gather(*(state.fetch_segment(segment) for segment in batch))
-    raise Broken("a lookup in the registry's index made no progress")
+    raise InternalError("a lookup in the registry's index made no progress")
 
 
 async def entries_in(state: State, index: Index, prefix: str) -> AsyncGenerator[tuple[str, JsonObject], None]:

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from arco_catalog.iceberg.errors import BadRequest, Broken
+from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import committed
@@ -74,9 +74,9 @@ async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenera
                 if transaction is not None and transaction not in decided:
                     try:
                         decided[transaction] = await committed(session.state, transaction)
-                    except Broken as broken:
+                    except InternalError as error:
                         decided[transaction] = False
-                        unreadable.append(f"{text(entry, 'entity')}: {broken.message}")
+                        unreadable.append(f"{text(entry, 'entity')}: {error.message}")
                 if transaction is None or decided[transaction]:
                     yield text(entry, "entity")
 

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
-from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, keep, recall
 from arco_catalog.operations.catalog import Session
@@ -121,7 +121,7 @@ class RegistryMutation(Mutation[RegistryView]):
         operation = commit.operation(attempt)
         kept = recall(answer) if operation is not None and isinstance(answer := operation.get("answer"), dict) else None
         if kept is None or isinstance(kept, Refusal):
-            raise Broken(f"registry commit {commit_id} has no answer for operation {attempt}")
+            raise InternalError(f"registry commit {commit_id} has no answer for operation {attempt}")
         return await rebuilt(self.session, kept)
 
 

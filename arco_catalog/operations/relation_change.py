@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import Broken, NotFound, Refusal
+from arco_catalog.iceberg.errors import InternalError, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.applied import apply
 from arco_catalog.operations.catalog import Session
@@ -111,7 +111,7 @@ class RelationChange:
             raise self.semantics.no_such(self.namespace, self.name)
         pointer, body, applied = view.pointer, view.base, view.applied
         if pointer is None or body is None or applied is None:
-            raise Broken(f"{dotted(self.namespace, self.name)} was planned before its base was loaded")
+            raise InternalError(f"{dotted(self.namespace, self.name)} was planned before its base was loaded")
         if applied.document is None:
             return Unchanged(pointer, body)
         missing = unheld(self.session, view.entry, self.semantics.explicit_locations(self.commit))

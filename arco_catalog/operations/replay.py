@@ -1,6 +1,6 @@
 """The answer that a final slot holds, given again (design.md 6.1)."""
 
-from arco_catalog.iceberg.errors import Broken, CommitStateUnknown, Refusal, Unsupported
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal, Unsupported
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Reference, recall
 from arco_catalog.operations.catalog import Session
@@ -19,7 +19,7 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
                 session.record.about(answer.entity)
             try:
                 return await rebuilt(session, answer)
-            except (Refusal, Broken) as lost:
+            except (Refusal, InternalError) as lost:
                 raise CommitStateUnknown(f"The answer cannot be rebuilt: {lost.message}") from lost
 
 

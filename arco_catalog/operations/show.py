@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from arco_catalog.iceberg.errors import Broken, NoSuchTable
+from arco_catalog.iceberg.errors import InternalError, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
@@ -32,7 +32,7 @@ async def show(session: Session, namespace: Namespace, name: str) -> JsonObject:
     entity = text(entry, "entity")
     pointer = await session.state.pointer(entity)
     if pointer is None:
-        raise Broken(f"entity {entity} has a name but no pointer")
+        raise InternalError(f"entity {entity} has a name but no pointer")
     read = await as_read(session.state, pointer)
     markers, all_seen = await _open_markers(session, entity)
     base = read.base

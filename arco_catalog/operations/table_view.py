@@ -3,7 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.errors import Broken, CommitFailed, Refusal, Unavailable
+from arco_catalog.iceberg.errors import CommitFailed, InternalError, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
@@ -148,7 +148,7 @@ async def locate_under(
         pointer = read[entry.entity] if read is not None and already else await session.state.pointer(entry.entity)
     view = TableView(head, entry, None, head_fresh, fresh)
     if pointer is None:
-        raise Broken(f"entity {entry.entity} has a name but no pointer")
+        raise InternalError(f"entity {entry.entity} has a name but no pointer")
     try:
         view.pointer = await _decided(session, wanted, pointer)
     except Unavailable as undecided:  # a commit that did not get its turn has failed, and its client begins anew

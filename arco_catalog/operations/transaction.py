@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import BadRequest, Broken, CatalogError, CommitStateUnknown
+from arco_catalog.iceberg.errors import BadRequest, CatalogError, CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.catalog import Session
@@ -86,7 +86,7 @@ class TransactionView(View):
         return False  # a transaction's evidence is its decision, which is no part of the tables
 
     async def landed(self, attempt: str, binding: Binding) -> bool:
-        raise Broken("evidence was asked of a transaction's view, which has none")
+        raise InternalError("evidence was asked of a transaction's view, which has none")
 
 
 class Transaction(Mutation[TransactionView]):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from arco_catalog.iceberg.errors import Broken, CommitStateUnknown
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.fields import mapping, parse_record
@@ -40,11 +40,11 @@ REF_SIZE = 64
 """Bytes of JSON that a branch or tag takes in a pointer, roughly; hardly anything else in it can be long."""
 
 
-class SegmentGone(Broken):
+class SegmentGone(InternalError):
     """A segment that a commit names is not there: so old a commit was collected, or our state is at fault."""
 
 
-class Occupied(Broken):
+class Occupied(InternalError):
     """What was to be created under a key of its writer's own is there already, and is something else."""
 
 
@@ -76,7 +76,7 @@ class Caches:
 class State:
     """The records of one catalog as one request reaches them; `store` carries the request's deadline.
 
-    Every method raises `StoreUnavailable` if a read got no answer, and `Broken` if a record can't be read.
+    Every method raises `StoreUnavailable` if a read got no answer, and `InternalError` if a record can't be read.
     """
 
     def __init__(
@@ -202,11 +202,11 @@ class State:
 
     async def namespace_value(self, value: str) -> JsonObject:
         """All that a change of a namespace wrote: the properties, and the answer where they are not the answer. Raises
-        `Broken` where it is gone."""
+        `InternalError` where it is gone."""
         key = self.paths.entity_value("namespace", value)
         found = await self.store.get(key)
         if not isinstance(found, Found):
-            raise Broken(f"{key} is gone")
+            raise InternalError(f"{key} is gone")
         return parse_record(found.body, key)
 
     # Pointers

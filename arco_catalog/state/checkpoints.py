@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.access import State
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text
@@ -118,8 +118,8 @@ class Checkpoints:
             document = parse_record(found.body, key)
             entries = {**mapping(document, "walked"), **mapping(document, "begun")}
             told = {entity: _parsed(entry) for entity, entry in entries.items() if isinstance(entry, dict)}
-        except Broken as broken:
-            self.damaged.append(f"{key} can't be read ({broken.message}): what it told is walked again")
+        except InternalError as error:
+            self.damaged.append(f"{key} can't be read ({error.message}): what it told is walked again")
             return {}
         self.after = self.after or optional_text(document, "after")
         return told

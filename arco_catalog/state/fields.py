@@ -1,18 +1,18 @@
 """Typed reads of stored JSON. A record that lacks what it must have is our own fault, never the client's."""
 
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 
 
 def parse_record(body: bytes, where: str, newest: int = 1) -> JsonObject:
-    """One stored record. Raises `Broken` if it is not a JSON object of a version that this code reads, of which
+    """One stored record. Raises `InternalError` if it is not a JSON object of a version that this code reads, of which
     `newest` is the last."""
     try:
         document = loads(body)
     except MalformedJson as error:
-        raise Broken(f"{where} is not JSON") from error
+        raise InternalError(f"{where} is not JSON") from error
     if not isinstance(document, dict) or document.get("version") not in range(1, newest + 1):
-        raise Broken(f"{where} has a format that this version cannot read")
+        raise InternalError(f"{where} has a format that this version cannot read")
     return document
 
 
@@ -20,7 +20,7 @@ def text(document: JsonObject, name: str) -> str:
     """A string that must be there."""
     value = document.get(name)
     if not isinstance(value, str):
-        raise Broken(f"a stored record lacks {name!r}")
+        raise InternalError(f"a stored record lacks {name!r}")
     return value
 
 
@@ -28,7 +28,7 @@ def integer(document: JsonObject, name: str) -> int:
     """An integer that must be there."""
     value = document.get(name)
     if not isinstance(value, int):
-        raise Broken(f"a stored record lacks {name!r}")
+        raise InternalError(f"a stored record lacks {name!r}")
     return value
 
 

@@ -184,7 +184,7 @@ class Index:
 
     @classmethod
     def parse(cls, stored: JsonObject) -> "Index":
-        """Reads the stored form. Raises `Broken`."""
+        """Reads the stored form. Raises `InternalError`."""
         embedded = mapping(stored, "embedded")
         edits = {key: entry for key, entry in embedded.items() if entry is None or isinstance(entry, dict)}
         return cls(edits, Directory([Ref.parse(item) for item in sequence(stored, "segments")]))

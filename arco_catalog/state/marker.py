@@ -100,7 +100,7 @@ class Binding:
 
     @classmethod
     def parse(cls, document: JsonObject) -> Self:
-        """Reads a stored binding. Raises `Broken`."""
+        """Reads a stored binding. Raises `InternalError`."""
         pointers = mapping(document, "pointers")
         creates = mapping(document, "creates")
         registry = document.get("registry")
@@ -147,7 +147,7 @@ class Slot:
 
     @classmethod
     def parse(cls, found: Found, where: str) -> Self:
-        """Reads a stored slot. Raises `Broken`."""
+        """Reads a stored slot. Raises `InternalError`."""
         document = parse_record(found.body, where)
         return cls(
             attempt=text(document, "attempt"),

@@ -6,7 +6,7 @@ decided. So a register beside a cleaning can't lose its file, in whatever order 
 
 from enum import StrEnum
 
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.state.access import State
 from arco_catalog.state.fields import parse_record, text
@@ -26,7 +26,7 @@ class Claim(StrEnum):
 async def claim(state: State, file: Location, wanted: Claim, *, entity: str, claim_id: str) -> Claim:
     """Claims a metadata file, unless it is claimed already. Returns the claim that stands, which never changes.
 
-    Raises `StoreError` where that can't be learned, and `Broken` for a claim that can't be read.
+    Raises `StoreError` where that can't be learned, and `InternalError` for a claim that can't be read.
     """
     key = state.paths.metadata_claim(file.uri)
     body = dumps(
@@ -49,4 +49,4 @@ def _parsed(found: Found, key: str) -> Claim:
     try:
         return Claim(said)
     except ValueError:
-        raise Broken(f"{key} has an unknown value {said!r}") from None
+        raise InternalError(f"{key} has an unknown value {said!r}") from None

@@ -34,7 +34,7 @@ class Pointer:
 
     @classmethod
     def parse(cls, body: bytes, version: Version, where: str) -> Self:
-        """Reads a stored pointer. Raises `Broken`."""
+        """Reads a stored pointer. Raises `InternalError`."""
         return cls(parse_record(body, where), version)
 
     @classmethod

@@ -65,7 +65,7 @@ def uuid_field(kind: str) -> str:
 
 def base_of(receipt: JsonObject) -> MetadataFile | None:
     """The file that the commit replaced, None for a create; of a receipt of either stage and any version. Raises
-    `Broken`."""
+    `InternalError`."""
     for name in _BASE.values():
         if optional_text(receipt, f"{name}_metadata_location") is not None:
             return MetadataFile(text(receipt, f"{name}_metadata_location"), integer(receipt, f"{name}_metadata_ms"))
@@ -83,7 +83,7 @@ def with_current_names(receipt: JsonObject, stage: Stage) -> JsonObject:
 
 
 def parse(body: bytes, where: str) -> JsonObject:
-    """One stored receipt, of any version. Raises `Broken`."""
+    """One stored receipt, of any version. Raises `InternalError`."""
     return parse_record(body, where, newest=VERSION)
 
 

@@ -65,7 +65,7 @@ class Head:
 
     @classmethod
     def parse(cls, body: bytes, version: Version | None, where: str) -> Self:
-        """Reads a stored commit. Raises `Broken`."""
+        """Reads a stored commit. Raises `InternalError`."""
         document = parse_record(body, where)
         return cls(document, Index.parse(mapping(document, "index")), version)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
 
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 
 RANGES = ("", "namespace\n", "relation\n")
@@ -49,14 +49,14 @@ def encode_line(key: str, entry: JsonObject) -> bytes:
 
 
 def decode_line(line: bytes) -> tuple[str, JsonObject]:
-    """A segment's entry. Raises `Broken`."""
+    """A segment's entry. Raises `InternalError`."""
     try:
         match loads(line):
             case [str(key), dict(entry)]:
                 return key, entry
     except MalformedJson as error:
-        raise Broken("a line of an index segment is not JSON") from error
-    raise Broken("a line of an index segment is not an entry")
+        raise InternalError("a line of an index segment is not JSON") from error
+    raise InternalError("a line of an index segment is not an entry")
 
 
 def _key_of(line: bytes) -> str:
@@ -72,10 +72,10 @@ class Segment:
 
     @classmethod
     def parse(cls, segment: str, body: bytes, where: str) -> "Segment":
-        """Reads a stored segment. Raises `Broken`."""
+        """Reads a stored segment. Raises `InternalError`."""
         header, *lines = body.split(b"\n")
         if header != _HEADER or not lines or not lines.pop().startswith(b"]"):
-            raise Broken(f"{where} has a format that this version cannot read")
+            raise InternalError(f"{where} has a format that this version cannot read")
         return cls(segment, [line.removesuffix(b",") for line in lines])
 
     @property
@@ -129,11 +129,11 @@ class Ref:
 
     @classmethod
     def parse(cls, item: JsonValue) -> "Ref":
-        """Reads the stored form. Raises `Broken`."""
+        """Reads the stored form. Raises `InternalError`."""
         match item:
             case [str(segment), str(first), int(size), (None | int()) as depth, *_]:
                 return cls(segment, first, size, depth)
-        raise Broken("the registry's index has a directory that this version cannot read")
+        raise InternalError("the registry's index has a directory that this version cannot read")
 
 
 def depth(key: str) -> int:

@@ -46,7 +46,7 @@ class Decision:
 
     @classmethod
     def parse(cls, found: Found, where: str) -> Self:
-        """Reads a stored transaction. Raises `Broken`."""
+        """Reads a stored transaction. Raises `InternalError`."""
         document = parse_record(found.body, where)
         return cls(document, found.version, found.now_ms - found.written_ms)
 

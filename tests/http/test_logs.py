@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from arco_catalog.http.telemetry.logs import JsonFormatter, TextFormatter, configure_logging
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from storage_backends import StoreUnavailable
 from tests import loggers
 
@@ -50,7 +50,7 @@ def test_a_group_is_told_with_what_it_holds() -> None:
     assert "hunter2" not in told
 
 
-@pytest.mark.parametrize("error", [Broken("the manifest is gone"), StoreUnavailable("the manifest is gone")])
+@pytest.mark.parametrize("error", [InternalError("the manifest is gone"), StoreUnavailable("the manifest is gone")])
 def test_what_we_raise_ourselves_is_told_with_its_text(error: Exception) -> None:
     assert "the manifest is gone" in JsonFormatter().format(failed(error))
 

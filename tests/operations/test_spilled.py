@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from arco_catalog.iceberg.errors import BadRequest, Broken, NamespaceNotEmpty, NoSuchTable
+from arco_catalog.iceberg.errors import BadRequest, InternalError, NamespaceNotEmpty, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.concurrency import gather
@@ -137,9 +137,9 @@ async def test_a_process_whose_remembered_head_was_collected_looks_again(desk: D
 async def test_a_segment_that_is_gone_from_under_head_is_our_fault_and_no_missing_table(desk: Desk) -> None:
     for segment in await segments(desk):
         await desk.store.delete(desk.catalog.paths.index_segment(segment))
-    with pytest.raises(Broken, match="gone"):
+    with pytest.raises(InternalError, match="gone"):
         await load_table(desk.another().session(), NS, "t05")
-    with pytest.raises(Broken, match="gone"):
+    with pytest.raises(InternalError, match="gone"):
         await desk.another().table("fresh")
 
 
@@ -150,5 +150,5 @@ async def test_a_lookup_that_never_has_enough_ends(desk: Desk) -> None:
         raise Unread(known)
 
     async with asyncio.timeout(20):
-        with pytest.raises(Broken, match="made no progress"):
+        with pytest.raises(InternalError, match="made no progress"):
             await look_up(desk.session().state, insatiable)

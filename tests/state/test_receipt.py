@@ -2,7 +2,7 @@
 
 import pytest
 
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.pointer import MetadataFile
 from arco_catalog.state.receipt import (
@@ -70,5 +70,5 @@ def test_old_receipts_are_told_with_current_names(stage: Stage, name: str) -> No
 
 @pytest.mark.parametrize("version", [0, 3, None, "2", [1]])
 def test_a_receipt_of_an_unknown_version_is_not_read(version: object) -> None:
-    with pytest.raises(Broken, match="there has a format that this version cannot read"):
+    with pytest.raises(InternalError, match="there has a format that this version cannot read"):
         parse(dumps({**OLD, "version": version}), "there")  # type: ignore[dict-item]

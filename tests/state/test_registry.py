@@ -2,7 +2,7 @@
 
 import pytest
 
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.state.registry import RECENT_COMMITS, RECENT_OPERATIONS, Head, Operation
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
@@ -65,7 +65,7 @@ def test_fields_of_a_later_version_survive() -> None:
 def test_a_directory_of_another_form_stops_a_reader_that_does_not_know_it() -> None:
     head = after(Head.empty(), 1)
     head.document["index"] = {"embedded": {}, "segments": ["s"]}
-    with pytest.raises(Broken, match="directory"):
+    with pytest.raises(InternalError, match="directory"):
         Head.parse(head.body, None, "manifest")
 
 
@@ -99,5 +99,5 @@ def test_a_fence_spills_nothing() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"version":2}'])
 def test_what_is_not_a_commit_is_our_own_fault(body: bytes) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(InternalError):
         Head.parse(body, None, "manifest")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arco_catalog.iceberg.errors import Broken
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.state.entries import holds, released
 from arco_catalog.state.entries import overlapping as holder_of
@@ -282,13 +282,13 @@ def test_a_segment_is_one_json_document_with_an_entry_a_line() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"version":2,"entries":[\n]}', b'{"version":1,"entries":[\n["a",{}]'])
 def test_what_is_not_a_segment_is_our_own_fault(body: bytes) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(InternalError):
         Segment.parse("s", body, "x")
 
 
 @pytest.mark.parametrize("line", [b"x", b"[]", b'["a",1]', b"[1,{}]"])
 def test_a_line_that_is_no_entry_is_our_own_fault(line: bytes) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(InternalError):
         Segment("s", [line]).get("a")
 
 
