@@ -1,4 +1,4 @@
-# The same settings as `arco serve` prints (arco_catalog/cli/settings_to_paste.py), and what signs in besides.
+# The same settings as `arco serve` prints (arco_catalog/cli/client_config.py), and what signs in besides.
 
 locals {
   iceberg = "1.11.0"

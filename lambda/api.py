@@ -16,7 +16,7 @@ from arco_catalog.http.telemetry.setup import function_log, function_telemetry
 from arco_catalog.operations.answer_limit import LAMBDA_PAYLOAD_BYTES
 from arco_catalog.operations.call import Dialect
 from arco_catalog.operations.environment import catalog_to_serve
-from arco_catalog.operations.variables import MAX_BODY, REQUEST_MEMORY, listed, size_in
+from arco_catalog.operations.variables import MAX_BODY, REQUEST_MEMORY, size_from_env, split_csv
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 
@@ -34,9 +34,9 @@ _options = HttpOptions(
     gzip=True,
     payload_bytes=LAMBDA_PAYLOAD_BYTES,
     unroutable=_endpoint.unroutable,
-    source_principals=tuple(listed(os.environ.get("ARCO_SOURCE_PRINCIPALS", ""))),
-    max_body_bytes=size_in(os.environ, MAX_BODY, MAX_BODY_BYTES),
-    request_memory_bytes=size_in(os.environ, REQUEST_MEMORY, REQUEST_MEMORY_BYTES),
+    source_principals=tuple(split_csv(os.environ.get("ARCO_SOURCE_PRINCIPALS", ""))),
+    max_body_bytes=size_from_env(os.environ, MAX_BODY, MAX_BODY_BYTES),
+    request_memory_bytes=size_from_env(os.environ, REQUEST_MEMORY, REQUEST_MEMORY_BYTES),
 )
 _telemetry = function_telemetry(os.environ, _runtime)
 _app = WithRawPath(create_app({_catalog.settings.warehouse: _catalog}, _options, _telemetry), _endpoint)

@@ -16,7 +16,7 @@ from arco_catalog.state.store_clock import MAX_CORRECTION_MS, PRECISION_MS
 from storage_backends import StoreDenied, StoreError
 from storage_backends.probe import honours_conditions
 
-PATIENCE_MS = 20_000
+TIMEOUT_MS = 20_000
 """How long the store may take over all checks."""
 SLIGHT_SKEW_MS = 2 * PRECISION_MS
 MANIFEST = "/_catalog/core/manifest.json"
@@ -57,7 +57,7 @@ class Checks:
         if self._done[0].status is not Status.FAILED:
             self._done.append(await self._credentials())
             try:
-                async with looking(self._options, "doctor", PATIENCE_MS) as session:
+                async with looking(self._options, "doctor", TIMEOUT_MS) as session:
                     await self._look_at(session)
             except (CatalogError, ValueError) as error:
                 self._done.append(Check("store", Status.FAILED, str(error), "mend --store or --allowed-location"))

@@ -31,26 +31,26 @@ def _with_times(value: JsonValue) -> JsonValue:
             for name, member in value.items():
                 shown[name] = _with_times(member)
                 if name.endswith("_ms") and name not in DURATIONS and isinstance(member, int):
-                    shown["time" if name == "at_ms" else f"{name.removesuffix('_ms')}_time"] = iso(member)
+                    shown["time" if name == "at_ms" else f"{name.removesuffix('_ms')}_time"] = format_iso(member)
             return shown
         case list():
             return [_with_times(member) for member in value]
     return value
 
 
-def iso(ms: int) -> str:
+def format_iso(ms: int) -> str:
     """An instant as ISO 8601 writes it, in UTC, to the millisecond."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def moment(ms: JsonValue) -> str:
+def format_time(ms: JsonValue) -> str:
     """A time in UTC, to the millisecond."""
     if not isinstance(ms, int):
         return "-"
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
 
 
-def duration(ms: JsonValue) -> str:
+def format_duration(ms: JsonValue) -> str:
     """How long, in the unit that suits it."""
     if not isinstance(ms, int):
         return "-"
@@ -67,7 +67,7 @@ def by(record: JsonObject) -> str:
     client = via(source) if isinstance(source, dict) else None
     if isinstance(engine, str) and client is not None:
         client = f"{engine}, {client}"
-    principal = plain(record.get("principal")) + (f"/{session}" if isinstance(session, str) else "")
+    principal = format_text(record.get("principal")) + (f"/{session}" if isinstance(session, str) else "")
     return principal if client is None else f"{principal} ({client})"
 
 
@@ -89,6 +89,6 @@ def via(source: JsonObject) -> str | None:
     return None
 
 
-def plain(value: JsonValue) -> str:
+def format_text(value: JsonValue) -> str:
     """Text, with a dash for nothing; what a terminal would act on is escaped."""
     return "-" if value is None else escaped(str(value)).replace("\n", "\\n")

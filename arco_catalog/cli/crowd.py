@@ -4,7 +4,7 @@ import resource
 from collections.abc import Callable
 from typing import Protocol
 
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 
 KEPT_FOR_OTHERS = 128
 """Descriptors that connections leave to the store, its files and locks, and the process itself. A local store has
@@ -106,7 +106,7 @@ class Crowd:
 
 def most_connections(wanted: int) -> int:
     """How many connections there may be, at most as many as `wanted`: raises the process's own limit of descriptors as
-    far as it needs and may. Raises `Failure` if that leaves too few."""
+    far as it needs and may. Raises `CliError` if that leaves too few."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + KEPT_FOR_OTHERS
     if soft != resource.RLIM_INFINITY and soft < needed and soft != hard:
@@ -114,7 +114,7 @@ def most_connections(wanted: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     most = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft - KEPT_FOR_OTHERS)
     if most < min(wanted, FEWEST):
-        raise Failure(
+        raise CliError(
             f"the limit of open files is {soft}: arco serve needs at least {KEPT_FOR_OTHERS + FEWEST}, "
             f"{KEPT_FOR_OTHERS} of them for the store; raise it with ulimit -n"
         )

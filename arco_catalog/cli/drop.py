@@ -2,7 +2,7 @@
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import another, carry_out, writing
 from arco_catalog.iceberg.errors import NoSuchTable, NoSuchView
@@ -12,7 +12,7 @@ from arco_catalog.state.characters import escaped
 
 
 def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> int:
-    """Drops what has the name, and says how it comes back. Raises `Failure`."""
+    """Drops what has the name, and says how it comes back. Raises `CliError`."""
     namespace, table = parse_identifier(name)
 
     async def work() -> str:
@@ -27,7 +27,7 @@ def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> in
                         return "view"
                 except NoSuchView:
                     pass
-                raise Failure(missing.message) from missing
+                raise CliError(missing.message) from missing
 
     dropped: JsonObject = {"name": name, "type": carry_out(work), "purge_requested": purge}
     print(json_text(dropped) if as_json else escaped(f"Dropped {dropped['type']} {name}: `arco undrop` brings it back"))

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import by, moment, plain
+from arco_catalog.cli.columns import by, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.identifiers import spelled
+from arco_catalog.cli.identifiers import format_namespace
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
@@ -16,7 +16,7 @@ HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
 
 
 def run(options: CatalogOptions, limit: int, *, own: bool, as_json: bool) -> int:
-    """Prints the newest operations on the registry. Raises `Failure`."""
+    """Prints the newest operations on the registry. Raises `CliError`."""
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
@@ -42,12 +42,12 @@ def as_table(found: Sequence[JsonObject]) -> str:
 def _columns(operation: JsonObject) -> tuple[str, ...]:
     purged = " (purge)" if operation.get("purge") is True else ""
     return (
-        moment(operation.get("at_ms")),
-        plain(operation.get("sequence")),
-        plain(operation.get("kind")) + purged,
+        format_time(operation.get("at_ms")),
+        format_text(operation.get("sequence")),
+        format_text(operation.get("kind")) + purged,
         _names(operation),
         by(operation),
-        plain(operation.get("entity")),
+        format_text(operation.get("entity")),
     )
 
 
@@ -59,4 +59,4 @@ def _names(operation: JsonObject) -> str:
 def _name(holder: JsonObject) -> str:
     name = optional_text(holder, "name")
     levels = [*texts(holder, "namespace"), *([] if name is None else [name])]
-    return spelled(levels) if levels else "-"
+    return format_namespace(levels) if levels else "-"

@@ -3,26 +3,26 @@
 import re
 from collections.abc import Sequence
 
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 
 _LEVEL = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 
 
 def parse_identifier(text: str) -> tuple[tuple[str, ...], str]:
-    """Namespace and table. Raises `Failure`."""
+    """Namespace and table. Raises `CliError`."""
     levels = _levels(text)
     if levels is None or len(levels) < 2:
-        raise Failure(
+        raise CliError(
             f'expected NAMESPACE.TABLE, got {text!r}; write it as sales.orders, a.b.orders or "sales.2026".orders'
         )
     return levels[:-1], levels[-1]
 
 
 def parse_namespace(text: str) -> tuple[str, ...]:
-    """The levels of a namespace. Raises `Failure`."""
+    """The levels of a namespace. Raises `CliError`."""
     levels = _levels(text)
     if levels is None:
-        raise Failure(f'{text!r} is not a namespace, such as sales, a.b or "sales.2026"')
+        raise CliError(f'{text!r} is not a namespace, such as sales, a.b or "sales.2026"')
     return levels
 
 
@@ -40,7 +40,7 @@ def _levels(text: str) -> tuple[str, ...] | None:
     return None
 
 
-def spelled(levels: Sequence[str]) -> str:
+def format_namespace(levels: Sequence[str]) -> str:
     """Levels as one would type them."""
     return ".".join(_quoted(level) if "." in level or '"' in level else level for level in levels)
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pyiceberg.catalog import Catalog, load_catalog
 
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.importing import SourceTable
 from arco_catalog.state.index import Namespace
@@ -40,7 +40,7 @@ class PyIcebergSource:
             await self._ask(lambda catalog: catalog)
             namespaces = await self._namespaces()
         except Exception as error:  # whatever the client of a foreign catalog raises
-            raise Failure(f"can't read the catalog {self._name!r}: {_text(error)}") from error
+            raise CliError(f"can't read the catalog {self._name!r}: {_text(error)}") from error
         for namespace in namespaces:
             for table in await self._tables_in(namespace):
                 yield table

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import saying_that_it_waits
 from arco_catalog.operations.importing import SourceTable
@@ -24,7 +24,7 @@ class Source(Protocol):
     """Something that has tables."""
 
     def tables(self) -> AsyncIterator[SourceTable]:
-        """All of them. Raises `Failure` where it can't be read at all."""
+        """All of them. Raises `CliError` where it can't be read at all."""
         ...
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
@@ -48,7 +48,7 @@ class ListSource:
 
 def parse_list(lines: Iterable[str], where: str) -> list[SourceTable]:
     """Lines `NAMESPACE.TABLE METADATA_LOCATION`, parted by blanks or tabs. Levels with a dot or a blank are in quotes.
-    Empty lines, and those that begin with #, are left out. Raises `Failure`, which names the line."""
+    Empty lines, and those that begin with #, are left out. Raises `CliError`, which names the line."""
     found: list[SourceTable] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -56,11 +56,11 @@ def parse_list(lines: Iterable[str], where: str) -> list[SourceTable]:
             continue
         match = _LINE.fullmatch(text)
         if match is None:
-            raise Failure(f"{where}, line {number}: expected NAMESPACE.TABLE METADATA_LOCATION, not {text[:200]!r}")
+            raise CliError(f"{where}, line {number}: expected NAMESPACE.TABLE METADATA_LOCATION, not {text[:200]!r}")
         try:
             namespace, name = parse_identifier(match["name"])
-        except Failure as failure:
-            raise Failure(f"{where}, line {number}: {failure}") from failure
+        except CliError as failure:
+            raise CliError(f"{where}, line {number}: {failure}") from failure
         found.append(SourceTable(namespace, name, match["location"]))
     return found
 
@@ -85,7 +85,7 @@ class FolderSource:
     async def tables(self) -> AsyncIterator[SourceTable]:
         folders = await self._folders()
         if not folders:
-            raise Failure(f"there are no tables in {self._url}: no folder in it has a metadata/ with metadata files")
+            raise CliError(f"there are no tables in {self._url}: no folder in it has a metadata/ with metadata files")
         for path in sorted(folders):
             yield await self._table(path, folders[path])
 

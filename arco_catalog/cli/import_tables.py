@@ -9,8 +9,8 @@ from pathlib import Path
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.failure import Failure
-from arco_catalog.cli.identifiers import parse_namespace, spelled
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.import_sources import FolderSource, ListSource, Source, parse_list
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import another, carry_out, reading, writing
@@ -54,11 +54,11 @@ class Report:
 
 
 def run(catalog: CatalogOptions, options: ImportOptions) -> int:
-    """Imports, or says what would be imported. Returns 1 if some table could not be. Raises `Failure`."""
+    """Imports, or says what would be imported. Returns 1 if some table could not be. Raises `CliError`."""
     only = () if options.only is None else parse_namespace(options.only)
     into = () if options.into is None else parse_namespace(options.into)
     if options.properties and options.kind != "catalog":
-        raise Failure("-P goes with `arco import catalog` alone")
+        raise CliError("-P goes with `arco import catalog` alone")
     opened = writing if options.apply else reading
 
     async def work() -> Report:
@@ -113,7 +113,7 @@ def _lines(source: str) -> tuple[Sequence[str], str]:
             return sys.stdin.read().splitlines(), "standard input"
         return Path(source).read_text(encoding="utf-8").splitlines(), source
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"can't read {source}: {error}") from error
+        raise CliError(f"can't read {source}: {error}") from error
 
 
 def _properties(said: Sequence[str]) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _properties(said: Sequence[str]) -> dict[str, str]:
     for text in said:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise Failure("-P takes KEY=VALUE, such as -P type=hive")
+            raise CliError("-P takes KEY=VALUE, such as -P type=hive")
         parsed[key] = value
     return parsed
 
@@ -135,7 +135,7 @@ def as_text(report: Report, limit: int | None) -> str:
         if lines:
             more = len(lines) - len(lines[:limit])
             parts.append(table(HEADINGS, lines[:limit]) + (f"\n... and {more:,} more" if more else ""))
-    made = ", ".join(map(spelled, report.namespaces))
+    made = ", ".join(map(format_namespace, report.namespaces))
     if made:
         parts.append(f"Namespaces {'made' if report.apply else 'to make'}: {made}")
     told = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome]]
@@ -148,7 +148,7 @@ def as_text(report: Report, limit: int | None) -> str:
 
 
 def _line(imported: Imported) -> tuple[str, ...]:
-    name = spelled((*imported.table.namespace, imported.table.name))
+    name = format_namespace((*imported.table.namespace, imported.table.name))
     return imported.outcome, name, imported.table.metadata_location or "-", imported.reason or ""
 
 
@@ -156,7 +156,7 @@ def as_document(report: Report) -> JsonObject:
     """The same for programs."""
     tables: list[JsonValue] = [
         {
-            "name": spelled((*each.table.namespace, each.table.name)),
+            "name": format_namespace((*each.table.namespace, each.table.name)),
             "metadata_location": each.table.metadata_location,
             "result": each.outcome,
             "reason": each.reason,
@@ -164,5 +164,5 @@ def as_document(report: Report) -> JsonObject:
         for each in report.tables
     ]
     counts: JsonObject = {outcome: report.counts[outcome] for outcome in Outcome}
-    namespaces: list[JsonValue] = [spelled(namespace) for namespace in report.namespaces]
+    namespaces: list[JsonValue] = [format_namespace(namespace) for namespace in report.namespaces]
     return {"dry_run": not report.apply, "counts": counts, "namespaces": namespaces, "tables": tables}

@@ -1,9 +1,9 @@
 """`arco info`: a table or view for people."""
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import moment, plain
+from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.identifiers import parse_identifier, spelled
+from arco_catalog.cli.identifiers import format_namespace, parse_identifier
 from arco_catalog.cli.output import facts, table
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -16,7 +16,7 @@ UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
 def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) -> int:
-    """Prints a table or view, with so many of its snapshots. Returns 1 if it is broken. Raises `Failure`."""
+    """Prints a table or view, with so many of its snapshots. Returns 1 if it is broken. Raises `CliError`."""
     namespace, table_name = parse_identifier(name)
 
     async def read() -> JsonObject:
@@ -24,7 +24,7 @@ def run(options: CatalogOptions, name: str, snapshots: int, *, as_json: bool) ->
             return await info(session, namespace, table_name, snapshots)
 
     shown = carry_out(read)
-    print(json_text(shown) if as_json else as_text(shown, spelled((*namespace, table_name))))
+    print(json_text(shown) if as_json else as_text(shown, format_namespace((*namespace, table_name))))
     return 1 if any(finding.get("level") == "error" for finding in _objects(shown, "health")) else 0
 
 
@@ -43,25 +43,29 @@ def as_text(shown: JsonObject, name: str) -> str:
 def _facts(shown: JsonObject, name: str) -> list[tuple[str, str]]:
     size = mapping(shown, "size")
     said = [
-        (plain(shown.get("type")), name),
-        ("entity", plain(shown.get("entity"))),
-        ("uuid", plain(shown.get("uuid"))),
-        ("format", f"version {plain(shown.get('format_version'))}"),
-        ("location", plain(shown.get("location"))),
-        ("metadata", f"{plain(shown.get('metadata_location'))} ({_bytes(shown.get('metadata_bytes'))})"),
-        ("updated", moment(shown.get("updated_ms"))),
+        (format_text(shown.get("type")), name),
+        ("entity", format_text(shown.get("entity"))),
+        ("uuid", format_text(shown.get("uuid"))),
+        ("format", f"version {format_text(shown.get('format_version'))}"),
+        ("location", format_text(shown.get("location"))),
+        ("metadata", f"{format_text(shown.get('metadata_location'))} ({_bytes(shown.get('metadata_bytes'))})"),
+        ("updated", format_time(shown.get("updated_ms"))),
     ]
     if size:
         said.append(("size", _size(size)))
         said.append(("partitioned by", ", ".join(texts(shown, "partitioned_by")) or "-"))
         said.append(("sorted by", ", ".join(texts(shown, "sorted_by")) or "-"))
     for each in _objects(shown, "representations"):
-        said.append((f"SQL ({plain(each.get('dialect'))})", plain(each.get("sql"))))
+        said.append((f"SQL ({format_text(each.get('dialect'))})", format_text(each.get("sql"))))
     for ref, target in mapping(shown, "refs").items():
         held: JsonObject = target if isinstance(target, dict) else {}
-        said.append((plain(held.get("type")), f"{plain(ref)} at {plain(held.get('snapshot-id'))}"))
-    said += [("property", f"{plain(key)}={plain(value)}") for key, value in mapping(shown, "properties").items()]
-    health = [(plain(finding.get("level")), plain(finding.get("text"))) for finding in _objects(shown, "health")]
+        said.append((format_text(held.get("type")), f"{format_text(ref)} at {format_text(held.get('snapshot-id'))}"))
+    said += [
+        ("property", f"{format_text(key)}={format_text(value)}") for key, value in mapping(shown, "properties").items()
+    ]
+    health = [
+        (format_text(finding.get("level")), format_text(finding.get("text"))) for finding in _objects(shown, "health")
+    ]
     if shown.get("type") == "table":
         said += health or [("health", "ok")]
     return said
@@ -77,19 +81,19 @@ def _size(size: JsonObject) -> str:
 
 def _column(column: JsonObject) -> tuple[str, ...]:
     return (
-        plain(column.get("id")),
-        plain(column.get("name")),
-        plain(column.get("type")),
+        format_text(column.get("id")),
+        format_text(column.get("name")),
+        format_text(column.get("type")),
         "no" if column.get("required") is True else "yes",
-        plain(column.get("doc")),
+        format_text(column.get("doc")),
     )
 
 
 def _snapshot(snapshot: JsonObject) -> tuple[str, ...]:
     return (
-        moment(snapshot.get("at_ms")),
-        plain(snapshot.get("snapshot_id")),
-        plain(snapshot.get("operation")),
+        format_time(snapshot.get("at_ms")),
+        format_text(snapshot.get("snapshot_id")),
+        format_text(snapshot.get("operation")),
         _number(snapshot.get("added_records")),
         _number(snapshot.get("deleted_records")),
         _number(snapshot.get("total_records")),

@@ -2,7 +2,7 @@
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.session import carry_out, making
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.init import init_catalog
@@ -10,9 +10,9 @@ from arco_catalog.state.characters import escaped
 
 
 def run(options: CatalogOptions, *, as_json: bool) -> int:
-    """Makes it, unless it is there. Raises `Failure`, also over a store that ignores conditions: before any commit."""
+    """Makes it, unless it is there. Raises `CliError`, also over a store that ignores conditions: before any commit."""
     if options.store.startswith("memory:"):
-        raise Failure("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
+        raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
 
     async def work() -> bool:
         async with making(options, "init") as session:

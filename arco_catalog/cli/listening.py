@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Protocol
 
-from arco_catalog.cli.failure import Failure
-from arco_catalog.cli.settings_to_paste import settings_to_paste
+from arco_catalog.cli.client_config import client_config
+from arco_catalog.cli.errors import CliError
 
 BACKLOG = 1024
 
@@ -28,12 +28,12 @@ class Announced(Protocol):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; IPv4 where a name has both. Raises `Failure`."""
+    """A listening socket; IPv4 where a name has both. Raises `CliError`."""
     return listen_together(host, port, 1)[0]
 
 
 def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]:
-    """So many sockets that listen at one address, each connection going to one of them. Raises `Failure`.
+    """So many sockets that listen at one address, each connection going to one of them. Raises `CliError`.
 
     The first is bound alone, so that an address in use is told, also where its user would share it.
     """
@@ -50,7 +50,7 @@ def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]
         ]
     except OSError as error:
         why = (error.strerror or str(error)).partition(" (while attempting")[0]
-        raise Failure(f"cannot listen on {host} port {port}: {why}") from error
+        raise CliError(f"cannot listen on {host} port {port}: {why}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport) -> No
             file=sys.stderr,
         )
     if not said.quiet:
-        print(f"\n{settings_to_paste(uri, said.warehouse, said.store, os.environ)}\n")
+        print(f"\n{client_config(uri, said.warehouse, said.store, os.environ)}\n")
     sys.stdout.flush()
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.identifiers import parse_namespace, spelled
+from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -20,7 +20,7 @@ HEADINGS = ("TYPE", "NAME")
 
 
 def run(options: CatalogOptions, namespace: str | None, limit: int | None, *, recursive: bool, as_json: bool) -> int:
-    """Prints what is in a namespace, or at the top. Raises `Failure`."""
+    """Prints what is in a namespace, or at the top. Raises `CliError`."""
     top = () if namespace is None else parse_namespace(namespace)
 
     async def read() -> tuple[list[JsonObject], bool]:
@@ -36,7 +36,9 @@ def run(options: CatalogOptions, namespace: str | None, limit: int | None, *, re
     if as_json:
         print(json_text([*found]))
     elif not found:
-        print("There is nothing in this catalog." if not top else escaped(f"There is nothing in {spelled(top)}."))
+        print(
+            "There is nothing in this catalog." if not top else escaped(f"There is nothing in {format_namespace(top)}.")
+        )
     else:
         print(table(HEADINGS, [(str(entry["type"]), str(entry["full_name"])) for entry in found]))
     if more and not as_json:
@@ -60,7 +62,7 @@ async def _entries(session: Session, namespace: Namespace, recursive: bool) -> A
 
 
 def _entry(kind: str, levels: Namespace) -> JsonObject:
-    return {"type": kind, "full_name": spelled(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
+    return {"type": kind, "full_name": format_namespace(levels), "namespace": [*levels[:-1]], "name": levels[-1]}
 
 
 async def _all(page: Callable[[Paging], Awaitable[Listed]]) -> AsyncIterator[JsonValue]:

@@ -56,7 +56,7 @@ class Switch(Option):
     """An option that is off unless it is named."""
 
     def __init__(self, flag: str, variable: str, help: str) -> None:  # noqa: A002  as argparse calls it
-        super().__init__(flag, variable, help, type=switch)
+        super().__init__(flag, variable, help, type=parse_bool)
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
         value = _FromVariable(environment.get(self.variable) or "false")
@@ -75,13 +75,13 @@ class MultiOption(Option):
     """An option with any number of values: several at once, or several times; with commas in its variable."""
 
     def add_to(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
-        default = tuple(variables.listed(environment.get(self.variable, "")))
+        default = tuple(variables.split_csv(environment.get(self.variable, "")))
         parser.add_argument(
-            self.flag, action=_Gather, nargs="+", default=default, metavar=self.metavar, help=self.described()
+            self.flag, action=_Extend, nargs="+", default=default, metavar=self.metavar, help=self.described()
         )
 
 
-class _Gather(argparse.Action):
+class _Extend(argparse.Action):
     """Gathers what flags say; if they say anything, the default does not count."""
 
     def __call__(
@@ -147,9 +147,9 @@ def log_format(text: str) -> str:
     return text.lower()
 
 
-def switch(text: str) -> bool:
+def parse_bool(text: str) -> bool:
     """On or off."""
-    return _read(variables.switch, text)
+    return _read(variables.parse_bool, text)
 
 
 def _read(reader: Callable[[str], T], text: str) -> T:

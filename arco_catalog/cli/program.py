@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from arco_catalog.cli import completion_command, operator_commands, serve_command, table_commands
 from arco_catalog.cli.command import STORE, STORES
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.serve_command import SERVE
 from arco_catalog.state.characters import escaped
 
@@ -56,7 +56,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     parsed.arguments = arguments
     try:
         return command.run(parsed)
-    except Failure as failure:
+    except CliError as failure:
         print(f"arco: {escaped(str(failure))}", file=sys.stderr)
         return failure.code
     except ModuleNotFoundError as error:

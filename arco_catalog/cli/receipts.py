@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import by, moment, plain
+from arco_catalog.cli.columns import by, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import table
@@ -31,7 +31,7 @@ class Commits:
 
 def run(options: CatalogOptions, name: str, limit: int | None, *, as_json: bool) -> int:
     """Prints the commits of a table, newest first: of what the name means now; else of all that were dropped under it;
-    or of the entity whose id is given. What else had the name is said on stderr. Raises `Failure`."""
+    or of the entity whose id is given. What else had the name is said on stderr. Raises `CliError`."""
 
     async def read() -> tuple[list[Commits], str | None]:
         async with reading(options, "receipts") as session:
@@ -55,7 +55,7 @@ async def _read(session: Session, name: str, limit: int | None) -> tuple[list[Co
 
 def about(name: str, found: Sequence[NamedEntity]) -> str | None:
     """What is to be known of what was dropped under a name."""
-    dropped = "; ".join(f"entity {each.entity} at {moment(each.dropped_ms)}" for each in found if not each.live)
+    dropped = "; ".join(f"entity {each.entity} at {format_time(each.dropped_ms)}" for each in found if not each.live)
     if not dropped:
         return None
     if found[0].live:
@@ -68,7 +68,7 @@ def as_text(told: Sequence[Commits]) -> str:
     if len(told) == 1:
         return as_table(told[0].commits)
     return "\n\n".join(
-        f"Entity {each.named.entity}, dropped at {moment(each.named.dropped_ms)}:\n{as_table(each.commits)}"
+        f"Entity {each.named.entity}, dropped at {format_time(each.named.dropped_ms)}:\n{as_table(each.commits)}"
         for each in told
     )
 
@@ -82,12 +82,12 @@ def as_table(found: Sequence[JsonObject]) -> str:
 
 def _columns(receipt: JsonObject) -> tuple[str, ...]:
     return (
-        moment(receipt.get("metadata_ms")),
-        plain(receipt.get("snapshot_id")),
+        format_time(receipt.get("metadata_ms")),
+        format_text(receipt.get("snapshot_id")),
         _changes(receipt),
         by(receipt),
-        plain(receipt.get("state")),
-        plain(receipt.get("metadata_location")),
+        format_text(receipt.get("state")),
+        format_text(receipt.get("metadata_location")),
     )
 
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import moment, plain
+from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading, writing
@@ -23,12 +23,12 @@ HEADINGS = ("COMMITTED (UTC)", "TABLE", "BY", "WHY", "METADATA FILE")
 
 def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: bool) -> int:
     """Walks what has changed since the last walk, and prints what was found. Returns 1 if anything could not be read.
-    Raises `Failure`."""
-    patience_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
+    Raises `CliError`."""
+    timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
     opened = reading if dry else writing
 
     async def work() -> ReconcileStats:
-        async with opened(options, "reconcile", patience_ms) as session:
+        async with opened(options, "reconcile", timeout_ms) as session:
             now_ms = session.runtime.now_ms
             end_ms = session.call.deadline_ms - MARGIN_MS
             return await reconcile(
@@ -85,9 +85,9 @@ def as_text(stats: ReconcileStats, *, dry: bool) -> str:
 def _missing(missing: JsonObject) -> tuple[str, ...]:
     restored = missing.get("told_by") == missing.get("metadata_location")
     return (
-        moment(missing.get("metadata_ms")),
-        plain(missing.get("table")) if missing.get("table") else f"entity {plain(missing.get('entity'))}",
-        plain(missing.get("principal")),
+        format_time(missing.get("metadata_ms")),
+        format_text(missing.get("table")) if missing.get("table") else f"entity {format_text(missing.get('entity'))}",
+        format_text(missing.get("principal")),
         "both receipts are gone; found in metadata" if restored else "pending receipt only: its writer stopped",
-        plain(missing.get("metadata_location")),
+        format_text(missing.get("metadata_location")),
     )

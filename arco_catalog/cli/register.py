@@ -17,7 +17,7 @@ from arco_catalog.state.index import Namespace
 def run(
     options: CatalogOptions, name: str, metadata: str, *, parents: bool, view: bool, overwrite: bool, as_json: bool
 ) -> int:
-    """Registers a table, or a view, and says so. Raises `Failure`."""
+    """Registers a table, or a view, and says so. Raises `CliError`."""
     namespace, table = parse_identifier(name)
     kind = "view" if view else "table"
 

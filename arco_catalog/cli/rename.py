@@ -2,7 +2,7 @@
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import another, carry_out, writing
 from arco_catalog.iceberg.errors import NoSuchTable, NoSuchView
@@ -12,7 +12,7 @@ from arco_catalog.state.characters import escaped
 
 
 def run(options: CatalogOptions, name: str, to: str, *, as_json: bool) -> int:
-    """Renames what has the name. Raises `Failure`."""
+    """Renames what has the name. Raises `CliError`."""
     source, destination = parse_identifier(name), parse_identifier(to)
 
     async def work() -> str:
@@ -25,7 +25,7 @@ def run(options: CatalogOptions, name: str, to: str, *, as_json: bool) -> int:
                     await rename_view(another(session), source, destination)
                     return "view"
                 except NoSuchView:
-                    raise Failure(missing.message) from missing
+                    raise CliError(missing.message) from missing
 
     renamed: JsonObject = {"type": carry_out(work), "from": name, "to": to}
     print(json_text(renamed) if as_json else escaped(f"Renamed {renamed['type']} {name} to {to}"))

@@ -19,7 +19,7 @@ import uvloop
 from arco_catalog.cli.accepting import Acceptor
 from arco_catalog.cli.connections import BoundedProtocol
 from arco_catalog.cli.crowd import Crowd, most_connections
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import give_large_buffers_back
 from arco_catalog.cli.session import saying_that_it_waits
@@ -100,7 +100,7 @@ class ServeOptions:
 
 
 def run(options: ServeOptions) -> int:
-    """Serves until a signal says stop. Returns the exit code. Raises `Failure` if it can't start."""
+    """Serves until a signal says stop. Returns the exit code. Raises `CliError` if it can't start."""
     give_large_buffers_back()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -177,13 +177,13 @@ class Server(uvicorn.Server):
         afterwards, as uvicorn would: a server that was asked to end and did has not failed."""
         loop = asyncio.get_running_loop()
         signals = (signal.SIGINT, signal.SIGTERM)
-        for wish in signals:
-            loop.add_signal_handler(wish, self.handle_exit, wish, None)
+        for signum in signals:
+            loop.add_signal_handler(signum, self.handle_exit, signum, None)
         try:
             yield
         finally:
-            for wish in signals:
-                loop.remove_signal_handler(wish)
+            for signum in signals:
+                loop.remove_signal_handler(signum)
 
 
 def _listener(options: ServeOptions) -> socket.socket:
@@ -197,7 +197,7 @@ def _allowed_hosts(options: ServeOptions) -> tuple[str, ...]:
     try:
         return tuple(parse_host(host) for host in options.allowed_hosts)
     except ValueError as error:
-        raise Failure(f"--allowed-host: {error}") from error
+        raise CliError(f"--allowed-host: {error}") from error
 
 
 def _announce(options: ServeOptions, catalog: Catalog, listener: socket.socket) -> None:
@@ -217,11 +217,11 @@ def _telemetry(options: ServeOptions) -> Telemetry | None:
     else:
         lines = {}
     if options.metrics_namespace is not None and options.log_format != "json":
-        raise Failure("--metrics-namespace requires --log-format json: metrics are part of JSON log lines")
+        raise CliError("--metrics-namespace requires --log-format json: metrics are part of JSON log lines")
     try:
         return server_telemetry(os.environ, SystemRuntime(), namespace=options.metrics_namespace, **lines)
     except ValueError as error:
-        raise Failure(str(error)) from error
+        raise CliError(str(error)) from error
 
 
 def _to_stderr(line: str) -> None:
@@ -240,4 +240,4 @@ async def _open(options: ServeOptions) -> Catalog:
         async with saying_that_it_waits(options.store):
             return await open_catalog(settings, options.store, options.allowed_locations, SystemRuntime())
     except (CatalogError, StoreError, ValueError, OSError) as error:
-        raise Failure(f"cannot open the store {options.store}: {error}") from error
+        raise CliError(f"cannot open the store {options.store}: {error}") from error

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.failure import Failure, NotThere
+from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Catalog, Session, Settings
 from arco_catalog.operations.open import build_catalog, open_catalog
-from arco_catalog.operations.variables import MAX_METADATA, size_in
+from arco_catalog.operations.variables import MAX_METADATA, size_from_env
 from arco_catalog.state.memory import MAX_METADATA_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreDenied, StoreError
@@ -23,59 +23,59 @@ from storage_backends.open import open_store
 
 T = TypeVar("T")
 
-PATIENCE_MS = 10 * 60 * 1000
+TIMEOUT_MS = 10 * 60 * 1000
 OPERATOR = "operator"
 SILENT_SECONDS = 2.0
 """After which a store that does not answer is no longer waited for in silence."""
 
 
 def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
-    """Runs a command's work. Raises `Failure` for what its user can understand."""
+    """Runs a command's work. Raises `CliError` for what its user can understand."""
     try:
         return asyncio.run(work())
     except BrokenPipeError:
         raise
     except (CatalogError, StoreError, ValueError, OSError) as error:
-        raise Failure(str(error)) from error
+        raise CliError(str(error)) from error
 
 
 @asynccontextmanager
-async def reading(options: CatalogOptions, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
+async def reading(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
     """A session that must write nothing: not even the store's conditions are probed. Raises `NotThere` where there is
     no such store or warehouse."""
-    async with looking(options, command, patience_ms) as session:
+    async with looking(options, command, timeout_ms) as session:
         async with saying_that_it_waits(options.store):
             await _require_warehouse(session, options.store)
         yield session
 
 
 @asynccontextmanager
-async def looking(options: CatalogOptions, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
+async def looking(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
     """The same, without a look whether there is such a store or warehouse."""
     url = options.store
     catalog = build_catalog(_settings(options), open_store(url), url, options.allowed, SystemRuntime())
-    async with _session(catalog, command, patience_ms) as session:
+    async with _session(catalog, command, timeout_ms) as session:
         yield session
 
 
 @asynccontextmanager
-async def writing(options: CatalogOptions, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
-    """A session that may write. Raises `Failure` over a store that ignores conditions, and `NotThere` where there is no
-    such store or warehouse: only `arco serve` and `arco init` make one."""
+async def writing(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
+    """A session that may write. Raises `CliError` over a store that ignores conditions, and `NotThere` where there is
+    no such store or warehouse: only `arco serve` and `arco init` make one."""
     async with reading(options, command):
         pass
-    async with making(options, command, patience_ms) as session:
+    async with making(options, command, timeout_ms) as session:
         yield session
 
 
 @asynccontextmanager
-async def making(options: CatalogOptions, command: str, patience_ms: int = PATIENCE_MS) -> AsyncIterator[Session]:
-    """A session that may write, also where nothing is yet. Raises `Failure` over a store that ignores conditions."""
+async def making(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
+    """A session that may write, also where nothing is yet. Raises `CliError` over a store that ignores conditions."""
     async with saying_that_it_waits(options.store):
         catalog = await open_catalog(_settings(options), options.store, options.allowed, SystemRuntime())
-    async with _session(catalog, command, patience_ms) as session:
+    async with _session(catalog, command, timeout_ms) as session:
         if catalog.settings.read_only_because is not None:
-            raise Failure(f"this catalog is read-only: {catalog.settings.read_only_because}")
+            raise CliError(f"this catalog is read-only: {catalog.settings.read_only_because}")
         yield session
 
 
@@ -107,9 +107,9 @@ async def _require_warehouse(session: Session, url: str) -> None:
 
 
 @asynccontextmanager
-async def _session(catalog: Catalog, command: str, patience_ms: int) -> AsyncIterator[Session]:
+async def _session(catalog: Catalog, command: str, timeout_ms: int) -> AsyncIterator[Session]:
     source: JsonObject = {"kind": "Cli"}
-    deadline_ms = catalog.runtime.now_ms() + patience_ms
+    deadline_ms = catalog.runtime.now_ms() + timeout_ms
     try:
         yield catalog.session(Call("CLI", command, "", None, OPERATOR, source, deadline_ms))
     finally:
@@ -118,10 +118,10 @@ async def _session(catalog: Catalog, command: str, patience_ms: int) -> AsyncIte
 
 def another(session: Session) -> Session:
     """A session for the next of many steps, with a deadline of its own and nothing remembered of the steps before."""
-    deadline_ms = session.runtime.now_ms() + PATIENCE_MS
+    deadline_ms = session.runtime.now_ms() + TIMEOUT_MS
     return session.catalog.session(replace(session.call, deadline_ms=deadline_ms))
 
 
 def _settings(options: CatalogOptions) -> Settings:
     """As `arco serve` was told how large metadata may be: what it serves is read here."""
-    return Settings(options.warehouse, max_metadata_bytes=size_in(os.environ, MAX_METADATA, MAX_METADATA_BYTES))
+    return Settings(options.warehouse, max_metadata_bytes=size_from_env(os.environ, MAX_METADATA, MAX_METADATA_BYTES))

@@ -1,7 +1,7 @@
 """`arco show`: one table as its records have it: pointer, recent moves, open intent and markers."""
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import columns, duration, moment, plain, via
+from arco_catalog.cli.columns import columns, format_duration, format_text, format_time, via
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
@@ -14,7 +14,7 @@ MARKERS = ("AGE", "SLOT", "REQUEST", "BY", "ATTEMPT", "MARKER")
 
 
 def run(options: CatalogOptions, table: str, *, as_json: bool) -> int:
-    """Prints what is known of a table. Raises `Failure`."""
+    """Prints what is known of a table. Raises `CliError`."""
     namespace, name = parse_identifier(table)
 
     async def read() -> JsonObject:
@@ -30,17 +30,17 @@ def as_text(shown: JsonObject) -> str:
     """A fact a line, then the open markers in columns."""
     base = mapping(shown, "base")
     facts = [
-        (plain(shown.get("type")), f"{plain(shown.get('name'))} ({_state(shown)})"),
-        ("entity", plain(shown.get("entity"))),
-        ("uuid", plain(shown.get("uuid"))),
+        (format_text(shown.get("type")), f"{format_text(shown.get('name'))} ({_state(shown)})"),
+        ("entity", format_text(shown.get("entity"))),
+        ("uuid", format_text(shown.get("uuid"))),
         *(("location", location) for location in texts(shown, "locations")),
-        ("metadata", plain(shown.get("metadata_location"))),
-        ("  made", moment(shown.get("metadata_ms"))),
-        ("  from", plain(base.get("metadata_location"))),
+        ("metadata", format_text(shown.get("metadata_location"))),
+        ("  made", format_time(shown.get("metadata_ms"))),
+        ("  from", format_text(base.get("metadata_location"))),
         ("updated", _updated(shown)),
-        ("moves", plain(shown.get("sequence"))),
+        ("moves", format_text(shown.get("sequence"))),
         *(("  recent" if place == 0 else "", move) for place, move in enumerate(texts(shown, "recent"))),
-        ("drop's mark", plain(shown.get("dropped_by"))),
+        ("drop's mark", format_text(shown.get("dropped_by"))),
         ("intent", _intent(mapping(shown, "intent"))),
     ]
     width = max(len(label) for label, _ in facts)
@@ -49,19 +49,22 @@ def as_text(shown: JsonObject) -> str:
 
 def _state(shown: JsonObject) -> str:
     asked = ", a purge was asked for" if shown.get("purge_requested") is True else ""
-    return f"{plain(shown.get('state'))}{asked}"
+    return f"{format_text(shown.get('state'))}{asked}"
 
 
 def _updated(shown: JsonObject) -> str:
     client = via(mapping(shown, "updated_by"))
-    return moment(shown.get("updated_ms")) + ("" if client is None else f" by {client}")
+    return format_time(shown.get("updated_ms")) + ("" if client is None else f" by {client}")
 
 
 def _intent(intent: JsonObject) -> str:
     if not intent:
         return "-"
-    age = duration(intent.get("age_ms"))
-    return f"of transaction {plain(intent.get('transaction'))}, {plain(intent.get('status'))}, last moved {age} ago"
+    age = format_duration(intent.get("age_ms"))
+    return (
+        f"of transaction {format_text(intent.get('transaction'))}, {format_text(intent.get('status'))}, "
+        f"last moved {age} ago"
+    )
 
 
 def _markers(shown: JsonObject) -> str:
@@ -75,10 +78,10 @@ def _markers(shown: JsonObject) -> str:
 def _marker(marker: JsonObject) -> tuple[str, ...]:
     request = mapping(marker, "request")
     return (
-        duration(marker.get("age_ms")),
-        plain(marker.get("slot")),
+        format_duration(marker.get("age_ms")),
+        format_text(marker.get("slot")),
         f"{request['method']} {request['path']}" if {"method", "path"} <= request.keys() else "-",
-        plain(request.get("principal")),
-        plain(marker.get("attempt")),
-        plain(marker.get("marker")),
+        format_text(request.get("principal")),
+        format_text(marker.get("attempt")),
+        format_text(marker.get("marker")),
     )

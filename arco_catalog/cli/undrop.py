@@ -11,7 +11,7 @@ from arco_catalog.state.characters import escaped
 
 
 def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> int:
-    """Undoes a drop, and says so. Raises `Failure`."""
+    """Undoes a drop, and says so. Raises `CliError`."""
     namespace, name = parse_identifier(table)
 
     async def work() -> JsonObject:

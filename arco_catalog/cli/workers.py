@@ -15,7 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import Sequence
 
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen_together
 
 MOST_DEATHS = 5
@@ -27,9 +27,9 @@ ENDS_WITHIN_SECONDS = 60.0
 
 def run(parsed: argparse.Namespace, arguments: Sequence[str]) -> int:
     """Serves until a signal says stop; `arguments` are those that were `parsed`. Returns the exit code. Raises
-    `Failure` if it can't start."""
+    `CliError` if it can't start."""
     if parsed.store.startswith("memory:"):
-        raise Failure("--workers is not supported with memory: each process would have a store of its own")
+        raise CliError("--workers is not supported with memory: each process would have a store of its own")
     return asyncio.run(Supervisor(parsed, arguments).run())
 
 
@@ -51,8 +51,8 @@ class Supervisor:
         """Starts them, one first: what is wrong with the store is then told once."""
         listeners = listen_together(self._parsed.host, self._parsed.port, self._parsed.workers)
         loop = asyncio.get_running_loop()
-        for wish in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(wish, self._pass_on, wish)
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signum, self._pass_on, signum)
         try:
             first = await self._start(listeners[0])
             if first is None:
@@ -117,7 +117,7 @@ class Supervisor:
         self._deaths.append(now)
         return len(self._deaths) > MOST_DEATHS and now - self._deaths[0] < DEATHS_WITHIN_SECONDS
 
-    def _pass_on(self, wish: signal.Signals) -> None:
+    def _pass_on(self, signum: signal.Signals) -> None:
         """The first lets requests under way finish, a second interrupt does not; and there is a last moment."""
         if not self._ending:
             self._ending = True
@@ -125,7 +125,7 @@ class Supervisor:
         for process in self._workers.values():
             if process.returncode is None:
                 # An interrupt in the middle of its imports would be a traceback on the user's terminal.
-                process.send_signal(signal.SIGTERM if process in self._not_serving else wish)
+                process.send_signal(signal.SIGTERM if process in self._not_serving else signum)
 
     def _kill(self) -> None:
         for process in self._workers.values():

@@ -42,7 +42,7 @@ class Settings:
     `read_only_because` and `lacks` are what its store turned out not to honour, and not to have.
 
     Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
-    be taken over, the deadline and a margin; `patience_ms` is how long a duplicate waits for the answer.
+    be taken over, the deadline and a margin; `duplicate_timeout_ms` is how long a duplicate waits for the answer.
     `max_metadata_bytes` is how large a metadata file may be, unpacked; `cache_bytes` is what all caches together may
     remember.
     """
@@ -53,7 +53,7 @@ class Settings:
     lacks: Sequence[str] = ()
     request_ms: int = 20_000
     in_progress_ms: int = 25_000
-    patience_ms: int = 3_000
+    duplicate_timeout_ms: int = 3_000
     max_transaction_tables: int = 100
     max_metadata_bytes: int = MAX_METADATA_BYTES
     cache_bytes: int = CACHE_MEMORY_BYTES

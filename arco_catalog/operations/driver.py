@@ -361,7 +361,7 @@ class Driver(Generic[V]):
         """Somebody else has the key, or had it: their answer, the evidence of it, or our turn."""
         assert self.marker is not None
         assert self.claims is not None
-        give_up_ms = self.session.runtime.now_ms() + self.session.settings.patience_ms
+        give_up_ms = self.session.runtime.now_ms() + self.session.settings.duplicate_timeout_ms
         while True:
             slots = await self.claims.read()
             if not slots:

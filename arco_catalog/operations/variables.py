@@ -17,14 +17,14 @@ LEAST_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _SIZE = re.compile(r"([0-9]{1,9})(KB|MB|GB)?", re.IGNORECASE)
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-_SWITCH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
-def switch(text: str) -> bool:
-    """On or off. Raises `ValueError` for what is neither."""
-    if text.lower() not in _SWITCH:
+def parse_bool(text: str) -> bool:
+    """Parses true or false, 1 or 0, yes or no. Raises `ValueError`."""
+    if text.lower() not in _BOOLS:
         raise ValueError(f"expected true or false, got {text!r}")
-    return _SWITCH[text.lower()]
+    return _BOOLS[text.lower()]
 
 
 def warehouse(text: str) -> str:
@@ -48,7 +48,7 @@ def size(text: str) -> int:
     return number
 
 
-def size_in(environment: Mapping[str, str], variable: str, default: int) -> int:
+def size_from_env(environment: Mapping[str, str], variable: str, default: int) -> int:
     """The size that a variable gives. Raises `ValueError`, which names the variable."""
     try:
         return size(environment.get(variable) or str(default))
@@ -56,6 +56,6 @@ def size_in(environment: Mapping[str, str], variable: str, default: int) -> int:
         raise ValueError(f"{variable}: {error}") from error
 
 
-def listed(text: str) -> list[str]:
-    """What stands between commas."""
+def split_csv(text: str) -> list[str]:
+    """Splits a text at commas, without the spaces around items and without empty items."""
     return [item for part in text.split(",") if (item := part.strip())]

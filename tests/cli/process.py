@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 """Seconds after which a test gives up on a process."""
 
 
@@ -48,7 +48,7 @@ def _call(method: str, url: str, body: object) -> tuple[int, Any]:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"content-type": "application/json"}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
             content = answer.read()
             return answer.status, json.loads(content) if content else None
     except urllib.error.HTTPError as error:
@@ -65,7 +65,7 @@ async def start(*arguments: str, **environment: str) -> Process:
 
 async def finished(process: Process) -> Finished:
     """Waits for the end of a process."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         out, err = await process.communicate()
     assert process.returncode is not None
     return Finished(process.returncode, out.decode(), err.decode())
@@ -82,7 +82,7 @@ async def serving(store: str, *options: str, **environment: str) -> AsyncIterato
     process = await start("serve", "--store", store, "--port", "0", *options, **environment)
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             first = (await process.stdout.readline()).decode()
             if not first:
                 raise AssertionError((await finished(process)).err)

@@ -5,7 +5,7 @@ import http.client
 
 import pytest
 
-from tests.cli.process import PATIENCE, Server, arco, serving
+from tests.cli.process import TIMEOUT_SECONDS, Server, arco, serving
 
 CONFIG = "/v1/config"
 
@@ -14,7 +14,7 @@ async def status(server: Server, method: str, path: str, headers: dict[str, str]
     """The status of a request with these headers; a `Host` replaces the client's own."""
 
     def ask() -> int:
-        connection = http.client.HTTPConnection(server.uri.removeprefix("http://"), timeout=PATIENCE)
+        connection = http.client.HTTPConnection(server.uri.removeprefix("http://"), timeout=TIMEOUT_SECONDS)
         try:
             connection.request(method, path, b'{"namespace":["db"]}' if method == "POST" else None, headers)
             return connection.getresponse().status

@@ -5,7 +5,7 @@ import resource
 import pytest
 
 from arco_catalog.cli.crowd import FEWEST, IDLE_SECONDS, KEPT_FOR_OTHERS, Crowd, most_connections
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 
 
 class Connection:
@@ -146,5 +146,5 @@ def test_too_few_descriptors_are_told_of(monkeypatch: pytest.MonkeyPatch) -> Non
     few = KEPT_FOR_OTHERS + FEWEST - 1
     monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
 
-    with pytest.raises(Failure, match=f"the limit of open files is {few}"):
+    with pytest.raises(CliError, match=f"the limit of open files is {few}"):
         most_connections(512)

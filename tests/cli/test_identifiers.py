@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.identifiers import parse_identifier
 
 
@@ -28,7 +28,7 @@ def test_dots_part_levels_and_quotes_keep_them(text: str, namespace: tuple[str, 
     "text", ["", "t", '"a.b"', ".t", "a.", "a..b", '"a', '"a.b', 'a".b', '"a"b.c', '"".t', "db.t."]
 )
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(Failure, match=r"expected NAMESPACE.TABLE, got .*; write it as sales.orders"):
+    with pytest.raises(CliError, match=r"expected NAMESPACE.TABLE, got .*; write it as sales.orders"):
         parse_identifier(text)
 
 

@@ -13,7 +13,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from arco_catalog.cli.failure import Failure
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.import_sources import FolderSource, parse_list
 from arco_catalog.cli.program import main
 from arco_catalog.iceberg.errors import Unavailable
@@ -199,7 +199,7 @@ def test_a_folder_of_hadoops_catalog_is_a_source(store: str, source: Catalog, tm
 
 
 async def test_a_folder_without_tables_says_so() -> None:
-    with pytest.raises(Failure, match="there are no tables in memory:"):
+    with pytest.raises(CliError, match="there are no tables in memory:"):
         await anext(FolderSource("memory:///", MemoryStore()).tables())
 
 
@@ -239,7 +239,7 @@ def test_no_line_breaks_the_reader_of_lists(line: str) -> None:
     found: list[SourceTable] = []
     try:
         found = parse_list([line], "x")
-    except Failure as failure:
+    except CliError as failure:
         said = str(failure)
     means_nothing = not line.strip() or line.strip().startswith("#")
     assert said.startswith("x, line 1: ") or len(found) == (0 if means_nothing else 1)

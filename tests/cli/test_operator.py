@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from arco_catalog.cli.columns import iso
+from arco_catalog.cli.columns import format_iso
 from arco_catalog.cli.history import as_table as as_history
 from arco_catalog.cli.program import main
 from arco_catalog.cli.reconcile import Progress, as_text
@@ -351,7 +351,7 @@ async def test_times_in_json_are_text_too(desk: Desk, folder: Path) -> None:
     assert datetime.fromisoformat(operation["time"]).timestamp() * 1000 == operation["at_ms"]
 
     shown = json.loads(await said(folder, "show", "db.t", "--json"))
-    assert shown["updated_time"] == iso(shown["updated_ms"])
+    assert shown["updated_time"] == format_iso(shown["updated_ms"])
 
 
 async def test_undrop_tells_programs_what_it_restored(desk: Desk, folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from tests.cli.process import PATIENCE, Server, arco, finished, serving, start
+from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving, start
 from tests.operations.desk import schema, set_property
 from tests.servers import S3Server, moto_server
 
@@ -256,7 +256,7 @@ async def test_a_store_that_keeps_one_waiting_is_said_to() -> None:
         process = await start("history", "--store", "s3://bucket/x", **S3Server(endpoint).environment)
         assert process.stderr is not None
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 first = (await process.stderr.readline()).decode()
         finally:
             process.kill()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import PATIENCE, Server, arco, finished, serving
+from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving
 from tests.operations.desk import schema, set_property
 
 NS = "/v1/arco/namespaces"
@@ -124,7 +124,7 @@ async def test_they_do_not_outlive_the_server(store: str) -> None:
         server.process.kill()
         await finished(server.process)
 
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while any([await asyncio.to_thread(alive, pid) for pid in started]):
             continue
 

@@ -21,7 +21,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from arco_catalog.cli.settings_to_paste import settings_to_paste
+from arco_catalog.cli.client_config import client_config
 from arco_catalog.http.endpoint import Endpoint
 from tests.infra.terraform import REGION, TerraformFailed, Variables, Workspace
 from tests.servers import S3Server
@@ -172,7 +172,7 @@ def test_the_outputs_lead_to_what_was_made(lake: Deployed) -> None:
 
 
 def test_settings_to_paste_are_those_that_a_local_server_prints_and_what_signs_in(lake: Deployed) -> None:
-    local = settings_to_paste(lake.outputs["url"], "main", "s3://bucket", {"AWS_REGION": REGION})
+    local = client_config(lake.outputs["url"], "main", "s3://bucket", {"AWS_REGION": REGION})
     deployed = "\n\n".join(lake.outputs["settings"][engine] for engine in ("spark", "pyiceberg", "trino"))
 
     assert settings(local) <= settings(deployed)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from arco_catalog.cli.program import build_parser
-from arco_catalog.operations.environment import catalog_to_serve, settings_in
+from arco_catalog.operations.environment import catalog_to_serve, settings_from_env
 from arco_catalog.state.runtime import SystemRuntime
 from tests.servers import S3Server, moto_server
 
@@ -18,18 +18,18 @@ def test_a_function_takes_a_switch_for_what_the_command_line_takes_it_for(text: 
 
     served = build_parser(environment).parse_args(["serve"])
 
-    assert settings_in(environment).allow_location_overlap is served.allow_location_overlap
+    assert settings_from_env(environment).allow_location_overlap is served.allow_location_overlap
 
 
 def test_a_switch_that_is_neither_on_nor_off_is_named() -> None:
     with pytest.raises(ValueError, match="ARCO_ALLOW_LOCATION_OVERLAP: expected true or false"):
-        settings_in({**STORE, "ARCO_ALLOW_LOCATION_OVERLAP": "maybe"})
+        settings_from_env({**STORE, "ARCO_ALLOW_LOCATION_OVERLAP": "maybe"})
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "_probe", "ü"])
 def test_a_function_takes_no_name_that_the_command_line_refuses(name: str) -> None:
     with pytest.raises(ValueError, match="warehouse's name"):
-        settings_in({**STORE, "ARCO_WAREHOUSE": name})
+        settings_from_env({**STORE, "ARCO_WAREHOUSE": name})
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ async def test_a_function_asks_nothing_of_amazons_s3() -> None:
 
 
 def test_functions_read_the_bounds_that_arco_serve_has() -> None:
-    bounds = settings_in({**STORE, "ARCO_MAX_METADATA": "8MB", "ARCO_CACHE_MEMORY": "16MB"})
-    usual = settings_in({**STORE, "ARCO_MAX_METADATA": "", "ARCO_CACHE_MEMORY": ""})
+    bounds = settings_from_env({**STORE, "ARCO_MAX_METADATA": "8MB", "ARCO_CACHE_MEMORY": "16MB"})
+    usual = settings_from_env({**STORE, "ARCO_MAX_METADATA": "", "ARCO_CACHE_MEMORY": ""})
 
     assert (bounds.max_metadata_bytes, bounds.cache_bytes) == (8 << 20, 16 << 20)
     assert (usual.max_metadata_bytes, usual.cache_bytes) == (64 << 20, 100 << 20)
@@ -74,4 +74,4 @@ def test_a_bound_that_is_no_size_is_told_with_its_variable() -> None:
     with pytest.raises(
         ValueError, match="ARCO_CACHE_MEMORY: expected a size of 1MB or more, such as 64MB or 1GB, got '8'"
     ):
-        settings_in({**STORE, "ARCO_CACHE_MEMORY": "8"})
+        settings_from_env({**STORE, "ARCO_CACHE_MEMORY": "8"})

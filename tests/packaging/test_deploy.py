@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from arco_catalog.cli.client_config import client_config
 from arco_catalog.cli.program import SERVE
-from arco_catalog.cli.settings_to_paste import settings_to_paste
 from tests.packaging.dockerfile import PROJECT, environment_of, stages
 
 DEPLOY = PROJECT / "deploy"
@@ -91,7 +91,7 @@ def test_what_is_mounted_is_there_read_only() -> None:
 
 
 def test_engines_get_the_settings_that_the_server_prints() -> None:
-    printed = settings_to_paste(f"http://catalog:{PORT}", "arco", "s3://lake/catalog", S3)
+    printed = client_config(f"http://catalog:{PORT}", "arco", "s3://lake/catalog", S3)
     trino = (DEPLOY / "compose" / "trino.properties").read_text().splitlines()
     wanted = printed[printed.index("connector.name") :].splitlines()
     assert [line for line in trino if "aws" not in line] == wanted

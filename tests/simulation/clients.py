@@ -22,7 +22,7 @@ from tests.operations.desk import NS, Desk, schema, uuid7
 from tests.simulation.auditor import Ask, Auditor
 from tests.simulation.world import DIED, Process, World
 
-EAGER = Settings("wh", request_ms=90_000, in_progress_ms=500, patience_ms=400)
+EAGER = Settings("wh", request_ms=90_000, in_progress_ms=500, duplicate_timeout_ms=400)
 """Takeovers come long before deadlines, so what they overtake is still alive: they are to be safe at any age."""
 AS_DEPLOYED = Settings("wh")
 

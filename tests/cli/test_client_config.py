@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from arco_catalog.cli.settings_to_paste import settings_to_paste
+from arco_catalog.cli.client_config import client_config
 
 URI = "http://127.0.0.1:8181"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_SESSION_TOKEN": "hunter3"}
@@ -12,7 +12,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "hunter2", 
 
 def blocks(store: str, environment: Mapping[str, str] | None = None) -> tuple[str, str, str]:
     """The blocks for Spark, PyIceberg and Trino."""
-    text = settings_to_paste(URI, "lake", store, environment or {})
+    text = client_config(URI, "lake", store, environment or {})
     spark, rest = text.split("\n\n# PyIceberg\n")
     python, trino = rest.split("\n\n# Trino")
     return spark, python, trino
@@ -20,7 +20,7 @@ def blocks(store: str, environment: Mapping[str, str] | None = None) -> tuple[st
 
 def test_the_settings_for_local_files_are_pinned() -> None:
     assert (
-        settings_to_paste(URI, "lake", "file:/data", KEYS)
+        client_config(URI, "lake", "file:/data", KEYS)
         == """\
 # Spark 4.1, on a command line
 spark-sql --packages org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0 \\
@@ -81,10 +81,10 @@ def test_another_s3_needs_its_endpoint_and_paths(variable: str) -> None:
 
 @pytest.mark.parametrize("store", ["file:/data", "s3://bucket/x", "memory:"])
 def test_no_secret_is_printed(store: str) -> None:
-    text = settings_to_paste(URI, "lake", store, {**KEYS, "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000"})
+    text = client_config(URI, "lake", store, {**KEYS, "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000"})
 
     assert not [value for value in KEYS.values() if value in text]
 
 
 def test_a_store_in_memory_is_said_to_be_out_of_reach() -> None:
-    assert "no engine can read or write files there" in settings_to_paste(URI, "lake", "memory:", {})
+    assert "no engine can read or write files there" in client_config(URI, "lake", "memory:", {})

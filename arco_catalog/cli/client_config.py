@@ -1,4 +1,4 @@
-"""What to paste into engines so that they find a catalog that has just started.
+"""Configuration of engines for a catalog that has just started, to be pasted.
 
 No secret is in it: engines take keys from where the server took its own.
 """
@@ -16,8 +16,8 @@ IN_MEMORY = """\
 # Take --store file:/absolute/path to work with tables."""
 
 
-def settings_to_paste(uri: str, warehouse: str, store: str, environment: Mapping[str, str]) -> str:
-    """Settings for Spark, PyIceberg and Trino, each block good to paste as it is."""
+def client_config(uri: str, warehouse: str, store: str, environment: Mapping[str, str]) -> str:
+    """Configuration for Spark, PyIceberg and Trino, each block ready to paste."""
     if store.startswith("memory:"):
         return IN_MEMORY
     s3 = _s3(environment) if store.startswith("s3:") else None

@@ -1,0 +1,13 @@
+"""Errors of commands that their user can mend."""
+
+
+class CliError(Exception):
+    """A command failed. Its text is printed as one line, without a traceback; `code` is the exit code."""
+
+    code = 1
+
+
+class NotThere(CliError):
+    """A store, a warehouse or a table that the command names does not exist: wrong usage, most likely."""
+
+    code = 2
