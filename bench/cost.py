@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from arco_catalog.http.app import create_app
 from arco_catalog.http.telemetry.emf import WALKS
 from arco_catalog.iceberg.json import JsonObject, dumps
-from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.state.runtime import SystemRuntime
 from bench import prices
@@ -167,7 +167,7 @@ async def idle_walk() -> tuple[Usage, int]:
     async def walk() -> None:
         await honours_conditions(counting, RUNTIME.ulid())
         deadline_ms = RUNTIME.now_ms() + 900_000
-        call = Call("SCHEDULE", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
+        call = OperationRequest("SCHEDULE", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
         await reconcile(desk.another().catalog.session(call))
 
     await walk()

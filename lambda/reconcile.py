@@ -27,7 +27,7 @@ def handler(event: object, context: Context) -> JsonObject:
 async def _run(context: Context) -> ReconcileStats:
     runtime, invocation = SystemRuntime(), Invocation(context)
     async with opened(os.environ, runtime) as catalog:
-        session = catalog.session(invocation.call("SCHEDULE", "reconcile", runtime))
+        session = catalog.session(invocation.request("SCHEDULE", "reconcile", runtime))
         began_ms = runtime.now_ms()
         stats = await reconcile(session, should_stop=invocation.should_stop)
         namespace, ended_ms = metrics_namespace(os.environ), runtime.now_ms()

@@ -31,10 +31,10 @@ async def _run(records: list[Mapping[str, str]], context: Context) -> list[str]:
     runtime, invocation = SystemRuntime(), Invocation(context)
     failed: list[str] = []
     async with opened(os.environ, runtime) as catalog:
-        call = invocation.call("QUEUE", "work", runtime)
+        request = invocation.request("QUEUE", "work", runtime)
         for record in records:
             try:
-                await run_job(record["body"], catalog.session(call), invocation.should_stop)
+                await run_job(record["body"], catalog.session(request), invocation.should_stop)
             except Exception as error:  # whatever it is, the other messages are not to blame
                 failed.append(record["messageId"])
                 _LOG.error("message %s failed", record["messageId"], exc_info=error)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from arco_catalog.operations import variables
-from arco_catalog.operations.call import Dialect
+from arco_catalog.operations.operation_request import Dialect
 
 T = TypeVar("T")
 

@@ -30,7 +30,7 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
     async def work() -> ReconcileStats:
         async with opened(options, "reconcile", timeout_ms) as session:
             now_ms = session.runtime.now_ms
-            end_ms = session.call.deadline_ms - MARGIN_MS
+            end_ms = session.request.deadline_ms - MARGIN_MS
             return await reconcile(
                 session, dry=dry, progress=Progress(now_ms).told, should_stop=lambda: now_ms() >= end_ms
             )

@@ -34,9 +34,9 @@ from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from arco_catalog.operations.background_tasks import BackgroundTasks
-from arco_catalog.operations.call import Dialect
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import open_catalog
+from arco_catalog.operations.operation_request import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreError
 

@@ -12,9 +12,9 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Catalog, Session, Settings
 from arco_catalog.operations.open import build_catalog, open_catalog
+from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.operations.variables import MAX_METADATA, size_from_env
 from arco_catalog.state.memory import MAX_METADATA_BYTES
 from arco_catalog.state.runtime import SystemRuntime
@@ -111,7 +111,7 @@ async def _session(catalog: Catalog, command: str, timeout_ms: int) -> AsyncIter
     source: JsonObject = {"kind": "Cli"}
     deadline_ms = catalog.runtime.now_ms() + timeout_ms
     try:
-        yield catalog.session(Call("CLI", command, "", None, OPERATOR, source, deadline_ms))
+        yield catalog.session(OperationRequest("CLI", command, "", None, OPERATOR, source, deadline_ms))
     finally:
         await catalog.close()
 
@@ -119,7 +119,7 @@ async def _session(catalog: Catalog, command: str, timeout_ms: int) -> AsyncIter
 def another(session: Session) -> Session:
     """A session for the next of many steps, with a deadline of its own and nothing remembered of the steps before."""
     deadline_ms = session.runtime.now_ms() + TIMEOUT_MS
-    return session.catalog.session(replace(session.call, deadline_ms=deadline_ms))
+    return session.catalog.session(replace(session.request, deadline_ms=deadline_ms))
 
 
 def _settings(options: CatalogOptions) -> Settings:

@@ -8,8 +8,8 @@ from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.encoding import encoded
 from arco_catalog.http.errors import error_response
-from arco_catalog.http.exchange import Effect, Exchange, Route, Service
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.request_context import Effect, RequestContext, Route, Service
 from arco_catalog.http.requests import ClientGone, Request, SlowBody
 from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.http.router import PREFIX, Router
@@ -118,17 +118,17 @@ class App:
             if route is None:
                 return self._wrong_method(request, sorted(match.routes))
             commits, handling.route = route.commits, route
-            exchange = await self._exchange(route, match.params, request, handling)
-            return await encoded(await route.handler(exchange), exchange)
+            context = await self._context(route, match.params, request, handling)
+            return await encoded(await route.handler(context), context)
         except ClientGone:
             raise
         except Exception as error:  # whatever it is, the client is told in a shape that it can read
             handling.error = type(error).__name__
             return error_response(error, commits=commits, dialect=options.dialect)
 
-    async def _exchange(
+    async def _context(
         self, route: Route, params: Mapping[str, str], request: Request, handling: Handling
-    ) -> Exchange:
+    ) -> RequestContext:
         """The request as its handler sees it, refused here if any such request would be."""
         if route.has_body or route.effect is not Effect.READS:
             check_media_type(request.headers, needs_body=route.has_body)
@@ -148,7 +148,9 @@ class App:
             body, size = await request.json_object(self._service.options) if route.has_body else (None, 0)
         except SlowBody as slow:
             raise self._unread(route, request, str(slow)) from slow
-        return Exchange(self._service, route, params, query, request.headers, request.caller, body, size, request.hold)
+        return RequestContext(
+            self._service, route, params, query, request.headers, request.caller, body, size, request.hold
+        )
 
     @staticmethod
     def _unread(route: Route, request: Request, reason: str) -> BadRequest | CommitStateUnknown:

@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from arco_catalog.http.exchange import Exchange
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.iceberg.errors import NoSuchWarehouse
 from arco_catalog.iceberg.json import JsonValue
@@ -11,10 +11,10 @@ KEY_LIFETIME = "PT30M"
 """How long clients may go on retrying with one Idempotency-Key. Markers are kept longer (design.md 6.1)."""
 
 
-async def get_config(exchange: Exchange) -> Response:
+async def get_config(context: RequestContext) -> Response:
     """The configuration of one warehouse. Raises `NoSuchWarehouse`."""
-    service = exchange.service
-    name = exchange.query.one("warehouse") or service.default_warehouse()
+    service = context.service
+    name = context.query.one("warehouse") or service.default_warehouse()
     if name not in service.warehouses:
         raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
     return json_response(
@@ -31,11 +31,11 @@ async def get_config(exchange: Exchange) -> Response:
     )
 
 
-async def health(exchange: Exchange) -> Response:
+async def health(context: RequestContext) -> Response:
     """Says that the process answers, and what it serves. Asks nothing of the store: a slow store is no reason to
     restart a server."""
     warehouses: list[JsonValue] = [
         {"name": name, "read_only_because": catalog.settings.read_only_because}
-        for name, catalog in exchange.service.warehouses.items()
+        for name, catalog in context.service.warehouses.items()
     ]
     return json_response({"status": "ok", "warehouses": warehouses})

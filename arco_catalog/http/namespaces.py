@@ -1,7 +1,7 @@
 """Handlers of namespaces."""
 
-from arco_catalog.http.exchange import Exchange
 from arco_catalog.http.names import decode_namespace, read_namespace
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, answer_response, json_response
 from arco_catalog.iceberg.shapes import STRING, STRINGS, list_of
 from arco_catalog.operations import namespaces
@@ -9,53 +9,53 @@ from arco_catalog.operations.listing import Paging, list_namespaces
 from arco_catalog.state.worker_threads import off_loop
 
 
-def paging(exchange: Exchange) -> Paging:
+def paging(context: RequestContext) -> Paging:
     """What the query says of pages. Raises `BadRequest`."""
-    return Paging(exchange.query.one("pageToken"), exchange.query.positive("pageSize"))
+    return Paging(context.query.one("pageToken"), context.query.positive("pageSize"))
 
 
-async def list_(exchange: Exchange) -> Response:
+async def list_(context: RequestContext) -> Response:
     """Children of `parent`; an empty parent is none."""
-    joined = exchange.query.one("parent")
-    parent = decode_namespace(exchange.spelling.parent(joined), exchange.options.namespace_separator) if joined else ()
-    listed = await list_namespaces(exchange.session(), parent, paging(exchange))
+    joined = context.query.one("parent")
+    parent = decode_namespace(context.spelling.parent(joined), context.options.namespace_separator) if joined else ()
+    listed = await list_namespaces(context.session(), parent, paging(context))
     return json_response({"namespaces": listed.items, "next-page-token": listed.next_page_token})
 
 
-async def create(exchange: Exchange) -> Response:
+async def create(context: RequestContext) -> Response:
     """Creates a namespace inside an existing one, or at the top."""
-    namespace = read_namespace(exchange.fields, exchange.options.namespace_separator)
-    exchange.check_new(namespace[-1], "request.namespace")
-    properties = await _properties(exchange, "properties")
-    return answer_response(await namespaces.create_namespace(exchange.session(), namespace, properties))
+    namespace = read_namespace(context.fields, context.options.namespace_separator)
+    context.check_new(namespace[-1], "request.namespace")
+    properties = await _properties(context, "properties")
+    return answer_response(await namespaces.create_namespace(context.session(), namespace, properties))
 
 
-async def load(exchange: Exchange) -> Response:
+async def load(context: RequestContext) -> Response:
     """The namespace's properties."""
-    return json_response(await namespaces.load_namespace(exchange.session(), exchange.namespace))
+    return json_response(await namespaces.load_namespace(context.session(), context.namespace))
 
 
-async def exists(exchange: Exchange) -> Response:
+async def exists(context: RequestContext) -> Response:
     """Whether it exists."""
-    await namespaces.namespace_exists(exchange.session(), exchange.namespace)
+    await namespaces.namespace_exists(context.session(), context.namespace)
     return NO_CONTENT
 
 
-async def drop(exchange: Exchange) -> Response:
+async def drop(context: RequestContext) -> Response:
     """Drops an empty namespace."""
-    return answer_response(await namespaces.drop_namespace(exchange.session(), exchange.namespace))
+    return answer_response(await namespaces.drop_namespace(context.session(), context.namespace))
 
 
-async def update_properties(exchange: Exchange) -> Response:
+async def update_properties(context: RequestContext) -> Response:
     """Sets and removes properties."""
-    asked = exchange.fields.values.get("removals")
+    asked = context.fields.values.get("removals")
     namespaces.check_removals(len(asked) if isinstance(asked, list) else 0)  # before each of them is looked at
-    removals = exchange.fields.optional("removals", list_of(STRING)) or []
-    updates = await _properties(exchange, "updates")
-    session = exchange.session()
-    return answer_response(await namespaces.update_properties(session, exchange.namespace, removals, updates))
+    removals = context.fields.optional("removals", list_of(STRING)) or []
+    updates = await _properties(context, "updates")
+    session = context.session()
+    return answer_response(await namespaces.update_properties(session, context.namespace, removals, updates))
 
 
-async def _properties(exchange: Exchange, name: str) -> dict[str, str]:
-    fields = exchange.fields
-    return await off_loop(exchange.body_bytes, lambda: fields.optional(name, STRINGS)) or {}
+async def _properties(context: RequestContext, name: str) -> dict[str, str]:
+    fields = context.fields
+    return await off_loop(context.body_bytes, lambda: fields.optional(name, STRINGS)) or {}

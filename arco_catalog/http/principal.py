@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from arco_catalog.http.asgi import Scope
-from arco_catalog.operations.call import ANONYMOUS
+from arco_catalog.operations.operation_request import ANONYMOUS
 
 MAX_TEXT = 256
 """Characters of somebody's name."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from arco_catalog.http.exchange import Route
+from arco_catalog.http.request_context import Route
 from arco_catalog.http.spelling import USUAL, Spelling
 
 PREFIX = "{prefix}"

@@ -5,26 +5,32 @@ Handlers are named, and imported with the first request for them: a cold start p
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import cast
 
-from arco_catalog.http.exchange import Effect, Exchange, Handler, Route
+from arco_catalog.http.request_context import Effect, Handler, RequestContext, Route
 from arco_catalog.http.responses import Response
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
-    """The handler of a name, in a module of this package."""
+class LazyHandler:
+    """A handler in a module of this package, imported with the first request for it."""
 
     module: str
     name: str
 
     def load(self) -> Handler:
-        """Imports it."""
-        return cast(Handler, getattr(import_module(f"{__package__}.{self.module}"), self.name))
+        """Imports it, once. Raises `ImportError` or `AttributeError` if it is not there."""
+        return _import_handler(self.module, self.name)
 
-    async def __call__(self, exchange: Exchange) -> Response:
-        return await self.load()(exchange)
+    async def __call__(self, context: RequestContext) -> Response:
+        return await self.load()(context)
+
+
+@cache
+def _import_handler(module: str, name: str) -> Handler:
+    return cast(Handler, getattr(import_module(f"{__package__}.{module}"), name))
 
 
 MUTATES, COMMITS = Effect.MUTATES, Effect.COMMITS
@@ -38,43 +44,43 @@ VIEWS = f"{NAMESPACE}/views"
 VIEW = f"{VIEWS}/{{view}}"
 
 HEALTH: Sequence[Route] = (
-    Route("GET", "/health", Later("config", "health"), advertised=False),
-    Route("HEAD", "/health", Later("config", "health"), advertised=False),
+    Route("GET", "/health", LazyHandler("config", "health"), advertised=False),
+    Route("HEAD", "/health", LazyHandler("config", "health"), advertised=False),
 )
 """Of a server that somebody watches, and not of the catalog."""
 
 ROUTES: Sequence[Route] = (
-    Route("GET", "/v1/config", Later("config", "get_config")),
-    Route("GET", NAMESPACES, Later("namespaces", "list_")),
-    Route("POST", NAMESPACES, Later("namespaces", "create"), MUTATES),
-    Route("GET", NAMESPACE, Later("namespaces", "load")),
-    Route("HEAD", NAMESPACE, Later("namespaces", "exists")),
-    Route("DELETE", NAMESPACE, Later("namespaces", "drop"), MUTATES),
-    Route("POST", f"{NAMESPACE}/properties", Later("namespaces", "update_properties"), MUTATES),
-    Route("GET", TABLES, Later("tables", "list_")),
-    Route("POST", TABLES, Later("table_changes", "create"), MUTATES),
-    Route("POST", f"{NAMESPACE}/register", Later("table_changes", "register"), MUTATES),
-    Route("GET", TABLE, Later("tables", "load")),
-    Route("HEAD", TABLE, Later("tables", "exists")),
-    Route("POST", TABLE, Later("table_changes", "commit"), COMMITS),
-    Route("DELETE", TABLE, Later("table_changes", "drop"), MUTATES),
-    Route("POST", f"{TABLE}/metrics", Later("tables", "report_metrics")),
-    Route("POST", f"{TABLE}/unregister", Later("table_changes", "unregister"), MUTATES, takes_json=False),
-    Route("POST", f"{CATALOG}/tables/rename", Later("table_changes", "rename"), MUTATES),
-    Route("POST", f"{CATALOG}/transactions/commit", Later("transactions", "commit"), COMMITS),
-    Route("GET", VIEWS, Later("views", "list_")),
-    Route("POST", VIEWS, Later("views", "create"), MUTATES),
-    Route("POST", f"{NAMESPACE}/register-view", Later("views", "register"), MUTATES),
-    Route("GET", VIEW, Later("views", "load")),
-    Route("HEAD", VIEW, Later("views", "exists")),
-    Route("POST", VIEW, Later("views", "replace"), COMMITS),
-    Route("DELETE", VIEW, Later("views", "drop"), MUTATES),
-    Route("POST", f"{CATALOG}/views/rename", Later("views", "rename"), MUTATES),
-    Route("GET", f"{NAMESPACE}/functions", Later("elsewhere", "list_functions")),
-    Route("GET", f"{NAMESPACE}/functions/{{function}}", Later("elsewhere", "load_function")),
-    Route("GET", f"{TABLE}/credentials", Later("elsewhere", "load_credentials"), advertised=False),
-    Route("POST", f"{TABLE}/sign", Later("elsewhere", "sign"), advertised=False),
-    Route("POST", "/v1/oauth/tokens", Later("elsewhere", "get_token"), advertised=False, takes_json=False),
+    Route("GET", "/v1/config", LazyHandler("config", "get_config")),
+    Route("GET", NAMESPACES, LazyHandler("namespaces", "list_")),
+    Route("POST", NAMESPACES, LazyHandler("namespaces", "create"), MUTATES),
+    Route("GET", NAMESPACE, LazyHandler("namespaces", "load")),
+    Route("HEAD", NAMESPACE, LazyHandler("namespaces", "exists")),
+    Route("DELETE", NAMESPACE, LazyHandler("namespaces", "drop"), MUTATES),
+    Route("POST", f"{NAMESPACE}/properties", LazyHandler("namespaces", "update_properties"), MUTATES),
+    Route("GET", TABLES, LazyHandler("tables", "list_")),
+    Route("POST", TABLES, LazyHandler("table_changes", "create"), MUTATES),
+    Route("POST", f"{NAMESPACE}/register", LazyHandler("table_changes", "register"), MUTATES),
+    Route("GET", TABLE, LazyHandler("tables", "load")),
+    Route("HEAD", TABLE, LazyHandler("tables", "exists")),
+    Route("POST", TABLE, LazyHandler("table_changes", "commit"), COMMITS),
+    Route("DELETE", TABLE, LazyHandler("table_changes", "drop"), MUTATES),
+    Route("POST", f"{TABLE}/metrics", LazyHandler("tables", "report_metrics")),
+    Route("POST", f"{TABLE}/unregister", LazyHandler("table_changes", "unregister"), MUTATES, takes_json=False),
+    Route("POST", f"{CATALOG}/tables/rename", LazyHandler("table_changes", "rename"), MUTATES),
+    Route("POST", f"{CATALOG}/transactions/commit", LazyHandler("transactions", "commit"), COMMITS),
+    Route("GET", VIEWS, LazyHandler("views", "list_")),
+    Route("POST", VIEWS, LazyHandler("views", "create"), MUTATES),
+    Route("POST", f"{NAMESPACE}/register-view", LazyHandler("views", "register"), MUTATES),
+    Route("GET", VIEW, LazyHandler("views", "load")),
+    Route("HEAD", VIEW, LazyHandler("views", "exists")),
+    Route("POST", VIEW, LazyHandler("views", "replace"), COMMITS),
+    Route("DELETE", VIEW, LazyHandler("views", "drop"), MUTATES),
+    Route("POST", f"{CATALOG}/views/rename", LazyHandler("views", "rename"), MUTATES),
+    Route("GET", f"{NAMESPACE}/functions", LazyHandler("unsupported", "list_functions")),
+    Route("GET", f"{NAMESPACE}/functions/{{function}}", LazyHandler("unsupported", "load_function")),
+    Route("GET", f"{TABLE}/credentials", LazyHandler("unsupported", "load_credentials"), advertised=False),
+    Route("POST", f"{TABLE}/sign", LazyHandler("unsupported", "sign"), advertised=False),
+    Route("POST", "/v1/oauth/tokens", LazyHandler("unsupported", "get_token"), advertised=False, takes_json=False),
 )
 
 
@@ -82,5 +88,5 @@ def import_handlers() -> None:
     """Imports all of them now: for a process whose start nobody waits for, and which should not start with a broken
     one."""
     for route in (*HEALTH, *ROUTES):
-        if isinstance(route.handler, Later):
+        if isinstance(route.handler, LazyHandler):
             route.handler.load()

@@ -1,6 +1,6 @@
 """Handlers that change tables."""
 
-from arco_catalog.http.exchange import Exchange
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_HEADERS, Response, answer_response, table_response
 from arco_catalog.http.tables import tag_of
 from arco_catalog.iceberg.shapes import BOOLEAN, NAME
@@ -12,44 +12,44 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 
 
-async def create(exchange: Exchange) -> Response:
+async def create(context: RequestContext) -> Response:
     """Creates a table, or stages one."""
-    exchange.new_name()
-    return _tagged(await create_table(exchange.session(), exchange.namespace, exchange.body or {}))
+    context.new_name()
+    return _tagged(await create_table(context.session(), context.namespace, context.body or {}))
 
 
-async def register(exchange: Exchange) -> Response:
+async def register(context: RequestContext) -> Response:
     """Gives an existing metadata file a name."""
-    name = exchange.new_name()
-    location = exchange.fields.required("metadata-location", NAME)
-    overwrite = exchange.fields.optional("overwrite", BOOLEAN) or False
-    return _tagged(await register_table(exchange.session(), exchange.namespace, name, location, overwrite))
+    name = context.new_name()
+    location = context.fields.required("metadata-location", NAME)
+    overwrite = context.fields.optional("overwrite", BOOLEAN) or False
+    return _tagged(await register_table(context.session(), context.namespace, name, location, overwrite))
 
 
-async def commit(exchange: Exchange) -> Response:
+async def commit(context: RequestContext) -> Response:
     """Applies updates, if requirements hold."""
-    exchange.check_identifier(exchange.table, "table")
-    exchange.check_creation(exchange.body or {}, exchange.table)
-    return _tagged(await commit_table(exchange.session(), exchange.namespace, exchange.table, exchange.body or {}))
+    context.check_identifier(context.table, "table")
+    context.check_creation(context.body or {}, context.table)
+    return _tagged(await commit_table(context.session(), context.namespace, context.table, context.body or {}))
 
 
-async def drop(exchange: Exchange) -> Response:
+async def drop(context: RequestContext) -> Response:
     """Drops a table, and its files where that is asked for."""
-    purge = exchange.query.flag("purgeRequested")
-    return answer_response(await drop_table(exchange.session(), exchange.namespace, exchange.table, purge))
+    purge = context.query.flag("purgeRequested")
+    return answer_response(await drop_table(context.session(), context.namespace, context.table, purge))
 
 
-async def unregister(exchange: Exchange) -> Response:
+async def unregister(context: RequestContext) -> Response:
     """Takes the name away and tells where the metadata is; files stay."""
     return table_response(
-        await unregister_table(exchange.session(), exchange.namespace, exchange.table), NO_HEADERS, config=False
+        await unregister_table(context.session(), context.namespace, context.table), NO_HEADERS, config=False
     )
 
 
-async def rename(exchange: Exchange) -> Response:
+async def rename(context: RequestContext) -> Response:
     """Gives a table another name."""
-    source, destination = exchange.renaming()
-    return answer_response(await rename_table(exchange.session(), source, destination))
+    source, destination = context.renaming()
+    return answer_response(await rename_table(context.session(), source, destination))
 
 
 def _tagged(answer: Answer) -> Response:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import cast
 
 from arco_catalog.http.etag import Snapshots, none_match, table_etag
-from arco_catalog.http.exchange import Exchange
 from arco_catalog.http.namespaces import paging
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response, table_response
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import dumps_long, loads
@@ -20,42 +20,42 @@ from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.worker_threads import off_loop
 
 
-async def list_(exchange: Exchange) -> Response:
+async def list_(context: RequestContext) -> Response:
     """The tables of a namespace."""
-    listed = await list_relations(exchange.session(), exchange.namespace, "table", paging(exchange))
+    listed = await list_relations(context.session(), context.namespace, "table", paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
-async def load(exchange: Exchange) -> Response:
+async def load(context: RequestContext) -> Response:
     """The table's current state, or 304 for a client that holds it.
 
     The answer is 304 only now that pointer and metadata file were seen in the store: a client must not go on with a
     table whose metadata is gone.
     """
-    snapshots = cast(Snapshots, exchange.query.choice("snapshots", ("all", "refs"), "all"))
-    state = await load_table(exchange.session(), exchange.namespace, exchange.table)
+    snapshots = cast(Snapshots, context.query.choice("snapshots", ("all", "refs"), "all"))
+    state = await load_table(context.session(), context.namespace, context.table)
     headers = tag_of(state, snapshots)
-    if not none_match(exchange.headers.get("if-none-match"), headers["ETag"]):
+    if not none_match(context.headers.get("if-none-match"), headers["ETag"]):
         return Response(304, headers=headers)
     if snapshots == "refs":
-        await exchange.hold.take(PARSED_WEIGHT * len(state.metadata))
+        await context.hold.take(PARSED_WEIGHT * len(state.metadata))
         state = await off_loop(len(state.metadata), partial(_with_visible_snapshots, state))
     return table_response(state, headers, config=True)
 
 
-async def exists(exchange: Exchange) -> Response:
+async def exists(context: RequestContext) -> Response:
     """Whether it exists."""
-    await table_exists(exchange.session(), exchange.namespace, exchange.table)
+    await table_exists(context.session(), context.namespace, context.table)
     return NO_CONTENT
 
 
-async def report_metrics(exchange: Exchange) -> Response:
+async def report_metrics(context: RequestContext) -> Response:
     """Takes an engine's report of a scan or commit, and keeps nothing of it.
 
     The table is not looked up: engines report on tables that they have only staged, and they report often.
     """
-    _ = exchange.namespace, exchange.table  # possible ones, at least
-    exchange.fields.required("report-type", NAME)
+    _ = context.namespace, context.table  # possible ones, at least
+    context.fields.required("report-type", NAME)
     return NO_CONTENT
 
 

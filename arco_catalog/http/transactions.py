@@ -1,22 +1,22 @@
 """The handler of transactions over several tables."""
 
-from arco_catalog.http.exchange import Exchange
 from arco_catalog.http.names import required_identifier
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, answer_response
 from arco_catalog.iceberg.shapes import OBJECT, Fields, list_of
 from arco_catalog.operations.transaction import TableChange, check_size, commit_transaction
 
 
-async def commit(exchange: Exchange) -> Response:
+async def commit(context: RequestContext) -> Response:
     """Applies all changes, or none."""
-    separator = exchange.options.namespace_separator
+    separator = context.options.namespace_separator
     changes: list[TableChange] = []
-    session = exchange.session()
-    asked = exchange.fields.required("table-changes", list_of(OBJECT))
+    session = context.session()
+    asked = context.fields.required("table-changes", list_of(OBJECT))
     check_size(session, len(asked))
     for place, change in enumerate(asked):
         fields = Fields(change, f"request.table-changes[{place}]")
         namespace, name = required_identifier(fields, "identifier", separator)
-        exchange.check_creation(change, name)
+        context.check_creation(change, name)
         changes.append((namespace, name, change))
     return answer_response(await commit_transaction(session, changes))

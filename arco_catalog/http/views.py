@@ -1,7 +1,7 @@
 """Handlers of views."""
 
-from arco_catalog.http.exchange import Exchange
 from arco_catalog.http.namespaces import paging
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, NO_HEADERS, Response, answer_response, json_response, table_response
 from arco_catalog.iceberg.shapes import NAME
 from arco_catalog.operations.answers import Answer, TableState
@@ -14,51 +14,51 @@ from arco_catalog.operations.register import register_view
 from arco_catalog.operations.rename import rename_view
 
 
-async def list_(exchange: Exchange) -> Response:
+async def list_(context: RequestContext) -> Response:
     """The views of a namespace."""
-    listed = await list_relations(exchange.session(), exchange.namespace, "view", paging(exchange))
+    listed = await list_relations(context.session(), context.namespace, "view", paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
 
-async def create(exchange: Exchange) -> Response:
+async def create(context: RequestContext) -> Response:
     """Creates a view."""
-    exchange.new_name()
-    return _loaded(await create_view(exchange.session(), exchange.namespace, exchange.body or {}))
+    context.new_name()
+    return _loaded(await create_view(context.session(), context.namespace, context.body or {}))
 
 
-async def register(exchange: Exchange) -> Response:
+async def register(context: RequestContext) -> Response:
     """Gives an existing metadata file a name."""
-    name = exchange.new_name()
-    location = exchange.fields.required("metadata-location", NAME)
-    return _loaded(await register_view(exchange.session(), exchange.namespace, name, location))
+    name = context.new_name()
+    location = context.fields.required("metadata-location", NAME)
+    return _loaded(await register_view(context.session(), context.namespace, name, location))
 
 
-async def load(exchange: Exchange) -> Response:
+async def load(context: RequestContext) -> Response:
     """The view's current state."""
-    return _loaded(await load_view(exchange.session(), exchange.namespace, exchange.view))
+    return _loaded(await load_view(context.session(), context.namespace, context.view))
 
 
-async def exists(exchange: Exchange) -> Response:
+async def exists(context: RequestContext) -> Response:
     """Whether it exists."""
-    await view_exists(exchange.session(), exchange.namespace, exchange.view)
+    await view_exists(context.session(), context.namespace, context.view)
     return NO_CONTENT
 
 
-async def replace(exchange: Exchange) -> Response:
+async def replace(context: RequestContext) -> Response:
     """Applies updates, if requirements hold."""
-    exchange.check_identifier(exchange.view, "view")
-    return _loaded(await commit_view(exchange.session(), exchange.namespace, exchange.view, exchange.body or {}))
+    context.check_identifier(context.view, "view")
+    return _loaded(await commit_view(context.session(), context.namespace, context.view, context.body or {}))
 
 
-async def drop(exchange: Exchange) -> Response:
+async def drop(context: RequestContext) -> Response:
     """Drops a view."""
-    return answer_response(await drop_view(exchange.session(), exchange.namespace, exchange.view))
+    return answer_response(await drop_view(context.session(), context.namespace, context.view))
 
 
-async def rename(exchange: Exchange) -> Response:
+async def rename(context: RequestContext) -> Response:
     """Gives a view another name."""
-    source, destination = exchange.renaming()
-    return answer_response(await rename_view(exchange.session(), source, destination))
+    source, destination = context.renaming()
+    return answer_response(await rename_view(context.session(), source, destination))
 
 
 def _loaded(answer: Answer) -> Response:

@@ -11,8 +11,8 @@ from arco_catalog.iceberg.errors import MetadataTooLarge, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from arco_catalog.operations.background_tasks import BackgroundTasks
-from arco_catalog.operations.call import Call
 from arco_catalog.operations.group_commit import GroupCommitter
+from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.operations.record import open_record
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.files import FileCache, Files, Space
@@ -80,9 +80,9 @@ class Catalog:
     background_tasks: BackgroundTasks | None = None
     table_locks: AdvisoryLocks | None = None
 
-    def session(self, call: Call) -> "Session":
+    def session(self, request: OperationRequest) -> "Session":
         """What one request works with."""
-        return Session(self, call)
+        return Session(self, request)
 
     async def close(self) -> None:
         """Closes the stores, that of the state and those of other places alike."""
@@ -93,46 +93,46 @@ class Catalog:
 class Session:
     """One request's way to the store: every call carries its deadline."""
 
-    def __init__(self, catalog: Catalog, call: Call) -> None:
+    def __init__(self, catalog: Catalog, request: OperationRequest) -> None:
         self.catalog = catalog
-        self.call = call
+        self.request = request
         self.settings = catalog.settings
         self.runtime = catalog.runtime
         self.record = record = open_record()
-        record.principal = call.principal
-        record.session = call.role_session
+        record.principal = request.principal
+        record.session = request.role_session
 
         def bounded(store: ObjectStore) -> ObjectStore:
             if record.store is not None:
                 store = MeasuringStore(store, record.store)
-            return DeadlineStore(store, call.deadline_ms, catalog.runtime.now_ms)
+            return DeadlineStore(store, request.deadline_ms, catalog.runtime.now_ms)
 
         timed = TimekeepingStore(catalog.store, catalog.runtime.now_ms, catalog.clock.told)
         self.state = State(bounded(timed), catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill)
         spaces = [Space(space.root, bounded(space.store)) for space in catalog.spaces]
-        self.hold = call.hold
-        self.files = Files(spaces, catalog.files, self.state, catalog.settings.max_metadata_bytes, call.hold)
+        self.hold = request.hold
+        self.files = Files(spaces, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
         self._identity: RequestIdentity | None = None
 
     async def identify(self) -> None:
         """Finds out what the request's key is bound to, before its marker is asked for: that reads all of the body.
         Raises `BadRequest`."""
-        if self.call.key is not None and self._identity is None:
-            self._identity = await off_loop(self.call.body_bytes, self.call.identity)
+        if self.request.key is not None and self._identity is None:
+            self._identity = await off_loop(self.request.body_bytes, self.request.identity)
 
     def marker(self) -> MarkerLog | None:
         """The marker of the request's idempotency key, None without a key. Raises `BadRequest`."""
-        if self.call.key is None:
+        if self.request.key is None:
             return None
-        key_hash = self.call.key_hash()
+        key_hash = self.request.key_hash()
         self.record.keyed(key_hash)
-        identity = self._identity or self.call.identity()
-        return MarkerLog(self.state, key_hash, identity, self.call.earlier_key_hash())
+        identity = self._identity or self.request.identity()
+        return MarkerLog(self.state, key_hash, identity, self.request.earlier_key_hash())
 
     async def parsed(self, parse: Callable[[JsonObject, Checkpoint], T], body: JsonObject) -> T:
         """What a body means. Raises `BadRequest`, and `Unavailable` if the deadline passes over it."""
         try:
-            return await off_loop(self.call.body_bytes, lambda: parse(body, self.check_deadline))
+            return await off_loop(self.request.body_bytes, lambda: parse(body, self.check_deadline))
         except StoreUnavailable as error:
             raise Unavailable(f"Nothing was changed: {error}") from error
 
@@ -145,13 +145,13 @@ class Session:
                 f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog accepts ({most:,}). "
                 "Nothing was changed: expire snapshots and commit again"
             )
-        if self.call.answer_limit is not None:
-            self.call.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")
+        if self.request.answer_limit is not None:
+            self.request.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")
 
     def check_properties(self, properties: bytes, name: str) -> None:
         """The same for those of a namespace."""
-        if self.call.answer_limit is not None:
-            self.call.answer_limit.check(properties, f"The properties of {name}", "give it fewer or shorter ones")
+        if self.request.answer_limit is not None:
+            self.request.answer_limit.check(properties, f"The properties of {name}", "give it fewer or shorter ones")
 
     def now_ms(self) -> int:
         """What time it is, for whatever is kept: by the machine's clock, set right by what the store has told."""
@@ -165,11 +165,11 @@ class Session:
 
     def late(self) -> bool:
         """Whether the deadline has passed, on the wall clock (design.md 6.2, rule 5)."""
-        return self.runtime.now_ms() >= self.call.deadline_ms
+        return self.runtime.now_ms() >= self.request.deadline_ms
 
     def seconds_left(self) -> float:
         """Until the deadline, on the wall clock; negative behind it."""
-        return (self.call.deadline_ms - self.runtime.now_ms()) / 1000
+        return (self.request.deadline_ms - self.runtime.now_ms()) / 1000
 
     async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
         """Runs a step that may be lost: in the background if this process outlives the answer, else before the

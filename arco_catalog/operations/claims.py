@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, KeyInProgress, KeyReused
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import keep
-from arco_catalog.operations.call import IdempotencyKey
 from arco_catalog.operations.concurrency import Superseded
+from arco_catalog.operations.operation_request import IdempotencyKey
 from arco_catalog.state.marker import Binding, Slot, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import StoreError

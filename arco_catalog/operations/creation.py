@@ -69,7 +69,7 @@ class Creator:
         """Does what `document` would take long for, beside the event loop and up to the deadline. What it refuses is
         for `document` to tell, once the name is known to be free."""
         self.session.check_deadline()
-        size = self.session.call.body_bytes
+        size = self.session.request.body_bytes
         now_ms = self.session.now_ms()
         outdated = abs(now_ms - self._ready_ms) > MAX_CORRECTION_MS  # the clock was set right since
         if size >= SMALL_BYTES and (self._ready is None or outdated):

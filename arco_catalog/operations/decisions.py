@@ -88,7 +88,7 @@ async def outcome_of(session: Session, transaction: str, rank: str | None = None
                     await try_to_settle(session, {transaction: False})
                 return False
             continue
-        if session.runtime.now_ms() >= session.call.deadline_ms - ANSWER_MS:
+        if session.runtime.now_ms() >= session.request.deadline_ms - ANSWER_MS:
             raise Unavailable("A transaction over the same table or name is under way, and not decided yet: try again")
         await session.runtime.sleep(POLL_SECONDS * (0.5 + session.runtime.random()))
 

@@ -73,7 +73,7 @@ class Driver(Generic[V]):
         self.record = session.record
         self.mutation = mutation
         self.marker: MarkerLog | None = session.marker()
-        key = session.call.key
+        key = session.request.key
         self.claims = None if self.marker is None or key is None else Claims(self.marker, key)
         self.rank: str | None = None
         self.attempt = self.new_attempt()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from arco_catalog.operations.call import Call
+from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime
 
 MARGIN_MS = 10_000
@@ -24,10 +24,10 @@ class Invocation:
 
     context: Context
 
-    def call(self, method: str, path: str, runtime: Runtime) -> Call:
-        """The reconciler's call, until Lambda ends the invocation."""
+    def request(self, method: str, path: str, runtime: Runtime) -> OperationRequest:
+        """A request of the reconciler, whose deadline is the end of the invocation."""
         deadline_ms = runtime.now_ms() + self.context.get_remaining_time_in_millis()
-        return Call(method, path, "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
+        return OperationRequest(method, path, "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
 
     def should_stop(self) -> bool:
         """Whether too little time is left to begin anything."""

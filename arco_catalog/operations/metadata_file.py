@@ -65,7 +65,7 @@ def pointer_facts(
         **semantics.facts(document),
         "previous_metadata_location": None if previous is None else previous.location,
         "updated_ms": session.now_ms(),
-        "updated_by": session.call.source,
+        "updated_by": session.request.source,
     }
 
 
@@ -103,9 +103,9 @@ def receipts(
         "added_snapshot_ids": snapshot_ids,
         "requirements": [*requirements],
         "updates": [*updates],
-        **session.call.by,
+        **session.request.by,
         **({} if engine is None else {"engine": engine}),
-        "request": {"method": session.call.method, "path": session.call.path},
+        "request": {"method": session.request.method, "path": session.request.path},
     }
     announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, said=said)
 

@@ -58,7 +58,7 @@ async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
 
 def nobodys_commit(session: Session, kind: str, detail: JsonObject, head: Head, edits: Edits) -> RegistryCommit:
     """A registry commit under a fresh operation id. Raises `Unread` where it spills."""
-    operation = Operation(session.runtime.ulid(), kind, {"principal": session.call.principal, **detail}, None)
+    operation = Operation(session.runtime.ulid(), kind, {"principal": session.request.principal, **detail}, None)
     return RegistryCommit(session.state, head, edits, [operation])
 
 

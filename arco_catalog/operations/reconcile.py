@@ -178,8 +178,8 @@ class Deadline:
     def __init__(self, session: Session, should_stop: ShouldStop = never) -> None:
         self._now_ms = session.runtime.now_ms
         self._should_stop = should_stop
-        self._reserve_ms = min(RESERVE_MS, max(0, session.call.deadline_ms - self._now_ms()) // 4)
-        self._end_ms = session.call.deadline_ms - self._reserve_ms
+        self._reserve_ms = min(RESERVE_MS, max(0, session.request.deadline_ms - self._now_ms()) // 4)
+        self._end_ms = session.request.deadline_ms - self._reserve_ms
 
     def __call__(self) -> bool:
         return self._now_ms() >= self._end_ms or self._should_stop()

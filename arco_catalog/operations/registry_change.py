@@ -209,7 +209,7 @@ class RegistryMove:
 
     def operation(self, change: Change) -> Operation:
         """The entry in the registry's history."""
-        detail: JsonObject = {**self.session.call.by, **change.detail}
+        detail: JsonObject = {**self.session.request.by, **change.detail}
         return Operation(self.attempt.id, self.mutation.kind, detail, keep(change.answer))
 
 

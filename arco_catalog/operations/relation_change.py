@@ -101,7 +101,7 @@ class RelationChange:
                 name=dotted(self.namespace, self.name),
                 checkpoint=self.session.check_deadline,
             )
-            view.applied = await off_loop(len(body) + self.session.call.body_bytes, made)
+            view.applied = await off_loop(len(body) + self.session.request.body_bytes, made)
 
     def compute(self, view: TableView, attempt: Attempt) -> Changed | Unchanged | Prelude:
         """What the request does to what the view shows; `work` has been done. Raises `Refusal`."""

@@ -12,9 +12,9 @@ from urllib.parse import quote
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ABSENT, ObjectStore
 from storage_backends.memory import MemoryStore
@@ -254,8 +254,8 @@ class LiveSite:
         return _audit_session(self._catalog.session, SystemRuntime())
 
 
-def _audit_session(opened: Callable[[Call], Session], runtime: Runtime) -> Session:
-    return opened(Call("GET", "/", "", None, "auditor", {}, runtime.now_ms() + AUDIT_MS))
+def _audit_session(opened: Callable[[OperationRequest], Session], runtime: Runtime) -> Session:
+    return opened(OperationRequest("GET", "/", "", None, "auditor", {}, runtime.now_ms() + AUDIT_MS))
 
 
 async def prepared(site: Site) -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from arco_catalog.http.app import App
 from arco_catalog.http.errors import TABLE, error_response
-from arco_catalog.http.exchange import Effect, Exchange, Route
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.request_context import Effect, RequestContext, Route
 from arco_catalog.http.responses import Response
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
-from arco_catalog.operations.call import Dialect
+from arco_catalog.operations.operation_request import Dialect
 from storage_backends import Found, InvalidKey, Missing, StoreDenied, StoreError, StoreUnavailable, Unchanged, Version
 from storage_backends.memory import MemoryStore
 from tests.http.client import Client
@@ -175,7 +175,7 @@ async def test_errors_are_json_with_a_length(client: Client) -> None:
 async def test_what_nobody_foresaw_is_logged_and_not_told(
     caplog: pytest.LogCaptureFixture, effect: Effect, type_name: str
 ) -> None:
-    async def explode(_: Exchange) -> Response:
+    async def explode(_: RequestContext) -> Response:
         raise ZeroDivisionError("the reactor's password is hunter2")
 
     client = Client(App({"wh": Site().catalog()}, HttpOptions(), [Route("GET", "/v1/{prefix}/x", explode, effect)]))

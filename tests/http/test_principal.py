@@ -10,7 +10,7 @@ from arco_catalog.cli.columns import by
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.principal import MAX_TEXT, NOBODY, Caller, caller_of
 from arco_catalog.iceberg.json import loads
-from arco_catalog.operations.call import Call, Dialect
+from arco_catalog.operations.operation_request import Dialect, OperationRequest
 from arco_catalog.state.marker import key_hash
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found
@@ -156,8 +156,8 @@ async def test_in_the_polaris_dialect_one_key_of_two_principals_is_two(site_with
 def an_older_version(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Of the time before principals were part of a Polaris key's path."""
     with monkeypatch.context() as older:
-        older.setattr(Call, "key_hash", lambda call: key_hash(f"{call.method} {call.path}", call.key.text))
-        older.setattr(Call, "earlier_key_hash", lambda call: None)
+        older.setattr(OperationRequest, "key_hash", lambda call: key_hash(f"{call.method} {call.path}", call.key.text))
+        older.setattr(OperationRequest, "earlier_key_hash", lambda call: None)
         yield
 
 

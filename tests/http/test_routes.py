@@ -6,10 +6,10 @@ from inspect import iscoroutinefunction, signature
 
 import pytest
 
-from arco_catalog.http.exchange import Exchange, Route
+from arco_catalog.http.request_context import RequestContext, Route
 from arco_catalog.http.responses import NO_CONTENT, Response
 from arco_catalog.http.router import REMEMBERED_PATH_BYTES, Router
-from arco_catalog.http.routes import HEALTH, ROUTES, Later, import_handlers
+from arco_catalog.http.routes import HEALTH, ROUTES, LazyHandler, import_handlers
 from tests.servers import PROJECT
 
 FIRST_REQUESTS = """
@@ -40,14 +40,16 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("route", [*HEALTH, *ROUTES], ids=lambda route: route.endpoint)
 def test_every_handler_is_there(route: Route) -> None:
-    assert isinstance(route.handler, Later)
+    assert isinstance(route.handler, LazyHandler)
     handler = route.handler.load()
     assert iscoroutinefunction(handler)
-    assert [parameter.annotation for parameter in signature(handler).parameters.values()] == [Exchange]
+    assert [parameter.annotation for parameter in signature(handler).parameters.values()] == [RequestContext]
 
 
 def test_a_cold_start_imports_the_handlers_that_it_is_asked_for() -> None:
-    modules = {f"arco_catalog.http.{route.handler.module}" for route in ROUTES if isinstance(route.handler, Later)}
+    modules = {
+        f"arco_catalog.http.{route.handler.module}" for route in ROUTES if isinstance(route.handler, LazyHandler)
+    }
     command = [sys.executable, "-c", FIRST_REQUESTS, *modules]
     done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60)
     config, load = done.stdout.splitlines()
@@ -57,12 +59,12 @@ def test_a_cold_start_imports_the_handlers_that_it_is_asked_for() -> None:
 
 def test_a_process_that_imports_all_handlers_finds_a_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
     import_handlers()
-    monkeypatch.setattr("arco_catalog.http.routes.ROUTES", (Route("GET", "/v1/x", Later("tables", "nowhere")),))
+    monkeypatch.setattr("arco_catalog.http.routes.ROUTES", (Route("GET", "/v1/x", LazyHandler("tables", "nowhere")),))
     with pytest.raises(AttributeError, match="nowhere"):
         import_handlers()
 
 
-async def _nothing(_: Exchange) -> Response:
+async def _nothing(_: RequestContext) -> Response:
     return NO_CONTENT
 
 

@@ -11,8 +11,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from arco_catalog.http import tables
 from arco_catalog.http.app import App
-from arco_catalog.http.exchange import Exchange, Route
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.request_context import RequestContext, Route
 from arco_catalog.http.telemetry.lines import JsonLines, TextLines
 from arco_catalog.http.telemetry.logs import configure_logging
 from arco_catalog.http.telemetry.spans import Spans
@@ -198,8 +198,8 @@ async def test_no_name_is_told_to_machines(site: Watched, told: Told) -> None:
 async def test_no_secret_in_a_failure_of_ours_is_told(
     site: Watched, told: Told, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def explode(exchange: Exchange) -> NoReturn:
-        raise RuntimeError(f"{dict(exchange.headers)}") from KeyError(PLANTED)
+    async def explode(context: RequestContext) -> NoReturn:
+        raise RuntimeError(f"{dict(context.headers)}") from KeyError(PLANTED)
 
     async def unavailable(*_: object) -> object:
         raise StoreUnavailable("the store is gone")

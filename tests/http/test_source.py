@@ -6,7 +6,7 @@ from arco_catalog.cli.columns import by
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.call import Call
+from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found
@@ -80,7 +80,9 @@ async def test_backfill_keeps_it(site: Site, headers: dict[str, str], source: Js
     catalog = site.catalog()
     other: JsonObject = {"kind": "Cli"}
 
-    await reconcile(catalog.session(Call("GET", "", "", None, "operator", other, site.clock.now_ms() + 60_000)))
+    await reconcile(
+        catalog.session(OperationRequest("GET", "", "", None, "operator", other, site.clock.now_ms() + 60_000))
+    )
 
     assert await stored(site, "/iceberg/committed/") == written
     assert source in [each["source"] for each in written.values()]

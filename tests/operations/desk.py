@@ -9,12 +9,12 @@ from typing import Self
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answers import Answer, TableState
-from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
 from arco_catalog.operations.catalog import Catalog, Session, Settings
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.operation_request import Dialect, IdempotencyKey, OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ObjectStore
 from storage_backends.memory import MemoryStore
@@ -79,7 +79,9 @@ class Desk:
         parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
         deadline = self.runtime.now_ms() + (self.settings.request_ms if deadline_ms is None else deadline_ms)
         source: JsonObject = {"kind": "IcebergRest", "client_info": "tests"}
-        return self.catalog.session(Call("POST", path, "", body, principal, source, deadline, parsed, commit))
+        return self.catalog.session(
+            OperationRequest("POST", path, "", body, principal, source, deadline, parsed, commit)
+        )
 
     async def namespace(self, *levels: str) -> None:
         """Makes a namespace."""

@@ -525,9 +525,9 @@ async def test_one_that_was_overtaken_while_it_waited_is_left_out(desk: Desk, ga
     body: JsonObject = {"name": "k", "schema": schema("x")}
     session = desk.session(body, key=key, path="/create/k")
     async with crowd(desk, gate, create_table(session, NS, body), desk.table("a")) as tasks:
-        assert session.call.key is not None
+        assert session.request.key is not None
         state = State(gate, desk.catalog.paths, desk.catalog.caches, desk.runtime)
-        marker = MarkerLog(state, session.call.key_hash(), session.call.identity())
+        marker = MarkerLog(state, session.request.key_hash(), session.request.identity())
         assert len(await marker.read_on()) == 1
         assert await marker.put(Slot(desk.runtime.ulid(), Binding(), {}, keep(AlreadyExists("told"))))
     await tasks[1]

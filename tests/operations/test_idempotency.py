@@ -18,13 +18,13 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.answers import Document
-from arco_catalog.operations.call import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, update_properties
+from arco_catalog.operations.operation_request import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.state.marker import Binding, Slot
 from storage_backends import ABSENT, Applied, StoreUnavailable, Unknown, When
@@ -306,7 +306,7 @@ async def test_a_takeover_of_a_slot_that_names_a_vanished_pointer_answers_unknow
     assert marker is not None
     slot = Slot("someone", Binding(pointers={"gone": 1}), marker.identity.to_json(), None)
     assert isinstance(
-        await desk.store.put(session.state.paths.marker_slot(session.call.key_hash(), 0), slot.body, ABSENT), Applied
+        await desk.store.put(session.state.paths.marker_slot(session.request.key_hash(), 0), slot.body, ABSENT), Applied
     )
     clock.ms += desk.settings.in_progress_ms
     with pytest.raises(CommitStateUnknown):

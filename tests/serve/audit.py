@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.call import Call
 from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, mapping, sequence, text
@@ -68,7 +68,7 @@ async def reading(url: str) -> AsyncIterator[Session]:
     store, runtime = open_store(url), SystemRuntime()
     try:
         catalog = build_catalog(Settings(WAREHOUSE), store, url, (), runtime)
-        yield catalog.session(Call("GET", "/", "", None, "auditor", {}, runtime.now_ms() + READING_MS))
+        yield catalog.session(OperationRequest("GET", "/", "", None, "auditor", {}, runtime.now_ms() + READING_MS))
     finally:
         await store.close()
 

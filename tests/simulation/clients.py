@@ -7,12 +7,12 @@ from contextlib import suppress
 from arco_catalog.iceberg.errors import CommitStateUnknown, KeyInProgress, NoSuchTable, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer
-from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
 from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.operation_request import Dialect, IdempotencyKey, OperationRequest
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
@@ -91,7 +91,9 @@ class Office:
         desk = self.desk(process)
         parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
         deadline = process.runtime.now_ms() + self._settings.request_ms
-        call = Call("POST", f"/{ask.kind}", "", body, ask.principal, {"kind": "AdminApi"}, deadline, parsed, True)
+        call = OperationRequest(
+            "POST", f"/{ask.kind}", "", body, ask.principal, {"kind": "AdminApi"}, deadline, parsed, True
+        )
         return await perform(desk.catalog.session(call))
 
     # Requests.

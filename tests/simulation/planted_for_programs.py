@@ -149,7 +149,7 @@ def the_age_of_a_key_judged_by_the_machine_before_its_marker(patch: pytest.Monke
     rightly = Driver.run
 
     async def run(self: AnyDriver) -> Answer:
-        key = self.session.call.key
+        key = self.session.request.key
         if key is not None and key.made_ms is not None and key.made_ms - self.session.runtime.now_ms() > 300_000:
             raise BadRequest("Idempotency-Key lies in the future")
         return await rightly(self)
@@ -237,7 +237,7 @@ def one_file_name_for_all_tables_of_a_request(patch: pytest.MonkeyPatch) -> None
         new = rightly(session, *told, **more)
         folder, _, name = new.file.location.rpartition("/")
         version, _, kind = name[:5], name[6:42], name[42:]
-        name = f"{version}-{uuid.uuid5(uuid.NAMESPACE_OID, session.call.principal)}{kind}"
+        name = f"{version}-{uuid.uuid5(uuid.NAMESPACE_OID, session.request.principal)}{kind}"
         return replace(new, file=replace(new.file, location=f"{folder}/{name}"))
 
     patch.setattr(NewMetadata, "of", of)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from arco_catalog.http.exchange import Route
+from arco_catalog.http.request_context import Route
 from arco_catalog.http.requests import Request
 from arco_catalog.http.responses import Response
 from arco_catalog.http.telemetry import clients

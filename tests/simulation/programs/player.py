@@ -15,9 +15,9 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.background_tasks import BackgroundTasks
-from arco_catalog.operations.call import Call, Dialect, IdempotencyKey
 from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.load import load_table
+from arco_catalog.operations.operation_request import Dialect, IdempotencyKey, OperationRequest
 from storage_backends import StoreError, Version
 from tests.operations.desk import Desk, uuid7
 from tests.simulation.bucket import Stored
@@ -98,7 +98,9 @@ class Player:
         kind = asked.request.kind
         source: JsonObject = {"kind": "AdminApi"}
         return self.desk(process).catalog.session(
-            Call("POST", f"/{kind}", "", asked.body, asked.principal, source, deadline, parsed, kind in COMMITS)
+            OperationRequest(
+                "POST", f"/{kind}", "", asked.body, asked.principal, source, deadline, parsed, kind in COMMITS
+            )
         )
 
     # The whole of it.

@@ -1,4 +1,4 @@
-"""One request as the protocols see it: who asks, what for, until when, and under which idempotency key."""
+"""One request as operations see it: principal, method and path, deadline and idempotency key."""
 
 import re
 from dataclasses import dataclass, field
@@ -59,7 +59,7 @@ class IdempotencyKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OperationRequest:
     """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
     say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is what the host can carry back, None
     for everything; `body_bytes` is how long the body was: work on a long one is done beside the event loop;

@@ -1,4 +1,4 @@
-"""What a route is, and what its handler gets: one request, decoded, with the catalog that it is for."""
+"""Routes, and the context that a handler gets: one decoded request with the catalog that it is for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,9 +25,9 @@ from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields
 from arco_catalog.operations.answer_limit import AnswerLimit
-from arco_catalog.operations.call import Call, IdempotencyKey
 from arco_catalog.operations.catalog import Catalog, Session
 from arco_catalog.operations.names import Identifier
+from arco_catalog.operations.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.memory import Hold
 
@@ -43,7 +43,7 @@ class Effect(Enum):
     """Mutates tables that exist: clients delete the files that they wrote when told that it failed."""
 
 
-Handler = Callable[["Exchange"], Awaitable[Response]]
+Handler = Callable[["RequestContext"], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RequestContext:
     """One request at its route. `params` are the decoded segments that the template names; `body` is None on routes
     that have none, `body_bytes` how long it was."""
 
@@ -175,7 +175,7 @@ class Exchange:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""
         source = update_source(self.headers, self.caller, self.options.source_principals)
         session = self.catalog.session(
-            Call(
+            OperationRequest(
                 method=self.route.method,
                 path=self.route.template if self.route.effect is Effect.READS else self.canonical_path(),
                 query=self.query.canonical,
