@@ -23,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.open import build_catalog

@@ -77,7 +77,7 @@ class Usage:
         return self.depth * store.step_ms + self.cpu_ms * max(1.0, prices.LAMBDA_MB_OF_A_CPU / MEMORY_MB)
 
     def compute_dollars(self, store: StorePrices) -> float:
-        """Of function and logs, without the front door."""
+        """Of function and logs, without the gateway."""
         gb_seconds = self.lambda_ms(store) / 1_000 * MEMORY_MB / 1_024
         return prices.LAMBDA_REQUEST + gb_seconds * prices.LAMBDA_GB_SECOND + LOG_BYTES / (1 << 30) * prices.LOG_GB
 

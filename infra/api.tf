@@ -1,4 +1,4 @@
-# Which front door there is, and what the rest of the module asks of it. Each kind has a file of its own.
+# Which gateway there is, and what the rest of the module asks of it. Each kind has a file of its own.
 
 locals {
   http_api     = var.endpoint == "http-api"

@@ -111,7 +111,7 @@ variable "force_destroy" {
   default     = false
 }
 
-# The front door
+# The gateway
 
 variable "endpoint" {
   description = "What answers HTTP: http-api (default; names with / ? # % + are refused), rest-api or function-url."

@@ -9,7 +9,7 @@ import os
 from mangum import Mangum
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.endpoint import Endpoint, WithRawPath, answering
+from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
 from arco_catalog.http.options import MAX_BODY_BYTES, HttpOptions
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.http.telemetry.setup import function_log, function_telemetry
@@ -43,4 +43,4 @@ _app = WithRawPath(create_app({_catalog.settings.warehouse: _catalog}, _options,
 if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
     import_handlers()  # into SnapStart's snapshot, or ahead of requests that provisioned concurrency keeps waiting
 
-handler = answering(Mangum(_app, lifespan="off"), _app)
+handler = adapt(Mangum(_app, lifespan="off"), _app)

@@ -108,8 +108,8 @@ class App:
             await request.take_head()
             if options.allowed_hosts is not None:
                 check_page(request.headers, request.server, options.allowed_hosts)
-            if request.caller.nameless is not None:
-                raise NotAuthorized(request.caller.nameless)
+            if request.caller.unidentified_because is not None:
+                raise NotAuthorized(request.caller.unidentified_because)
             match = self._router.match(request.raw_path, request.spelling)
             if match is None:
                 path = request.raw_path.decode("latin-1")

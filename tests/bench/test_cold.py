@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from bench.cold import CONFIG, LOAD, OPERATIONS, Measured, Starts, ratio, show, start
 from bench.cold_folders import BARE, HANDLERS, OURS, STOCK, functions, runtime_client
 from tests.servers import PROJECT

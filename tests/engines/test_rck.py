@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from tools.rck.kits import CANNOT_PASS, KITS, Kit, Store
 from tools.rck.report import Outcome, Result, counts, faults, read
 from tools.rck.run import run

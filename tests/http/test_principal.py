@@ -1,4 +1,4 @@
-"""Who asks, as the event of a front door says."""
+"""The principal of a request, as the gateway's event names it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import pytest
 
 from arco_catalog.cli.columns import by
 from arco_catalog.http.asgi import Receive, Scope, Send
-from arco_catalog.http.principal import MAX_TEXT, NOBODY, Caller, caller_of
+from arco_catalog.http.principal import MAX_TEXT, NO_CALLER, Caller, caller_of
 from arco_catalog.iceberg.json import loads
 from arco_catalog.operations.operation_request import Dialect, OperationRequest
 from arco_catalog.state.marker import key_hash
@@ -42,11 +42,11 @@ def with_token(**claims: object) -> dict[str, Any]:
         (signed(f"{ROLE}/"), Caller(ROLE)),
         ({"identity": {"userArn": f"{ROLE}/driver-2", "sourceIp": "127.0.0.1"}}, Caller(ROLE, "driver-2")),
         (with_token(sub="ada@example.org", iss="https://id.example.org"), Caller("ada@example.org")),
-        ({"identity": {"userArn": None}}, NOBODY),
-        ({"authorizer": None}, NOBODY),
-        ({"authorizer": "x", "identity": []}, NOBODY),
-        ({}, NOBODY),
-        (None, NOBODY),
+        ({"identity": {"userArn": None}}, NO_CALLER),
+        ({"authorizer": None}, NO_CALLER),
+        ({"authorizer": "x", "identity": []}, NO_CALLER),
+        ({}, NO_CALLER),
+        (None, NO_CALLER),
     ],
 )
 def test_a_principal_is_who_was_checked_at_the_door(context: object, principal: Caller) -> None:
@@ -58,7 +58,7 @@ def called(event: object) -> Caller:
 
 
 def test_without_a_door_everybody_is_anonymous() -> None:
-    assert caller_of({}) == NOBODY
+    assert caller_of({}) == NO_CALLER
 
 
 @pytest.mark.parametrize(

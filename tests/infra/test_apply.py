@@ -22,7 +22,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from arco_catalog.cli.client_config import client_config
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from tests.infra.terraform import REGION, TerraformFailed, Variables, Workspace
 from tests.servers import S3Server
 from tools.gateway.running import API, running, unzipped

@@ -126,7 +126,7 @@ def test_every_log_group_has_a_retention(plan: Plan, deployment: str) -> None:
     }
 
 
-# The front door
+# The gateway
 
 
 @pytest.mark.parametrize(

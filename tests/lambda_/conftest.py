@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from tests import loggers
 from tests.http.conftest import Site

@@ -15,7 +15,7 @@ import pytest
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.types import LongType
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from demo.engines import pyiceberg_catalog, s3_properties

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mangum import Mangum
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.endpoint import Endpoint, Handler, WithRawPath, answering, raw_path
+from arco_catalog.http.lambda_adapter import Endpoint, Handler, WithRawPath, adapt, raw_path
 from arco_catalog.http.percent import decode_text
 from tools.gateway.events import DEFAULT_STAGE, Arrival, NoResponse, NotRoutable, event_of, response_of
 from tools.gateway.http1 import Headers, Request
@@ -148,7 +148,7 @@ def loop() -> Iterator[None]:
 def handler_behind(endpoint: Endpoint) -> Handler:
     """A handler of an app without a warehouse."""
     app = WithRawPath(create_app({}), endpoint)
-    return answering(Mangum(app, lifespan="off"), app)
+    return adapt(Mangum(app, lifespan="off"), app)
 
 
 NO_REQUESTS: list[object] = [
@@ -193,7 +193,7 @@ def test_of_a_request_that_reached_the_app_it_is_never_said_that_it_was_none() -
         raise RuntimeError("on the way back")
 
     with pytest.raises(RuntimeError, match="on the way back"):
-        answering(breaking, app)(event_of(arrival("/v1/nowhere"), Endpoint.HTTP_API), None)
+        adapt(breaking, app)(event_of(arrival("/v1/nowhere"), Endpoint.HTTP_API), None)
 
 
 PROXIED = [("X-Forwarded-Port", "443,80"), ("X-Forwarded-Port", "x"), ("Host", "[::1]:8181"), ("Host", "a:b")]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from tests.lambda_.conftest import Answer, Caller
 from tools.gateway.gateway import LIMITS
 from tools.gateway.running import open_gateway

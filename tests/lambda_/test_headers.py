@@ -7,7 +7,7 @@ import pytest
 from mangum import Mangum
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.endpoint import Endpoint, Handler, WithRawPath, answering
+from arco_catalog.http.lambda_adapter import Endpoint, Handler, WithRawPath, adapt
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import dumps
@@ -23,7 +23,7 @@ JSON = ("Content-Type", "application/json")
 
 def handler_of(site: Site, endpoint: Endpoint) -> Handler:
     app = WithRawPath(create_app({"wh": site.catalog()}, HttpOptions(gzip=True), Telemetry([], site.clock)), endpoint)
-    return answering(Mangum(app, lifespan="off"), app)
+    return adapt(Mangum(app, lifespan="off"), app)
 
 
 def result_of(

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from pyiceberg.exceptions import BadRequestError
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.runtime import SystemRuntime
 from bench.metadata_semantics import table

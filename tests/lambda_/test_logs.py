@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.state.runtime import SystemRuntime
 from tests.lambda_.conftest import WAREHOUSE, Caller

@@ -7,7 +7,7 @@ import pytest
 from mangum import Mangum
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.endpoint import Endpoint, WithRawPath, answering
+from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
 from arco_catalog.http.options import HttpOptions
 from tests.http.conftest import Site
 from tests.http.naming import Naming, Send
@@ -24,7 +24,7 @@ def sender(site: Site, endpoint: Endpoint) -> Send:
     """Sends to a function behind the endpoint."""
     options = HttpOptions(unroutable=endpoint.unroutable)
     app = WithRawPath(create_app({"wh": site.catalog()}, options), endpoint)
-    handler = answering(Mangum(app, lifespan="off"), app)
+    handler = adapt(Mangum(app, lifespan="off"), app)
 
     def send(method: str, target: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
         request = Request(method, target, [*headers.items()], body, 0)

@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from tools.gateway.running import API, PASSED_ON, open_gateway, unzipped
 from tools.gateway.sandbox import Function
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from tools.gateway.http1 import Headers, Request, Response
 
 DEFAULT_STAGE = "$default"

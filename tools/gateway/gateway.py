@@ -1,11 +1,11 @@
-"""The front door: HTTP in, an event to the function, HTTP out, within the limits that AWS sets."""
+"""The gateway: HTTP in, an event to the function, HTTP out, within the limits that AWS sets."""
 
 import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.state.runtime import SystemRuntime
 from tools.gateway.events import DEFAULT_STAGE, Arrival, NoResponse, NotRoutable, event_of, response_of
 from tools.gateway.http1 import Request, Response

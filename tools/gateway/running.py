@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 from tools.gateway.events import DEFAULT_STAGE
 from tools.gateway.gateway import Gateway, Limits
 from tools.gateway.http1 import listening

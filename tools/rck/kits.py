@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from arco_catalog.http.endpoint import Endpoint
+from arco_catalog.http.lambda_adapter import Endpoint
 
 
 class Store(StrEnum):

@@ -1,4 +1,4 @@
-"""What stands between clients and a function, and what each leaves of a request's path (docs/decisions/0008).
+"""Adapts the events of API Gateway and function URLs, and what each leaves of a request's path (docs/decisions/0008).
 
 The adapter between events and ASGI decodes paths whatever they are, so the app is given the path of the event itself.
 """
@@ -27,7 +27,7 @@ several numbers (`443,80`), on which the adapter breaks."""
 
 
 class Endpoint(StrEnum):
-    """The kinds of front door that the function can be deployed behind."""
+    """The kinds of gateway that the function can be deployed behind."""
 
     HTTP_API = "http-api"
     REST_API = "rest-api"
@@ -66,7 +66,7 @@ def _below_stage(path: str, stage: str) -> str:
 
 
 class WithRawPath:
-    """An app to be called by Mangum, with the `raw_path` that Mangum does not give it: `answering` left it in the
+    """An app to be called by Mangum, with the `raw_path` that Mangum does not give it: `adapt` left it in the
     event."""
 
     def __init__(self, app: Asgi, endpoint: Endpoint) -> None:
@@ -80,45 +80,45 @@ class WithRawPath:
         await self._app({**scope, "raw_path": scope["aws.event"][_RAW_PATH]}, receive, send)
 
 
-def answering(adapter: Handler, app: WithRawPath) -> Handler:
-    """`adapter`, Mangum around `app`, for any event at all.
+def adapt(adapter: Handler, app: WithRawPath) -> Handler:
+    """Wraps `adapter`, Mangum around `app`, so that it takes any event.
 
-    What is no request (a console's test, somebody's warmer) is answered as a bad one: raised, its text would be logged,
-    a stack trace would be the answer, and an alarm would go off. Of a request that reached the app nobody but the app
-    says what became of it.
+    An event that is not a request (a test from the console, a warmer) is answered 400: if it raised, its text would be
+    logged, the answer would be a stack trace, and an alarm would go off. An error behind the app is raised: only the
+    app knows what became of its request.
     """
 
     def handler(event: Any, context: Any) -> dict[str, Any]:
         before = app.requests
         try:
-            return _spelled(adapter(_readable(event, app.endpoint), context))
+            return _with_usual_header_names(adapter(_with_raw_path(event, app.endpoint), context))
         except Exception as error:
             if app.requests != before:
                 raise
             _LOG.error("the event does not match the endpoint type", exc_info=error)
-            told = described(400, "BadRequestException", f"Event does not match endpoint type {app.endpoint}")
+            refused = described(400, "BadRequestException", f"Event does not match endpoint type {app.endpoint}")
             return {
-                "statusCode": told.status,
+                "statusCode": refused.status,
                 "headers": {"Content-Type": "application/json"},
-                "body": told.body.decode(),
+                "body": refused.body.decode(),
                 "isBase64Encoded": False,
             }
 
     return handler
 
 
-def _spelled(result: dict[str, Any]) -> dict[str, Any]:
+def _with_usual_header_names(result: dict[str, Any]) -> dict[str, Any]:
     """The result with header names in their usual spelling, which the adapter lower-cased and a REST API passes on:
     Iceberg's Java client up to 1.11 finds an `ETag` under just that spelling (apache/iceberg#17978)."""
-    spelled = {
+    renamed = {
         part: {_NAMES.get(name) or name.title(): value for name, value in result[part].items()}
         for part in ("headers", "multiValueHeaders")
         if result.get(part)
     }
-    return {**result, **spelled}
+    return {**result, **renamed}
 
 
-def _readable(event: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
+def _with_raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
     """The event with its path as it was sent, and without what breaks the adapter. Raises whatever comes of reading
     what is no event of the endpoint."""
     kept = {
