@@ -14,7 +14,7 @@ from arco_catalog.http.requests import ClientGone, Request, SlowBody
 from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.http.router import PREFIX, Router
 from arco_catalog.http.routes import HEALTH, ROUTES
-from arco_catalog.http.telemetry.report import Handling, Report
+from arco_catalog.http.telemetry.request_log import RequestLog, RequestState
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.errors import (
     BadRequest,
@@ -26,7 +26,7 @@ from arco_catalog.iceberg.errors import (
     Unsupported,
 )
 from arco_catalog.operations.catalog import Catalog
-from arco_catalog.operations.record import recording
+from arco_catalog.operations.request_stats import collect_stats
 from arco_catalog.state.memory import BODY_WEIGHT, Memory
 
 SEVERAL = "-"
@@ -72,36 +72,38 @@ class App:
             raise NotImplementedError(f"not an HTTP request: {scope['type']}")
 
     async def _serve(self, scope: Scope, request: Request, send: Send) -> None:
-        handling = Handling(self._usual_warehouse)
+        state = RequestState(self._usual_warehouse)
         if self._telemetry is None:
-            await self._answer(request, send, handling)
+            await self._answer(request, send, state)
         else:
-            await self._answer_and_tell(self._telemetry.begin(scope, request, handling), self._telemetry, send)
+            await self._answer_and_export(self._telemetry.begin(scope, request, state), self._telemetry, send)
 
-    async def _answer_and_tell(self, report: Report, telemetry: Telemetry, send: Send) -> None:
+    async def _answer_and_export(self, request_log: RequestLog, telemetry: Telemetry, send: Send) -> None:
         try:
-            with recording(report.record):
-                await self._answer(report.request, send, report.handling, {"X-Request-Id": report.request_id})
+            with collect_stats(request_log.stats):
+                await self._answer(
+                    request_log.request, send, request_log.state, {"X-Request-Id": request_log.request_id}
+                )
         except BaseException as error:
-            report.handling.error = type(error).__name__
+            request_log.state.error = type(error).__name__
             raise
         finally:
-            await telemetry.tell(report)
+            await telemetry.export(request_log)
 
     async def _answer(
-        self, request: Request, send: Send, handling: Handling, headers: Mapping[str, str] = NO_HEADERS
+        self, request: Request, send: Send, state: RequestState, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
         try:
-            response = await self._respond(request, handling)
+            response = await self._respond(request, state)
         except ClientGone as gone:
-            handling.error = type(gone).__name__
+            state.error = type(gone).__name__
             return
         if headers:
             response = Response(response.status, response.body, {**response.headers, **headers})
-        handling.response = response
+        state.response = response
         await response.send(send, to_head=request.method == "HEAD")
 
-    async def _respond(self, request: Request, handling: Handling) -> Response:
+    async def _respond(self, request: Request, state: RequestState) -> Response:
         options = self._service.options
         commits = False
         try:
@@ -117,17 +119,17 @@ class App:
             route = match.routes.get(request.method)
             if route is None:
                 return self._wrong_method(request, sorted(match.routes))
-            commits, handling.route = route.commits, route
-            context = await self._context(route, match.params, request, handling)
+            commits, state.route = route.commits, route
+            context = await self._context(route, match.params, request, state)
             return await encoded(await route.handler(context), context)
         except ClientGone:
             raise
         except Exception as error:  # whatever it is, the client is told in a shape that it can read
-            handling.error = type(error).__name__
+            state.error = type(error).__name__
             return error_response(error, commits=commits, dialect=options.dialect)
 
     async def _context(
-        self, route: Route, params: Mapping[str, str], request: Request, handling: Handling
+        self, route: Route, params: Mapping[str, str], request: Request, state: RequestState
     ) -> RequestContext:
         """The request as its handler sees it, refused here if any such request would be."""
         if route.has_body or route.effect is not Effect.READS:
@@ -138,7 +140,7 @@ class App:
             catalog = self._service.warehouses.get(prefix)
             if catalog is None:
                 raise NoSuchWarehouse(f"Warehouse does not exist: {prefix}")
-            handling.warehouse = prefix
+            state.warehouse = prefix
             reason = catalog.settings.read_only_because
             keyed = "idempotency-key" in request.headers  # the key's marker may have the answer, which the driver reads
             if reason is not None and route.effect is not Effect.READS and not keyed:

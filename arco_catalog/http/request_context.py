@@ -191,7 +191,7 @@ class RequestContext:
                 hold=self.hold,
             )
         )
-        session.record.ignored_claim = source.ignored
+        session.stats.ignored_claim = source.ignored
         return session
 
     @property

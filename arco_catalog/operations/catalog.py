@@ -13,7 +13,7 @@ from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.group_commit import GroupCommitter
 from arco_catalog.operations.operation_request import OperationRequest
-from arco_catalog.operations.record import open_record
+from arco_catalog.operations.request_stats import current_stats
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.files import FileCache, Files, Space
 from arco_catalog.state.index import Namespace
@@ -98,13 +98,13 @@ class Session:
         self.request = request
         self.settings = catalog.settings
         self.runtime = catalog.runtime
-        self.record = record = open_record()
-        record.principal = request.principal
-        record.session = request.role_session
+        self.stats = stats = current_stats()
+        stats.principal = request.principal
+        stats.session = request.role_session
 
         def bounded(store: ObjectStore) -> ObjectStore:
-            if record.store is not None:
-                store = MeasuringStore(store, record.store)
+            if stats.store is not None:
+                store = MeasuringStore(store, stats.store)
             return DeadlineStore(store, request.deadline_ms, catalog.runtime.now_ms)
 
         timed = TimekeepingStore(catalog.store, catalog.runtime.now_ms, catalog.clock.told)
@@ -125,7 +125,7 @@ class Session:
         if self.request.key is None:
             return None
         key_hash = self.request.key_hash()
-        self.record.keyed(key_hash)
+        self.stats.keyed(key_hash)
         identity = self._identity or self.request.identity()
         return MarkerLog(self.state, key_hash, identity, self.request.earlier_key_hash())
 
@@ -190,5 +190,5 @@ class Session:
 
     def drop_write(self, what: str, error: Exception) -> None:
         """Counts a write that was only a convenience and failed; the reconciler mends what it was for."""
-        self.record.dropped_writes += 1
+        self.stats.dropped_writes += 1
         _LOG.warning("dropped a best-effort write of %s: %s", what, error)

@@ -209,7 +209,7 @@ class Creation(RegistryMutation):
 
     def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
         creator, draft = self.creator, self.creator.draft(view.head.index, attempt)
-        self.session.record.about(draft.entity, creator.semantics.uuid(draft.new.document))
+        self.session.stats.about(draft.entity, creator.semantics.uuid(draft.new.document))
         answer: Answer = TableState(draft.entity, draft.new.file.location, draft.new.body, created=self.created)
         return Change(
             edits=creator.edits(draft),

@@ -70,7 +70,7 @@ class Driver(Generic[V]):
 
     def __init__(self, session: Session, mutation: Mutation[V]) -> None:
         self.session = session
-        self.record = session.record
+        self.stats = session.stats
         self.mutation = mutation
         self.marker: MarkerLog | None = session.marker()
         key = session.request.key
@@ -96,7 +96,7 @@ class Driver(Generic[V]):
     def new_attempt(self) -> Attempt:
         """A fresh id, and a fresh entity for what it may create; the rank stays that of the request's first."""
         attempt = self.session.runtime.ulid()
-        self.record.tried(attempt)
+        self.stats.tried(attempt)
         self.rank = self.marker.slots[0].attempt if self.marker and self.marker.slots else self.rank or attempt
         self.mutation.rank = self.rank
         return Attempt(attempt, self.session.runtime.ulid(), self.rank)
@@ -161,7 +161,7 @@ class Driver(Generic[V]):
                 case Settled(answer):
                     if self.may_judge(view):
                         await self.finalize(keep(answer), view)
-                        self.record.outcome = "unchanged"
+                        self.stats.outcome = "unchanged"
                         return answer
                     view, freshness = None, Freshness.FRESH
                 case Move():
@@ -190,7 +190,7 @@ class Driver(Generic[V]):
                 await plan.ready()
             self.check_deadline()
             if await self.move(plan, binding):
-                self.record.outcome = "moved"
+                self.stats.outcome = "moved"
                 await self.follow_up(plan, binding)
                 return True, None
         except TryOver:
@@ -341,7 +341,7 @@ class Driver(Generic[V]):
 
     async def answer_on_evidence(self, attempt: str) -> Answer:
         """The answer to an attempt that is known to have committed, whoever made it."""
-        self.record.outcome = "evidence"
+        self.stats.outcome = "evidence"
         binding = self.attempts()[attempt]
         await self.leave_marks(attempt, binding)
         try:
@@ -405,7 +405,7 @@ class Driver(Generic[V]):
 
     async def back_off(self) -> None:
         """Full jitter after a lost compare-and-swap."""
-        self.record.conflicts += 1
+        self.stats.conflicts += 1
         longest = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**self.rounds)
         self.rounds += 1
         await self.session.runtime.sleep(longest * self.session.runtime.random())

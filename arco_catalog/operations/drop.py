@@ -94,7 +94,7 @@ class Drop(RegistryMutation):
         entry = self.entry(view)
         if entry is None:
             raise self.semantics.no_such(self.namespace, self.name)
-        self.session.record.about(entry.entity, entry.uuid)
+        self.session.stats.about(entry.entity, entry.uuid)
         entry.standing()
         stone = burial(self.session, view.head, entry, self.namespace, self.name, attempt.id, purge=self.purge)
         return Change(

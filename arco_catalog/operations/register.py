@@ -109,7 +109,7 @@ class _Register(RegistryMutation):
         entry = RelationEntry.new(
             kind=self.semantics.kind, entity=attempt.entity, uuid=self.semantics.uuid(document), locations=normal
         )
-        self.session.record.about(entry.entity, entry.uuid)
+        self.session.stats.about(entry.entity, entry.uuid)
         buried: Edits = {}
         if replaced is not None:
             buried = burial(self.session, view.head, replaced, self.namespace, self.name, attempt.id, purge=False)

@@ -36,7 +36,7 @@ class _Rename(RegistryMutation):
         entry = relation(view.head, *self.source, self.what)
         if entry is None:
             raise no_such(self.what, *self.source)
-        self.session.record.about(entry.entity, entry.uuid)
+        self.session.stats.about(entry.entity, entry.uuid)
         entry.standing()
         existing_namespace(view.head.index, self.destination[0])
         there = find_relation(view.head.index, *self.destination)

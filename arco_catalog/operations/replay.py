@@ -10,13 +10,13 @@ from arco_catalog.operations.rebuilding import rebuilt
 
 async def replay(session: Session, kept: JsonObject) -> Answer:
     """The answer in a final slot. Raises the refusal that it is, and `CommitStateUnknown` if it can't be rebuilt."""
-    session.record.outcome = "replayed"
+    session.stats.outcome = "replayed"
     match recall(kept):
         case Refusal() as refusal:
             raise refusal
         case answer:
             if isinstance(answer, Reference):
-                session.record.about(answer.entity)
+                session.stats.about(answer.entity)
             try:
                 return await rebuilt(session, answer)
             except (Refusal, InternalError) as lost:

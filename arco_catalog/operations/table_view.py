@@ -170,7 +170,7 @@ async def named(session: Session, head: Head, wanted: Wanted) -> RelationEntry |
     if entry is not None and entry.transaction is not None and not await committed(session.state, entry.transaction):
         return None
     if entry is not None:
-        session.record.about(entry.entity, entry.uuid)
+        session.stats.about(entry.entity, entry.uuid)
     return entry
 
 

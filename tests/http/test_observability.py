@@ -18,11 +18,11 @@ from arco_catalog.http.telemetry.emf import MetricLine
 from arco_catalog.http.telemetry.lines import JsonLines, TextLines
 from arco_catalog.http.telemetry.names import OPERATIONS, UNKNOWN, operation
 from arco_catalog.http.telemetry.reconcile_line import reconcile_line
-from arco_catalog.http.telemetry.report import Report
+from arco_catalog.http.telemetry.request_log import RequestLog
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.operations.record import Record, open_record, recording
+from arco_catalog.operations.request_stats import RequestStats, collect_stats, current_stats
 from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
 from tests.http.client import Answer, Client, scope_of
 from tests.http.conftest import Site
@@ -394,10 +394,10 @@ class TestWhoTells:
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         class Failing:
-            async def tell(self, report: Report) -> None:
+            async def export(self, request_log: RequestLog) -> None:
                 raise OSError("the pipe is broken")
 
-        site = Watched(tellers=[Failing()])
+        site = Watched(exporters=[Failing()])
 
         assert (await site.client.get("/v1/config")).status == 200
 
@@ -411,13 +411,13 @@ class TestWhoTells:
 
         assert (answer.status, site.lines) == (200, [])
         assert "X-Request-Id" not in answer.headers
-        assert open_record().store is None
+        assert current_stats().store is None
 
     async def test_a_record_is_open_only_inside(self) -> None:
-        record = Record()
-        with recording(record):
-            assert open_record() is record
-        assert open_record() is not record
+        record = RequestStats()
+        with collect_stats(record):
+            assert current_stats() is record
+        assert current_stats() is not record
 
     async def test_requests_beside_each_other_have_a_line_each(self, site: Watched) -> None:
         answers = await asyncio.gather(*(site.client.get(T) for _ in range(8)), commit(site.client, "1"))

@@ -88,7 +88,7 @@ def telemetry(told: Told) -> Telemetry:
 
 @pytest.fixture
 def site(telemetry: Telemetry) -> Watched:
-    return Watched(tellers=telemetry._tellers)
+    return Watched(exporters=telemetry._exporters)
 
 
 def secret_table(name: str) -> JsonObject:

@@ -37,7 +37,7 @@ async def site(exporter: InMemorySpanExporter) -> Watched:
     """A catalog with the namespace `db` and in it the table `t`, and nothing told yet."""
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    made = Watched(tellers=[Spans(provider.get_tracer("test"))])
+    made = Watched(exporters=[Spans(provider.get_tracer("test"))])
     await made.namespace("db", "db")
     await made.table("t")
     made.lines.clear()
@@ -170,7 +170,7 @@ class TestLeavingBeforeTheAnswer:
         def flush() -> None:
             left.append(len(exporter.get_finished_spans()))
 
-        site = Watched(tellers=[Spans(provider.get_tracer("test"), flush)])
+        site = Watched(exporters=[Spans(provider.get_tracer("test"), flush)])
 
         await site.client.get("/v1/config")
 
@@ -182,7 +182,7 @@ class TestLeavingBeforeTheAnswer:
         monkeypatch.setattr(module, "FLUSH_SECONDS", 0.02)
         hanging = threading.Event()
         spans = Spans(TracerProvider(shutdown_on_exit=False).get_tracer("test"), lambda: hanging.wait(30))
-        site = Watched(tellers=[spans])
+        site = Watched(exporters=[spans])
         try:
             async with asyncio.timeout(10):
                 answer = await site.client.get("/v1/config")
@@ -198,7 +198,7 @@ class TestLeavingBeforeTheAnswer:
         hanging = threading.Event()
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
         spans = Spans(TracerProvider(shutdown_on_exit=False).get_tracer("test"), lambda: hanging.wait(30))
-        site = Watched(tellers=[spans])
+        site = Watched(exporters=[spans])
         try:
             async with asyncio.timeout(10):
                 for _ in range(4):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.telemetry.lines import JsonLines
-from arco_catalog.http.telemetry.telemetry import Telemetry, Teller
+from arco_catalog.http.telemetry.telemetry import Exporter, Telemetry
 from arco_catalog.iceberg.json import JsonObject, loads
 from tests.http.client import Client
 from tests.http.conftest import Site
@@ -17,11 +17,11 @@ NAMESPACE = "ArcoCatalog"
 class Watched(Site):
     """A site that keeps the line of each request."""
 
-    tellers: Sequence[Teller] = ()
+    exporters: Sequence[Exporter] = ()
     lines: list[str] = field(default_factory=list)
 
     def serve(self, **settings: object) -> Client:
-        telemetry = Telemetry([*self.tellers, JsonLines(self.lines.append, NAMESPACE)], self.clock)
+        telemetry = Telemetry([*self.exporters, JsonLines(self.lines.append, NAMESPACE)], self.clock)
         return Client(create_app({"wh": self.catalog(**settings)}, self.options, telemetry))
 
     @property

@@ -288,4 +288,4 @@ async def test_a_store_that_fails_the_cleaning_fails_no_commit(gate: Gate, gated
     await commits(gated, "t", 2)
     session = gated.session(body)
     await commit_table(session, NS, "t", body)
-    assert session.record.dropped_writes == (1 if part == "metadata_claims" else 0)
+    assert session.stats.dropped_writes == (1 if part == "metadata_claims" else 0)

@@ -314,7 +314,7 @@ async def test_a_decision_that_cannot_be_read_keeps_no_other_from_being_settled(
     assert await lapsed.settle_lapsed(session) == 1
 
     assert await waiting(desk) == [unreadable]
-    assert session.record.dropped_writes == 1
+    assert session.stats.dropped_writes == 1
 
 
 async def test_names_whose_transaction_is_gone_are_free(desk: Desk) -> None:

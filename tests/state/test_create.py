@@ -134,7 +134,7 @@ async def test_a_commit_is_answered_though_another_record_stands_where_its_recei
     state = await commit_table(session, NS, "t", set_property("p", "1"))
 
     assert state == await load_table(desk.another().session(), NS, "t")
-    assert session.record.dropped_writes == 1
+    assert session.stats.dropped_writes == 1
 
 
 async def test_a_commit_is_not_made_where_its_metadata_file_would_be_anothers() -> None:

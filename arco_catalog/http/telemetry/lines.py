@@ -6,13 +6,13 @@ from functools import lru_cache
 
 from arco_catalog.http.telemetry import clients
 from arco_catalog.http.telemetry.emf import REQUESTS, MetricLine
-from arco_catalog.http.telemetry.report import Report
+from arco_catalog.http.telemetry.request_log import RequestLog
 
 Write = Callable[[str], object]
 """Takes a line without its end."""
 
 
-def moment(ms: int) -> str:
+def utc_time(ms: int) -> str:
     """A time for a log: UTC, with milliseconds."""
     return f"{_second(ms // 1000)}.{ms % 1000:03d}Z"
 
@@ -29,9 +29,11 @@ class JsonLines:
         self._write = write
         self._line = MetricLine(namespace, REQUESTS)
 
-    async def tell(self, report: Report) -> None:
+    async def export(self, request_log: RequestLog) -> None:
         """Writes the line."""
-        self._write(self._line.encode(report.ended_ms, {"time": moment(report.ended_ms), **report.facts()}))
+        self._write(
+            self._line.encode(request_log.ended_ms, {"time": utc_time(request_log.ended_ms), **request_log.facts()})
+        )
 
 
 class TextLines:
@@ -40,11 +42,11 @@ class TextLines:
     def __init__(self, write: Write) -> None:
         self._write = write
 
-    async def tell(self, report: Report) -> None:
+    async def export(self, request_log: RequestLog) -> None:
         """Writes the line."""
-        store, error = report.store, report.error_type
-        path = clients.path(report.request.raw_path)
+        store, error = request_log.store, request_log.error_type
+        path = clients.path(request_log.request.raw_path)
         self._write(
-            f"{report.method} {path} {report.status}{f' {error}' if error else ''} {report.operation} "
-            f"{1000 * (report.ended - report.began):.1f} ms, {store.calls} store calls {store.depth} deep"
+            f"{request_log.method} {path} {request_log.status}{f' {error}' if error else ''} {request_log.operation} "
+            f"{1000 * (request_log.ended - request_log.began):.1f} ms, {store.calls} store calls {store.depth} deep"
         )

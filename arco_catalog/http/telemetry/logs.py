@@ -11,7 +11,7 @@ from traceback import extract_tb
 from types import TracebackType
 from typing import TextIO
 
-from arco_catalog.http.telemetry.lines import moment
+from arco_catalog.http.telemetry.lines import utc_time
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from storage_backends import StoreError
@@ -40,8 +40,8 @@ class TextFormatter(logging.Formatter):
     """A line, then the frames of an exception, indented."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told = f"{moment(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
-        return "\n".join([told, *(f"  {_safe(line)}" for line in _told_of(record))])
+        line = f"{utc_time(_ms(record))} {record.levelname} {record.name}: {_safe(record.getMessage())}"
+        return "\n".join([line, *(f"  {_safe(line)}" for line in _exception_lines(record))])
 
 
 class JsonFormatter(logging.Formatter):
@@ -49,12 +49,12 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         facts: JsonObject = {
-            "time": moment(_ms(record)),
+            "time": utc_time(_ms(record)),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": _safe(record.getMessage()),
         }
-        lines: list[JsonValue] = [_safe(line) for line in _told_of(record)]
+        lines: list[JsonValue] = [_safe(line) for line in _exception_lines(record)]
         return dumps({**facts, "exception": lines} if lines else facts).decode()
 
 
@@ -67,7 +67,7 @@ def _safe(text: str) -> str:
     return _CONTROL.sub("?", text).encode(errors="replace").decode()
 
 
-def _told_of(record: logging.LogRecord) -> list[str]:
+def _exception_lines(record: logging.LogRecord) -> list[str]:
     raised: _Raised | None = record.exc_info
     if raised is None or raised[1] is None:
         return []
@@ -76,10 +76,10 @@ def _told_of(record: logging.LogRecord) -> list[str]:
 
 def _chain(first: BaseException) -> Iterator[BaseException]:
     """An exception, and those that it came from or holds."""
-    waiting, told = [first], 0
-    while waiting and told < MAX_ERRORS:
+    waiting, seen = [first], 0
+    while waiting and seen < MAX_ERRORS:
         error = waiting.pop(0)
-        told += 1
+        seen += 1
         yield error
         if isinstance(error, BaseExceptionGroup):
             waiting.extend(error.exceptions)

@@ -1,7 +1,7 @@
 """A line for a run of the scheduled reconciler: its counts, and metrics that an alarm can wait for."""
 
 from arco_catalog.http.telemetry.emf import WALKS, MetricLine
-from arco_catalog.http.telemetry.lines import moment
+from arco_catalog.http.telemetry.lines import utc_time
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 
 
@@ -13,7 +13,7 @@ def reconcile_line(
     return line.encode(
         ended_ms,
         {
-            "time": moment(ended_ms),
+            "time": utc_time(ended_ms),
             "level": "error" if stats.unreadable else "info",
             "Warehouse": warehouse,
             "Operation": "reconcile",

@@ -1,11 +1,11 @@
-"""Who tells of requests, as the command line and the environment have it."""
+"""The exporters of request logs, as the command line and the environment configure them."""
 
 import sys
 from collections.abc import Mapping
 
 from arco_catalog.http.telemetry.lines import JsonLines, TextLines, Write
 from arco_catalog.http.telemetry.logs import configure_logging
-from arco_catalog.http.telemetry.telemetry import Telemetry, Teller
+from arco_catalog.http.telemetry.telemetry import Exporter, Telemetry
 from arco_catalog.state.runtime import Runtime
 
 DEFAULT_NAMESPACE = "ArcoCatalog"
@@ -14,8 +14,8 @@ EXPORTERS = ("otlp", "console")
 
 
 def function_log(environment: Mapping[str, str]) -> None:
-    """For a function on Lambda: its log goes to stdout, as lines of JSON. Raises `KeyError` for a level that there is
-    none of."""
+    """For a function on Lambda: its log goes to stdout, as lines of JSON. Raises `KeyError` for an unknown log
+    level."""
     configure_logging(sys.stdout, environment.get("ARCO_LOG_LEVEL") or "warning", json=True)
 
 
@@ -34,14 +34,14 @@ def server_telemetry(
     text: Write | None = None,
     namespace: str | None = None,
 ) -> Telemetry | None:
-    """For a server: lines to whoever takes them, and traces where they are configured; None if nobody listens. Raises
-    `ValueError` for a setting that can't be followed."""
-    tellers = _spans(environment, flush=False)
+    """For a server: lines where they are wanted, and traces where they are configured; None without any exporter.
+    Raises `ValueError` for a setting that can't be followed."""
+    exporters = _spans(environment, flush=False)
     if json is not None:
-        tellers.append(JsonLines(json, namespace))
+        exporters.append(JsonLines(json, namespace))
     if text is not None:
-        tellers.append(TextLines(text))
-    return Telemetry(tellers, runtime) if tellers else None
+        exporters.append(TextLines(text))
+    return Telemetry(exporters, runtime) if exporters else None
 
 
 def metrics_namespace(environment: Mapping[str, str]) -> str | None:
@@ -73,7 +73,7 @@ def traces_exporter(environment: Mapping[str, str]) -> str | None:
     return exporter
 
 
-def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Teller]:
+def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Exporter]:
     exporter = traces_exporter(environment)
     if exporter is None:
         return []

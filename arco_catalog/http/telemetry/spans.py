@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_i
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from arco_catalog.http.telemetry import clients
-from arco_catalog.http.telemetry.report import Report
+from arco_catalog.http.telemetry.request_log import RequestLog
 from storage_backends.wrappers.measuring import StoreCall
 
 _LOG = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "request_id": "arco.request_id",
     "invocation": "faas.invocation_id",
 }
-"""What a request's span repeats of its report, and under which name."""
+"""What a request's span repeats of its log, and under which name."""
 
 _FOLDERS: Mapping[str, str] = {
     "iceberg_pointers": "pointer",
@@ -78,7 +78,7 @@ def kind_of_object(key: str) -> str:
 
 
 class Spans:
-    """Tells of requests by spans. With `flush`, they have left when `tell` returns, or `unflushed` is counted."""
+    """Exports requests as spans. With `flush`, they have left when `export` returns, or `unflushed` is counted."""
 
     def __init__(self, tracer: Tracer, flush: Callable[[], object] | None = None) -> None:
         self._tracer = tracer
@@ -88,32 +88,32 @@ class Spans:
         # A thread of its own: flushes that hang would fill the loop's, for which large answers wait to be compressed.
         self._thread = ThreadPoolExecutor(1, "spans")
 
-    async def tell(self, report: Report) -> None:
+    async def export(self, request_log: RequestLog) -> None:
         """Makes the spans."""
-        parent = clients.trace_parent(report.request.headers)
+        parent = clients.trace_parent(request_log.request.headers)
         context = self._parents.extract({} if parent is None else {"traceparent": parent[0]})
 
         def wall_ns(seconds: float) -> int:
-            return report.ended_ms * 1_000_000 - round(1e9 * (report.ended - seconds))
+            return request_log.ended_ms * 1_000_000 - round(1e9 * (request_log.ended - seconds))
 
         span = self._tracer.start_span(
-            report.operation,
+            request_log.operation,
             context,
             SpanKind.SERVER,
-            _attributes(report),
-            start_time=wall_ns(report.began),
+            _attributes(request_log),
+            start_time=wall_ns(request_log.began),
         )
         if span.is_recording():
             inside = set_span_in_context(span)
-            for call in report.store.trace:
+            for call in request_log.store.trace:
                 child = self._tracer.start_span(
                     f"store {call.kind}", inside, SpanKind.CLIENT, _about(call), start_time=wall_ns(call.began)
                 )
                 child.end(wall_ns(call.ended))
-        if report.failed:
+        if request_log.failed:
             span.set_status(Status(StatusCode.ERROR))
-        span.end(wall_ns(report.ended))
-        report.trace_id = f"{span.get_span_context().trace_id:032x}"
+        span.end(wall_ns(request_log.ended))
+        request_log.trace_id = f"{span.get_span_context().trace_id:032x}"
         if self._flush is not None:
             await self._flushed(self._flush)
 
@@ -127,8 +127,8 @@ class Spans:
             _LOG.warning("the OTLP collector did not accept the traces within %g s", FLUSH_SECONDS)
 
 
-def _attributes(report: Report) -> dict[str, str | int | float]:
-    facts = report.facts()
+def _attributes(request_log: RequestLog) -> dict[str, str | int | float]:
+    facts = request_log.facts()
     return {name: value for fact, name in ATTRIBUTES.items() if isinstance(value := facts.get(fact), str | int | float)}
 
 

@@ -1,4 +1,4 @@
-"""Listens to requests: opens a report around each, and hands it to whoever tells of it."""
+"""Telemetry of requests: opens a log for each, and hands it to the exporters."""
 
 import logging
 from collections.abc import Sequence
@@ -8,38 +8,38 @@ from typing import Protocol
 from arco_catalog.http.asgi import Scope
 from arco_catalog.http.requests import Request
 from arco_catalog.http.telemetry import clients
-from arco_catalog.http.telemetry.report import Handling, Report
+from arco_catalog.http.telemetry.request_log import RequestLog, RequestState
 from arco_catalog.state.runtime import Runtime
 from storage_backends.wrappers.measuring import Measurement
 
 _LOG = logging.getLogger(__name__)
 
 
-class Teller(Protocol):
-    """Somebody who tells of requests."""
+class Exporter(Protocol):
+    """Exports the logs of requests."""
 
-    async def tell(self, report: Report) -> None:
-        """Tells of one that is over."""
+    async def export(self, request_log: RequestLog) -> None:
+        """Exports the log of a request that is over."""
         ...
 
 
 class Telemetry:
-    """What an app tells of its requests, and to whom. `untold` counts the reports that a teller failed at."""
+    """Opens request logs and exports them. `dropped` counts the exports that failed."""
 
-    def __init__(self, tellers: Sequence[Teller], runtime: Runtime) -> None:
-        self._tellers = tellers
+    def __init__(self, exporters: Sequence[Exporter], runtime: Runtime) -> None:
+        self._exporters = exporters
         self._runtime = runtime
-        self.untold = 0
+        self.dropped = 0
         self._process: str | None = None
         self._numbers = count(1)
 
-    def begin(self, scope: Scope, request: Request, handling: Handling) -> Report:
-        """Opens the report of a request that has just come in, and is about to be handled."""
+    def begin(self, scope: Scope, request: Request, state: RequestState) -> RequestLog:
+        """Opens the log of a request that has just come in, before it is handled."""
         parent = clients.trace_parent(request.headers)
         store = Measurement()
-        return Report(
+        return RequestLog(
             request=request,
-            handling=handling,
+            state=state,
             request_id=clients.request_id(scope, request.headers) or self._next_id(),
             invocation=clients.invocation(scope),
             store=store,
@@ -54,12 +54,13 @@ class Telemetry:
             self._process = self._runtime.ulid()
         return f"{self._process}-{next(self._numbers)}"
 
-    async def tell(self, report: Report) -> None:
-        """Tells of a request that is over. It has been answered, so a teller that fails is logged and no more."""
-        report.ended, report.ended_ms = report.store.clock(), self._runtime.now_ms()
-        for teller in self._tellers:
+    async def export(self, request_log: RequestLog) -> None:
+        """Exports the log of a request that is over. It has been answered, so an exporter that fails is logged and
+        nothing else."""
+        request_log.ended, request_log.ended_ms = request_log.store.clock(), self._runtime.now_ms()
+        for exporter in self._exporters:
             try:
-                await teller.tell(report)
+                await exporter.export(request_log)
             except Exception as error:
-                self.untold += 1
+                self.dropped += 1
                 _LOG.error("a request could not be reported to telemetry", exc_info=error)

@@ -1,4 +1,4 @@
-"""One request as it is told of: what came in, what became of it, and what was done for it."""
+"""The log of one request: what came in, how it was answered, and what was done for it."""
 
 from dataclasses import dataclass, field
 
@@ -8,16 +8,16 @@ from arco_catalog.http.responses import Response
 from arco_catalog.http.telemetry import clients
 from arco_catalog.http.telemetry.names import UNKNOWN, operation
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
-from arco_catalog.operations.record import Record
+from arco_catalog.operations.request_stats import RequestStats
 from storage_backends.wrappers.measuring import Measurement
 
 CLIENT_GONE = 499
-"""The status told of a request whose client hung up before it was complete. Nobody was answered."""
+"""The status logged for a request whose client hung up before it was complete. It was not answered."""
 
 
 @dataclass(slots=True)
-class Handling:
-    """How far the app has come with a request: noted on the way, because any step may be the last.
+class RequestState:
+    """How far the app has come with a request: set step by step, because any step may be the last.
 
     `warehouse` is one that there is, whatever the request named. `error` is the class of what was raised.
     """
@@ -29,11 +29,11 @@ class Handling:
 
 
 @dataclass(slots=True)
-class Report:
-    """One request. Seconds are of the clock that measured its store calls; `ended_ms` is wall-clock time."""
+class RequestLog:
+    """The log of one request. Seconds are of the clock that measured its store calls; `ended_ms` is wall-clock time."""
 
     request: Request
-    handling: Handling
+    state: RequestState
     request_id: str
     invocation: str | None
     store: Measurement
@@ -41,15 +41,15 @@ class Report:
     ended: float = 0.0
     ended_ms: int = 0
     trace_id: str | None = None
-    record: Record = field(init=False)
+    stats: RequestStats = field(init=False)
 
     def __post_init__(self) -> None:
-        self.record = Record(self.store)
+        self.stats = RequestStats(self.store)
 
     @property
     def operation(self) -> str:
         """What was asked for."""
-        route = self.handling.route
+        route = self.state.route
         return UNKNOWN if route is None else operation(route.endpoint)
 
     @property
@@ -60,7 +60,7 @@ class Report:
     @property
     def status(self) -> int:
         """What was answered."""
-        response = self.handling.response
+        response = self.state.response
         return CLIENT_GONE if response is None else response.status
 
     @property
@@ -70,8 +70,8 @@ class Report:
 
     @property
     def error_type(self) -> str | None:
-        """The type of the error that the client was told, read from the very answer."""
-        response = self.handling.response
+        """The type of the error that the client got, read from the response."""
+        response = self.state.response
         if response is None or response.status < 400:
             return None
         try:
@@ -83,12 +83,12 @@ class Report:
         return kind if isinstance(kind, str) else None
 
     def facts(self) -> JsonObject:
-        """All that is told, in one flat object. Names in capitals are CloudWatch's: dimensions and metrics."""
-        handling, record, asked = self.handling, self.record, self.store.totals()
+        """All fields of the log, in one flat object. Names in capitals are CloudWatch's: dimensions and metrics."""
+        state, stats, asked = self.state, self.stats, self.store.totals()
         status = self.status
         facts: JsonObject = {
             "level": "error" if status >= 500 else "info",
-            "Warehouse": handling.warehouse,
+            "Warehouse": state.warehouse,
             "Operation": self.operation,
             "method": self.method,
             "status": status,
@@ -99,23 +99,23 @@ class Report:
             "StoreDepth": asked.depth,
             "StoreBytesRead": asked.bytes_read,
             "StoreBytesWritten": asked.bytes_written,
-            "Conflicts": record.conflicts,
+            "Conflicts": stats.conflicts,
             "CacheHits": asked.unchanged,
             "request_id": self.request_id,
         }
         optional: tuple[tuple[str, JsonValue], ...] = (
-            ("route", None if handling.route is None else handling.route.template),
-            ("answer_bytes", None if handling.response is None else len(handling.response.body)),
+            ("route", None if state.route is None else state.route.template),
+            ("answer_bytes", None if state.response is None else len(state.response.body)),
             ("error_type", self.error_type),
-            ("error", handling.error),
-            ("attempt", record.attempt),
-            ("tries", record.tries or None),
-            ("outcome", record.outcome),
-            ("dropped_writes", record.dropped_writes or None),
-            ("key", record.key),
-            ("principal", record.principal),
-            ("session", record.session),
-            ("ignored_claim", record.ignored_claim or None),
+            ("error", state.error),
+            ("attempt", stats.attempt),
+            ("tries", stats.tries or None),
+            ("outcome", stats.outcome),
+            ("dropped_writes", stats.dropped_writes or None),
+            ("key", stats.key),
+            ("principal", stats.principal),
+            ("session", stats.session),
+            ("ignored_claim", stats.ignored_claim or None),
             ("invocation", self.invocation),
             ("trace_id", self.trace_id),
             ("agent", clients.client_info(self.request.headers)),
@@ -123,8 +123,8 @@ class Report:
         for name, value in optional:
             if value is not None:
                 facts[name] = value
-        if len(record.entities) == 1:
-            ((facts["entity"], facts["table_uuid"]),) = record.entities.items()
-        elif record.entities:
-            facts["entities"] = len(record.entities)
+        if len(stats.entities) == 1:
+            ((facts["entity"], facts["table_uuid"]),) = stats.entities.items()
+        elif stats.entities:
+            facts["entities"] = len(stats.entities)
         return facts

@@ -1,7 +1,7 @@
-"""What was done for one request, noted while it runs and told when it is over (docs/observability.md).
+"""Counts of what was done for one request: taken while it runs, exported when it is over (docs/observability.md).
 
-Whoever listens opens a record around the request; its session finds that, or takes one that nobody reads. A record
-holds ids, counts and times: no names, nothing that a client sent, nothing of what is stored.
+Telemetry opens them around the request; its session finds those, or takes some that nobody reads. They hold ids, counts
+and times: no names, nothing that a client sent, nothing of what is stored.
 """
 
 from contextvars import ContextVar
@@ -19,8 +19,8 @@ KEY_DIGITS = 16
 
 
 @dataclass(slots=True)
-class Record:
-    """One request's. `store` is None where nobody listens: then its calls are not measured.
+class RequestStats:
+    """One request's. `store` is None without telemetry: then its calls are not measured.
 
     `entities` are the tables and views that it was about, with the table's uuid where that is known. `attempt` is the
     last attempt's id, `tries` their number; a conflict is a compare-and-swap that was lost, after which the change was
@@ -54,24 +54,24 @@ class Record:
         self.tries += 1
 
 
-_open: ContextVar[Record | None] = ContextVar("_open", default=None)
+_open: ContextVar[RequestStats | None] = ContextVar("_open", default=None)
 
 
-class recording:  # noqa: N801 - used as a function is
-    """A context: whatever is done inside, in this task or in those that it starts, is noted in this record."""
+class collect_stats:  # noqa: N801 - used as a function is
+    """A context: whatever is done inside, in this task or in those that it starts, is counted in these stats."""
 
-    __slots__ = ("_record", "_token")
+    __slots__ = ("_stats", "_token")
 
-    def __init__(self, record: Record) -> None:
-        self._record = record
+    def __init__(self, stats: RequestStats) -> None:
+        self._stats = stats
 
     def __enter__(self) -> None:
-        self._token = _open.set(self._record)
+        self._token = _open.set(self._stats)
 
     def __exit__(self, *raised: object) -> None:
         _open.reset(self._token)
 
 
-def open_record() -> Record:
-    """The record of the request that is under way."""
-    return _open.get() or Record()
+def current_stats() -> RequestStats:
+    """The stats of the request that is under way."""
+    return _open.get() or RequestStats()
