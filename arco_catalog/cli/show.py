@@ -1,4 +1,4 @@
-"""`arco show`: one table as its records have it: pointer, recent moves, open intent and markers."""
+"""`arco inspect_relation`: one table as its records have it: pointer, recent moves, open intent and markers."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, format_duration, format_text, format_time, via
@@ -6,7 +6,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.show import show
+from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, sequence, texts
 
@@ -19,7 +19,7 @@ def run(options: CatalogOptions, table: str, *, as_json: bool) -> int:
 
     async def read() -> JsonObject:
         async with reading(options, "show") as session:
-            return await show(session, namespace, name)
+            return await inspect_relation(session, namespace, name)
 
     shown = carry_out(read)
     print(json_text(shown) if as_json else escaped(as_text(shown)))

@@ -5,7 +5,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, writing
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.show import show
+from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.characters import escaped
 
@@ -17,7 +17,7 @@ def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> i
     async def work() -> JsonObject:
         async with writing(options, "undrop") as session:
             await undrop(session, namespace, name, force=force)
-            return await show(session, namespace, name) if as_json else {}
+            return await inspect_relation(session, namespace, name) if as_json else {}
 
     restored = carry_out(work)
     print(json_text(restored) if as_json else escaped(f"Restored {table}"))

@@ -9,8 +9,8 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.evidence import fence_registry
 from arco_catalog.operations.history import history
+from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.show import show
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state import registry
@@ -90,18 +90,18 @@ async def test_it_ends_where_it_was_collected(desk: Desk) -> None:
 
 async def test_what_was_never_there_cannot_be_shown(desk: Desk) -> None:
     with pytest.raises(NoSuchTable, match=r"Table does not exist: db\.t"):
-        await show(desk.session(), NS, "t")
+        await inspect_relation(desk.session(), NS, "t")
 
 
 async def test_a_finished_marker_is_no_open_one(desk: Desk) -> None:
     made = await desk.table("t", key=desk.key())
-    assert (await show(desk.session(), NS, "t"))["open_markers"] == []
+    assert (await inspect_relation(desk.session(), NS, "t"))["open_markers"] == []
 
     assert isinstance(desk.store, MemoryStore)
     [final] = [key for key in desk.store.keys("wh/_catalog/iceberg_idempotency/") if key.endswith("/1.json")]
     await desk.store.delete(final)
 
-    markers = (await show(desk.session(), NS, "t"))["open_markers"]
+    markers = (await inspect_relation(desk.session(), NS, "t"))["open_markers"]
     assert isinstance(markers, list)
     [marker] = markers
     assert isinstance(marker, dict)
@@ -114,8 +114,8 @@ async def test_the_search_for_open_markers_is_bounded_and_says_so(desk: Desk, mo
     await desk.table("t")
     for number in range(5):
         await desk.store.put(f"wh/_catalog/iceberg_idempotency/00/{number}/0.json", b"not read", ABSENT)
-    monkeypatch.setattr("arco_catalog.operations.show.MAX_MARKERS", 0)
+    monkeypatch.setattr("arco_catalog.operations.inspect.MAX_MARKERS", 0)
 
-    shown = await show(desk.session(), NS, "t")
+    shown = await inspect_relation(desk.session(), NS, "t")
 
     assert (shown["open_markers"], shown["all_markers_seen"]) == ([], False)

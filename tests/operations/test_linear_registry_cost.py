@@ -9,6 +9,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.history import history
+from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, load_namespace, update_properties
@@ -16,7 +17,6 @@ from arco_catalog.operations.receipts import entities_named, receipts_of
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.reserve import unheld
-from arco_catalog.operations.show import show
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state import registry
@@ -129,7 +129,7 @@ OPERATIONS: dict[str, Callable[[Desk], Awaitable[object]]] = {
     "drop a table": lambda desk: drop_table(desk.session(), NS, "t", purge=False),
     "undrop a table": lambda desk: undrop(desk.session(), NS, "was"),
     "look for what was dropped": lambda desk: entities_named(desk.session(), NS, "gone"),
-    "show": lambda desk: show(desk.session(), NS, "t"),
+    "show": lambda desk: inspect_relation(desk.session(), NS, "t"),
     "reconcile": lambda desk: reconcile(desk.session()),
 }
 

@@ -10,12 +10,12 @@ from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table, table_exists
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.namespaces import drop_namespace, load_namespace, update_properties
 from arco_catalog.operations.reconcile import named_entities, reconcile
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.show import show
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.segments import Unread
@@ -46,7 +46,7 @@ async def test_a_drop_takes_the_name_away_and_an_undrop_brings_it_back(desk: Des
     await drop_table(desk.another().session(), NS, "t05", purge=False)
     with pytest.raises(NoSuchTable):
         await table_exists(desk.another().session(), NS, "t05")
-    assert (await show(desk.another().session(), NS, "t05"))["state"] == "dropped"
+    assert (await inspect_relation(desk.another().session(), NS, "t05"))["state"] == "dropped"
     await undrop(desk.another().session(), NS, "t05")
     assert (await load_table(desk.another().session(), NS, "t05")).entity == entity
 

@@ -24,13 +24,13 @@ from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
 from arco_catalog.operations.evidence import mark_dropped
 from arco_catalog.operations.group_commit import GroupCommitter
+from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table, load_view, view_exists
 from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.show import show
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.entries import newest_tombstone
 from arco_catalog.state.index import Edits, location_key, released_key, tombstones_of
@@ -226,7 +226,7 @@ async def test_two_that_one_commit_dropped_under_a_name_come_back_in_the_order_o
     assert len({stone["sequence"] for stone in stones}) == 1
     assert {stone["entity"]: stone["place"] for stone in stones} == {first.entity: 0, second.entity: 2}
 
-    assert (await show(desk.session(), NS, "t"))["entity"] == second.entity
+    assert (await inspect_relation(desk.session(), NS, "t"))["entity"] == second.entity
     await undrop(desk.session(), NS, "t")
     assert (await load_table(desk.session(), NS, "t")).entity == second.entity
     await rename_table(desk.session(), (NS, "t"), (NS, "newest"))
@@ -342,7 +342,7 @@ class Once:
 
 async def test_a_purge_that_an_earlier_version_recorded_is_a_plain_drop(desk: Desk) -> None:
     await with_stone_of_a_purge(desk)
-    assert (await show(desk.session(), NS, "t"))["state"] == "dropped"
+    assert (await inspect_relation(desk.session(), NS, "t"))["state"] == "dropped"
     await desk.table("u", location=PLACE)
     with pytest.raises(BadRequest, match="overlaps"):
         await undrop(desk.another().session(), NS, "t")

@@ -1,4 +1,4 @@
-"""One table or view as its records have it: what an operator looks at when something is stuck. Nothing is written."""
+"""Inspects the records of one table or view, for an operator who looks for what is stuck. Writes nothing."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ MAX_MARKERS = 2_000
 AT_ONCE = 32
 
 
-async def show(session: Session, namespace: Namespace, name: str) -> JsonObject:
+async def inspect_relation(session: Session, namespace: Namespace, name: str) -> JsonObject:
     """The table or view that the name means, or what was dropped last under it: its entry, its pointer as a reader sees
     it, its intent, and the markers of requests under way that name it. Raises `NoSuchTable`."""
     index = (await session.state.head()).index
