@@ -46,7 +46,7 @@ LOST = 100
 """Of so many committed receipts one is missing, and of so many tables one changes."""
 BEGAN_MS = 1_767_225_600_000
 WAREHOUSE = "wh"
-PATIENCE_S = 600
+TIMEOUT_S = 600
 """How long one run may take."""
 
 Calls: TypeAlias = Counter[str]
@@ -195,7 +195,7 @@ def measure(spark: SparkContext, tables: ManyTables, name: str, run: str) -> Fig
         show(f"{name}, {run}", stats.walked, stats.pointers - stats.unchanged)
 
     async def bounded() -> ReconcileStats:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             return await DRIVERS[name](spark, config, progress)
 
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Group commit: requests of one process share registry commits (docs/decisions/0013-shared-registry-commits.md).
+"""Group commit: requests of one process share registry commits (docs/decisions/0013-group-commit.md).
 
 HEAD takes one compare-and-swap at a time, so of concurrent requests all but one would lose theirs. Here they queue
 while one is under way. Then one of them, the leader, replans the changes of all that wait on the newest HEAD, each

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import urlsplit
 
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 GATEWAY_TIMEOUT = b"HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -150,7 +150,7 @@ class DroppingProxy:
         proxy loses answers."""
         address = urlsplit(self.upstream)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 reader, writer = await asyncio.open_connection(address.hostname, address.port)
                 with closing(writer):
                     writer.write((_without_key(message.head) if self.strip_keys else message.head) + message.body)

@@ -13,7 +13,7 @@ from tests.serve.server import WAREHOUSE, ArcoServer
 EXCHANGES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "wire.json").read_text())
 CPU_SECONDS = 5.0
 """What a server may spend on one exchange: on the clock it takes as long as others let it."""
-PATIENCE = 60.0
+TIMEOUT = 60.0
 JSON = b"Content-Type: application/json"
 QUIET = 0.2
 """How long to wait for a server that may have nothing to say."""
@@ -41,16 +41,16 @@ def _post(path: str, body: bytes, *headers: bytes) -> bytes:
     return b"\r\n".join([*lines, *headers, b"Content-Length: %d" % len(body), b"", body])
 
 
-def exchange(server: ArcoServer, pieces: list[bytes], patience: float = PATIENCE) -> bytes:
+def exchange(server: ArcoServer, pieces: list[bytes], timeout: float = TIMEOUT) -> bytes:
     """Sends pieces over one connection, then reads until the server hangs up or says nothing for so many seconds."""
     host, _, port = server.uri.removeprefix("http://").partition(":")
     read = b""
-    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+    with socket.create_connection((host, int(port)), timeout=TIMEOUT) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a piece, a packet
         try:
             for piece in pieces:
                 connection.sendall(piece)
-            connection.settimeout(patience)
+            connection.settimeout(timeout)
             while received := connection.recv(1 << 16):
                 read += received
         except (ConnectionResetError, BrokenPipeError, TimeoutError):
@@ -68,7 +68,7 @@ def test_bytes_that_are_no_request_are_refused(sent: dict[str, Any], server: Arc
     raw = "".join(part * times for part, times in sent["bytes"]).replace("$WH", f"/v1/{WAREHOUSE}")
     before = server.cpu_seconds()
 
-    answer = exchange(server, [raw.encode("latin-1")], QUIET if None in sent["statuses"] else PATIENCE)
+    answer = exchange(server, [raw.encode("latin-1")], QUIET if None in sent["statuses"] else TIMEOUT)
 
     assert server.cpu_seconds() - before < CPU_SECONDS
     assert status_of(answer) in sent["statuses"], (sent["why"], answer[:300])

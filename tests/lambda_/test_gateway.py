@@ -50,18 +50,18 @@ Opened = Callable[..., AbstractAsyncContextManager[tuple[Caller, Pool]]]
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Opened:
-    """Opens gateways over that function; `seconds` is how long it may take, `patience` how long the endpoint waits."""
+    """Opens gateways over that function; `seconds` is how long it may take, `timeout` how long the endpoint waits."""
     (tmp_path / "meeting").mkdir()
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "function.py").write_text(FUNCTION)
 
     @asynccontextmanager
     async def open_(
-        endpoint: Endpoint = Endpoint.HTTP_API, *, seconds: float = 30.0, patience: float | None = None, **more: Any
+        endpoint: Endpoint = Endpoint.HTTP_API, *, seconds: float = 30.0, timeout: float | None = None, **more: Any
     ) -> AsyncIterator[tuple[Caller, Pool]]:
         environment = {"MEETING": str(tmp_path / "meeting")}
         function = Function(tmp_path / "code", "function.handler", environment, tmp_path / "log", seconds)
-        limits = LIMITS[endpoint] if patience is None else replace(LIMITS[endpoint], seconds=patience)
+        limits = LIMITS[endpoint] if timeout is None else replace(LIMITS[endpoint], seconds=timeout)
         async with open_gateway(function, endpoint, limits=limits, **more) as (uri, pool):
             yield Caller(uri), pool
 
@@ -116,7 +116,7 @@ FAILED = [
 async def test_an_endpoint_gives_up_while_the_function_runs_on(
     opened: Opened, endpoint: Endpoint, status: int, message: str
 ) -> None:
-    async with opened(endpoint, patience=1.0) as (caller, pool):
+    async with opened(endpoint, timeout=1.0) as (caller, pool):
         answer = await get(caller, "/hang")
         assert (answer.status, answer.json) == (status, {"message": message})
         assert len(pool.pids) == 1

@@ -519,7 +519,7 @@ async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_wh
     assert await exists(desk, "x") is not isinstance(answer, AlreadyExists)
 
 
-async def test_one_that_was_overtaken_while_it_waited_is_left_out(desk: Desk, gate: Gate) -> None:
+async def test_a_request_that_was_superseded_while_it_waited_is_left_out(desk: Desk, gate: Gate) -> None:
     """Somebody took the next slot of its key, fenced, and told a failure: nothing of it may be made any more."""
     key = desk.key()
     body: JsonObject = {"name": "k", "schema": schema("x")}

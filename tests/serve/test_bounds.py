@@ -21,7 +21,7 @@ AT_REST = 120 * MB
 """What a server holds that has done little, on the safe side."""
 REQUEST_MEMORY = 256 * MB
 CACHE_MEMORY = 100 * MB
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 DESCRIPTORS = 256
 HALF_OPEN = 400
 NAMESPACES = f"/v1/{WAREHOUSE}/namespaces"
@@ -36,7 +36,7 @@ def server(tmp_path: Path) -> Iterator[ArcoServer]:
 
 
 def session(server: ArcoServer) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(server.uri, timeout=aiohttp.ClientTimeout(total=PATIENCE_S))
+    return aiohttp.ClientSession(server.uri, timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
 
 
 async def make_namespace(client: aiohttp.ClientSession) -> None:
@@ -87,7 +87,7 @@ async def post(server: ArcoServer, path: str, body: bytes, *, chunked: bool) -> 
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_many_large_bodies_at_once_share_the_memory_that_there_is(server: ArcoServer, chunked: bool) -> None:
     body = json.dumps({"updates": {f"p{number}": "x" * 1_000 for number in range(30_000)}, "removals": []}).encode()
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         answers = await asyncio.gather(
             *(post(server, f"{NAMESPACES}/missing/properties", body, chunked=chunked) for _ in range(20))
         )
@@ -128,7 +128,7 @@ def half_open(uri: str, count: int) -> Iterator[Sequence[socket.socket]]:
     with contextlib.ExitStack() as stack:
         opened = []
         for _ in range(count):
-            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE_S))
+            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=TIMEOUT_S))
             connection.sendall(b"GET /v1/config HTTP/1.1\r\nX-Slow: ")
             opened.append(connection)
         yield opened

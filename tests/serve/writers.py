@@ -27,7 +27,7 @@ CONTESTED = [f"c{number}" for number in range(4)]
 ANSWER_S = 30.0
 PAUSE_S = 0.2
 LONGEST_PAUSE_S = 4.0
-PATIENCE_S = 1.0
+TIMEOUT_S = 1.0
 """How long a writer waits for one answer before it goes on to its next request."""
 
 Uris: TypeAlias = Callable[[], Sequence[str]]
@@ -209,7 +209,7 @@ class Crowd:
                     request = await self.next_request()
                     if request is not None:
                         sending = waiting.create_task(self.sender.send(request))
-                        await asyncio.wait([sending], timeout=PATIENCE_S)
+                        await asyncio.wait([sending], timeout=TIMEOUT_S)
 
             for _ in range(writers):
                 waiting.create_task(writer())

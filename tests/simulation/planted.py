@@ -328,7 +328,7 @@ SPILL_BUGS: tuple[Plant, ...] = (
 )
 
 
-# Registry commits that requests share (docs/decisions/0013-shared-registry-commits.md).
+# Registry commits that requests share (docs/decisions/0013-group-commit.md).
 
 
 def one_who_was_left_out_told_that_it_is_in(patch: pytest.MonkeyPatch) -> None:

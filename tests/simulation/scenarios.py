@@ -318,7 +318,7 @@ def a_reconciler_beside_drops_and_undrops(office: Office) -> list[Awaitable[None
     ]
 
 
-# Requests of one process, which share registry commits (docs/decisions/0013-shared-registry-commits.md).
+# Requests of one process, which share registry commits (docs/decisions/0013-group-commit.md).
 
 
 async def together(office: Office, process: str, *requests: Callable[[], Awaitable[None]]) -> None:

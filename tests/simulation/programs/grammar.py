@@ -139,7 +139,7 @@ class _Drawing:
             process=process,
             others=others,
             twin=f"p{rng.randint(1, 3)}" if keyed and rng.random() < profile.twins else None,
-            patience=0.005 * 10 ** (3 * rng.random()) if rng.random() < profile.hang_ups else None,
+            timeout=0.005 * 10 ** (3 * rng.random()) if rng.random() < profile.hang_ups else None,
             key_age_ms=age,
         )
 

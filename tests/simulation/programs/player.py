@@ -1,4 +1,4 @@
-"""Plays a program: clients that send, lose patience, send again elsewhere under the same key, and note what they were
+"""Plays a program: clients that send, time out, send again elsewhere under the same key, and note what they were
 told; processes that serve them, with clocks of their own; reconcilers beside them."""
 
 import asyncio
@@ -36,7 +36,7 @@ from tests.simulation.world import Died, Process, World
 TRIES = 60
 QUIET_AFTER = 400.0
 """Seconds after which nothing goes wrong any more: who still asks then must be answered."""
-IMPATIENT = 3
+MAX_TIMED_SENDINGS = 3
 """Sendings after which a client waits as long as it takes."""
 COMMITS = frozenset({"commit", "append", "schema", "no-op", "move", "commit-view", "transaction", "stage"})
 
@@ -247,13 +247,13 @@ class Player:
 
     async def _once(self, process: Process, asked: Asked, sending: Sending, key: str | None) -> Answer:
         perform = bodies.performing(asked.request, asked.body)
-        patience = asyncio.timeout(sending.patience if asked.sendings <= IMPATIENT else None)
+        timeout = asyncio.timeout(sending.timeout if asked.sendings <= MAX_TIMED_SENDINGS else None)
         try:
-            async with patience:
+            async with timeout:
                 return await perform(self.session(process, asked, key))
         except asyncio.CancelledError as error:
             # Python 3.11: a task group that failed while it was left has one cancellation too many on its account.
-            if patience.expired():
+            if timeout.expired():
                 raise TimeoutError from error
             raise
 

@@ -76,7 +76,7 @@ class Request:
 class Sending:
     """How a client sends a request: `after` so many seconds, to a process, and to `others` where it sends again.
 
-    `twin` is a process to which the same is sent at the same time. `patience` is after how many seconds the client
+    `twin` is a process to which the same is sent at the same time. `timeout` is after how many seconds the client
     hangs up, each time; None waits for ever. `key_age_ms` is how old its idempotency key is when it is sent first, None
     for a request without a key.
     """
@@ -86,14 +86,14 @@ class Sending:
     process: str
     others: tuple[str, ...] = ()
     twin: str | None = None
-    patience: float | None = None
+    timeout: float | None = None
     key_age_ms: int | None = 0
 
     def __str__(self) -> str:
         key = "keyless" if self.key_age_ms is None else f"key {self.key_age_ms / 1000:.0f} s old"
         twin = "" if self.twin is None else f", also at {self.twin}"
-        patience = "" if self.patience is None else f", hangs up after {self.patience:.2f} s"
-        return f"after {self.after:.2f} s at {self.process}{twin}, {key}{patience}: {self.request}"
+        timeout = "" if self.timeout is None else f", hangs up after {self.timeout:.2f} s"
+        return f"after {self.after:.2f} s at {self.process}{twin}, {key}{timeout}: {self.request}"
 
 
 @dataclass(frozen=True, slots=True)
