@@ -47,7 +47,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class PreconditionFailed:
     """The condition did not hold and this call wrote nothing. An earlier copy of the same write may have been applied
     (a proxy between us and the store may resend), so a caller that gets this reads the object and compares ids.
 
@@ -65,7 +65,7 @@ class Unknown:
     reason: str
 
 
-Outcome = Applied | Refused | Unknown
+Outcome = Applied | PreconditionFailed | Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class ObjectStore(Protocol):
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """Removes the object if `when` holds (`ABSENT` makes no sense and raises ValueError). Deleting what is missing
-        is `Applied` under `ANY` and `Refused(None)` under `Matches`."""
+        is `Applied` under `ANY` and `PreconditionFailed(None)` under `Matches`."""
         ...
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:

@@ -25,7 +25,7 @@ from storage_backends.base import (
     Missing,
     Outcome,
     Page,
-    Refused,
+    PreconditionFailed,
     StoreError,
     Unchanged,
     Unknown,
@@ -314,8 +314,8 @@ class LocalStore:
     def _lock_of(self, key: str) -> str:
         return os.path.join(self._locks, f"{zlib.crc32(key.encode()) % STRIPES:02x}")
 
-    def _refused(self, current: os.stat_result | None) -> Refused:
-        return Refused(version_of(current) if current else None, self._now_ms())
+    def _refused(self, current: os.stat_result | None) -> PreconditionFailed:
+        return PreconditionFailed(version_of(current) if current else None, self._now_ms())
 
 
 def _check_path(key: str) -> None:

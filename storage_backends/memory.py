@@ -17,7 +17,7 @@ from storage_backends.base import (
     Missing,
     Outcome,
     Page,
-    Refused,
+    PreconditionFailed,
     Unchanged,
     Version,
     When,
@@ -77,7 +77,7 @@ class MemoryStore:
         now_ms = self._now_ms()
         current = self._objects.get(key)
         if not _holds(when, current):
-            return Refused(current.version if current else None, now_ms)
+            return PreconditionFailed(current.version if current else None, now_ms)
         self._versions_made += 1
         version = Version(str(self._versions_made))
         self._objects[key] = _Object(bytes(body), version, now_ms)
@@ -93,7 +93,7 @@ class MemoryStore:
         now_ms = self._now_ms()
         current = self._objects.get(key)
         if not _holds(when, current):
-            return Refused(current.version if current else None, now_ms)
+            return PreconditionFailed(current.version if current else None, now_ms)
         if current is None:
             return Applied(Version(""), now_ms)
         del self._objects[key]

@@ -11,7 +11,7 @@ from storage_backends.base import (
     Matches,
     ObjectStore,
     Outcome,
-    Refused,
+    PreconditionFailed,
     StoreUnavailable,
     Unknown,
     Version,
@@ -78,7 +78,7 @@ async def _still_has(store: ObjectStore, key: str, version: Version) -> bool:
     return isinstance(found, Found) and found.version == version
 
 
-def _known(outcome: Outcome) -> Applied | Refused:
+def _known(outcome: Outcome) -> Applied | PreconditionFailed:
     if isinstance(outcome, Unknown):
         raise StoreUnavailable(f"the outcome of a probe write is unknown: {outcome.reason}")
     return outcome

@@ -17,7 +17,7 @@ from storage_backends.base import (
     Missing,
     Outcome,
     Page,
-    Refused,
+    PreconditionFailed,
     StoreError,
     StoreUnavailable,
     Unchanged,
@@ -40,8 +40,8 @@ class S3Store:
     A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
     again: bodies that are moved by compare-and-swap hold a fresh id (design.md, section 4).
 
-    The client sends no write twice: a write whose answer is lost is `Unknown`, and a `Refused` answers this very
-    request, unless a proxy resends. Throttling and "look again" answers are retried here.
+    The client sends no write twice: a write whose answer is lost is `Unknown`, and a `PreconditionFailed` answers this
+    very request, unless a proxy resends. Throttling and "look again" answers are retried here.
 
     `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
     """
@@ -90,9 +90,9 @@ class S3Store:
             case HTTPStatus.OK:
                 return Unknown(f"the store answered the write of {key!r} without an ETag")
             case HTTPStatus.PRECONDITION_FAILED | HTTPStatus.NOT_MODIFIED:
-                return Refused(None, answer.now_ms)
+                return PreconditionFailed(None, answer.now_ms)
             case HTTPStatus.NOT_FOUND if isinstance(when, Matches):  # S3's answer when no object has the key
-                return Refused(None, answer.now_ms)
+                return PreconditionFailed(None, answer.now_ms)
         raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
@@ -107,7 +107,7 @@ class S3Store:
                 return Applied(gone, answer.now_ms)
             case HTTPStatus.NOT_FOUND if isinstance(condition, Anything):  # S3 itself answers 204
                 return Applied(gone, answer.now_ms)
-        return Refused(None, answer.now_ms)
+        return PreconditionFailed(None, answer.now_ms)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""

@@ -5,7 +5,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps_long, loads
 from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.operations.kinds import AnyCommit, Base, Semantics
-from arco_catalog.operations.table_view import Applied
+from arco_catalog.operations.table_view import AppliedUpdates
 
 _LONG_PARTS = frozenset(
     (
@@ -47,7 +47,7 @@ def apply(
     now_ms: int,
     name: str,
     checkpoint: Checkpoint,
-) -> Applied:
+) -> AppliedUpdates:
     """Checks the requirements and applies the updates to the file's bytes. What comes back has outlines of both
     documents. Raises `Refusal`, `InternalError` for bytes that are no document, and what `checkpoint` does."""
     before = loads(base)
@@ -57,7 +57,7 @@ def apply(
         checkpoint()
         after = semantics.apply(Base(before, base_file, name), commit, now_ms, checkpoint)
         if after is None:
-            return Applied(outline(before), None, b"")
-        return Applied(outline(before), outline(after), dumps_long(after))
+            return AppliedUpdates(outline(before), None, b"")
+        return AppliedUpdates(outline(before), outline(after), dumps_long(after))
     finally:  # of what follows, what is the base's goes too, the rest is the commit's: neither is needed
         let_long_parts_go(before)

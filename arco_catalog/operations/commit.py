@@ -11,11 +11,11 @@ from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, Standing
-from arco_catalog.operations.relation_change import RelationChange, Unchanged
+from arco_catalog.operations.relation_change import RelationChange, UnchangedRelation
 from arco_catalog.operations.table_view import TableView, Wanted, locate, relation
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import Binding
-from storage_backends import Applied, Refused
+from storage_backends import Applied, PreconditionFailed
 
 
 async def commit_table(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
@@ -65,14 +65,14 @@ class CommitRelation(Mutation[TableView]):
         change = self.change.compute(view, attempt)
         if isinstance(change, Prelude):
             return change
-        if isinstance(change, Unchanged):
+        if isinstance(change, UnchangedRelation):
             pointer = change.pointer
             return Settled(TableState(pointer.entity, pointer.metadata.location, change.body, created=False))
 
         async def check() -> TableView | None:
             return await self.still_named(view)
 
-        async def swap(_: Standing[TableView]) -> Applied | Refused:
+        async def swap(_: Standing[TableView]) -> Applied | PreconditionFailed:
             outcome = await self.session.state.move_pointer(change.successor, change.pointer.version)
             if isinstance(outcome, Applied):
                 self.session.files.forget(change.pointer.metadata.location)

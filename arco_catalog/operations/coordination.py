@@ -23,7 +23,7 @@ from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.transaction import Decision, encode
-from storage_backends import ABSENT, Applied, Refused, StoreError, Version
+from storage_backends import ABSENT, Applied, PreconditionFailed, StoreError, Version
 
 V = TypeVar("V", bound=View)
 
@@ -182,12 +182,12 @@ class Coordination:
             return None
         return self.new_names(head)
 
-    async def decide(self, _: Standing[V]) -> Applied | Refused:
-        """The commit. Refused: somebody aborted us, or it is our own echo: the driver reads which."""
+    async def decide(self, _: Standing[V]) -> Applied | PreconditionFailed:
+        """The commit. `PreconditionFailed`: somebody aborted us, or it is our own echo: the driver reads which."""
         if self.pending is None:
             raise InternalError("a transaction was decided before it began")
         body = encode(self.pending.decided("committed", self.session.runtime.ulid()))
-        outcomes: list[Applied | Refused] = []
+        outcomes: list[Applied | PreconditionFailed] = []
 
         async def swap(version: Version | None) -> None:
             outcomes.append(await self.state.swap(self.state.paths.transaction(self.plan.id), body, version))
@@ -198,7 +198,7 @@ class Coordination:
             await self.give_up()
             raise
         outcome = outcomes[0]
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, PreconditionFailed):
             if await close(self.state, self.session.runtime, self.plan.id):
                 return Applied(Version(""), outcome.now_ms)
             await self.clear()
@@ -227,7 +227,7 @@ class Coordination:
             await self.state.move_pointer(laid.settled(self.session.runtime.ulid(), committed=True), laid.version)
 
         async def settle_new_names() -> None:
-            if self.settling is None or isinstance(await self.settling.swap(), Refused):
+            if self.settling is None or isinstance(await self.settling.swap(), PreconditionFailed):
                 await change_registry(self.session, "settle-names", self.detail(), self.names_to_settle)
 
         steps = [settle_pointer(laid) for laid in self.laid]

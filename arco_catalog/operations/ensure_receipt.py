@@ -14,7 +14,7 @@ from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, optional_text, text, texts
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from storage_backends import ABSENT, Applied, Found, Refused, StoreUnavailable, Unknown
+from storage_backends import ABSENT, Applied, Found, PreconditionFailed, StoreUnavailable, Unknown
 
 TRIES = 10
 """How often a receipt is sent again while its outcome is unknown: other entities wait for the time that takes."""
@@ -56,7 +56,7 @@ async def _write(session: Session, path: str, body: bytes) -> bytes | None:
         match await session.state.store.put(path, body, ABSENT):
             case Applied():
                 return None
-            case Refused():
+            case PreconditionFailed():
                 stored = await _read(session, path)
                 if stored is not None:
                     return stored

@@ -23,7 +23,7 @@ from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.registry import Head, Operation
-from storage_backends import Applied, Refused, StoreError, StoreUnavailable
+from storage_backends import Applied, PreconditionFailed, StoreError, StoreUnavailable
 
 MAX_REQUESTS = 128
 """How many requests share one commit at most."""
@@ -35,7 +35,7 @@ MAX_ROUNDS = 4
 """How often one request leads in vain, because other processes move HEAD, before it falls back to the driver."""
 
 OUTCOME_UNKNOWN = "The store did not answer in time, so it is unknown whether the change was made"
-FALL_BACK = Refused(None, 0)
+FALL_BACK = PreconditionFailed(None, 0)
 """The outcome of a request that must fall back to the driver: nothing of it was sent."""
 
 
@@ -69,7 +69,7 @@ class PendingCommit:
     """Whether a leader is making a commit that holds it: until that ends it must not give up."""
     sent: "Batch | None" = None
     """The batch that was sent with it and has no definite outcome yet."""
-    outcome: Applied | Refused | None = None
+    outcome: Applied | PreconditionFailed | None = None
     error: Exception | None = None
 
     @property
@@ -85,7 +85,7 @@ class Batch:
     commit: RegistryCommit
     members: Sequence[PendingCommit]
 
-    def resolve(self, outcome: Applied | Refused | None) -> None:
+    def resolve(self, outcome: Applied | PreconditionFailed | None) -> None:
         """Gives every member the outcome; with None they wait again."""
         for member in self.members:
             if member.sent is self:
@@ -130,7 +130,7 @@ class GroupCommitter:
         finally:
             self._preparing -= 1
 
-    async def commit(self, member: PendingCommit, own: RegistryCommit | None) -> Applied | Refused:
+    async def commit(self, member: PendingCommit, own: RegistryCommit | None) -> Applied | PreconditionFailed:
         """Commits a request's change: by its own commit if it wrote one and nobody else waits, else in a batch.
 
         Refused means, as after any compare-and-swap, that its own id may be in HEAD all the same. Raises
@@ -215,7 +215,7 @@ class GroupCommitter:
 
     async def _commit_batch(
         self, state: State, head: Head, replans: Mapping[PendingCommit, Replan]
-    ) -> Applied | Refused | None:
+    ) -> Applied | PreconditionFailed | None:
         """Makes one commit of all replanned changes; None if one of the members must not be sent."""
         edits: dict[str, JsonObject | None] = {}
         for replan in replans.values():
@@ -277,7 +277,7 @@ class GroupCommitter:
             member.error = StoreUnavailable("the request's deadline has passed")
         return member.is_pending and member in self._queue
 
-    async def _send(self, commit: RegistryCommit, state: State) -> Applied | Refused:
+    async def _send(self, commit: RegistryCommit, state: State) -> Applied | PreconditionFailed:
         """The compare-and-swap."""
         self._made_cached_head = False
         outcome = await commit.swap(state)

@@ -11,7 +11,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from arco_catalog.operations.answers import Answer
 from arco_catalog.state.marker import Binding
-from storage_backends import Applied, Refused
+from storage_backends import Applied, PreconditionFailed
 
 
 class Freshness(IntEnum):
@@ -79,7 +79,7 @@ class Move(Generic[V]):
 
     first: Sequence[Write]
     check: Callable[[], Awaitable[V | None]]
-    swap: Callable[["Standing[V]"], Awaitable[Applied | Refused]]
+    swap: Callable[["Standing[V]"], Awaitable[Applied | PreconditionFailed]]
     after: Sequence[Write]
     answer: Answer
     ready: Callable[[], Awaitable[None]] | None = None

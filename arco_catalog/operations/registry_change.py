@@ -37,7 +37,7 @@ from arco_catalog.state.index import Edits
 from arco_catalog.state.marker import Binding
 from arco_catalog.state.registry import Head, Operation
 from arco_catalog.state.segments import Unread
-from storage_backends import Applied, Refused
+from storage_backends import Applied, PreconditionFailed
 
 
 @dataclass
@@ -175,7 +175,7 @@ class RegistryMove:
             await own.put()
         self.own = own
 
-    async def swap(self, standing: Standing[RegistryView]) -> Applied | Refused:
+    async def swap(self, standing: Standing[RegistryView]) -> Applied | PreconditionFailed:
         """The commit point."""
         if self.group_committer is None:
             assert self.own is not None

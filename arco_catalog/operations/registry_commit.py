@@ -7,7 +7,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits
 from arco_catalog.state.registry import Head, Operation
 from arco_catalog.state.segments import Segment
-from storage_backends import Applied, Refused
+from storage_backends import Applied, PreconditionFailed
 
 
 class RegistryCommit:
@@ -36,7 +36,7 @@ class RegistryCommit:
     async def _put_commit(self) -> None:
         await self._state.create(self.key, self._successor.body)
 
-    async def swap(self, state: State | None = None) -> Applied | Refused:
-        """Makes it HEAD, through any request's door. Refused: HEAD had moved, perhaps to this very commit by our own
-        echo."""
+    async def swap(self, state: State | None = None) -> Applied | PreconditionFailed:
+        """Makes it HEAD, through any request's door. `PreconditionFailed`: HEAD had moved, perhaps to this very commit
+        by our own echo."""
         return await (state or self._state).move_head(self._successor, self._expected)

@@ -25,15 +25,15 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 @dataclass(frozen=True, slots=True)
-class Unchanged:
-    """The request asks for nothing that is not so already."""
+class UnchangedRelation:
+    """The request changes nothing: its table or view is already as it asks."""
 
     pointer: Pointer
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedRelation:
     """New metadata, the pointer that names it, its receipts, and files that nothing needs any more then."""
 
     pointer: Pointer
@@ -103,7 +103,7 @@ class RelationChange:
             )
             view.applied = await off_loop(len(body) + self.session.request.body_bytes, made)
 
-    def compute(self, view: TableView, attempt: Attempt) -> Changed | Unchanged | Prelude:
+    def compute(self, view: TableView, attempt: Attempt) -> ChangedRelation | UnchangedRelation | Prelude:
         """What the request does to what the view shows; `work` has been done. Raises `Refusal`."""
         if view.refusal is not None:
             raise view.refusal
@@ -113,7 +113,7 @@ class RelationChange:
         if pointer is None or body is None or applied is None:
             raise InternalError(f"{dotted(self.namespace, self.name)} was planned before its base was loaded")
         if applied.document is None:
-            return Unchanged(pointer, body)
+            return UnchangedRelation(pointer, body)
         missing = unheld(self.session, view.entry, self.semantics.explicit_locations(self.commit))
         if missing:
             return Prelude(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
@@ -131,7 +131,7 @@ class RelationChange:
         document: JsonObject,
         body: bytes,
         attempt: Attempt,
-    ) -> Changed:
+    ) -> ChangedRelation:
         folder = table.metadata_directory(document, table.location(document))
         refuse_reserved(Location.parse(folder))
         new = NewMetadata.of(self.session, self.semantics, document, pointer.metadata, body=body)
@@ -153,7 +153,7 @@ class RelationChange:
         if reserved:
             facts["named_locations"] = [*dict.fromkeys([*pointer.named_locations, *reserved])]
         successor = pointer.successor(attempt=attempt.id, metadata=new.file, facts=facts)
-        return Changed(pointer, successor, new, said, self._cleaning(pointer, base, document, folder))
+        return ChangedRelation(pointer, successor, new, said, self._cleaning(pointer, base, document, folder))
 
     def _cleaning(self, pointer: Pointer, base: JsonObject, document: JsonObject, folder: str) -> Sequence[Write]:
         """Removes what left the metadata log, where the table asks for it."""

@@ -34,7 +34,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedUpdates:
     """What a commit makes of its base: the document and the bytes that are to follow it, None and none of them where it
     changes nothing. Both documents are outlines."""
 
@@ -56,7 +56,7 @@ class TableView(View):
     head_fresh: bool
     pointer_fresh: bool
     base: bytes | None = None
-    applied: Applied | None = None
+    applied: AppliedUpdates | None = None
     """What a request's commit makes of the base, once that is known."""
     refusal: Refusal | None = None
 

@@ -26,7 +26,7 @@ from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View
 from arco_catalog.operations.name_intents import try_to_settle, waited_for
 from arco_catalog.operations.names import Identifier, dotted
-from arco_catalog.operations.relation_change import Changed, RelationChange
+from arco_catalog.operations.relation_change import ChangedRelation, RelationChange
 from arco_catalog.operations.table_view import TableView, Wanted, locate_under, relation
 from arco_catalog.state.entries import RelationEntry, Undecided
 from arco_catalog.state.index import Growing, Namespace, relation_key
@@ -147,7 +147,7 @@ class Transaction(Mutation[TransactionView]):
             computed = change.compute(part, attempt)
             if isinstance(computed, Prelude):
                 reservation = computed  # only once all else holds: what is refused reserves nothing
-            elif isinstance(computed, Changed):
+            elif isinstance(computed, ChangedRelation):
                 plan.moves.append((computed.pointer, computed.successor))
                 plan.first += [computed.new.write(self.session), computed.said.pending]
                 plan.after += [computed.said.committed, *computed.cleaning]

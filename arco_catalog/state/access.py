@@ -23,7 +23,7 @@ from storage_backends import (
     Found,
     Matches,
     ObjectStore,
-    Refused,
+    PreconditionFailed,
     StoreError,
     Unchanged,
     Unknown,
@@ -117,7 +117,7 @@ class State:
         if known is None or head.sequence >= known.sequence:
             self._caches.head = head.on(nothing_at_hand)
 
-    async def move_head(self, successor: Head, expected: Version | None) -> Applied | Refused:
+    async def move_head(self, successor: Head, expected: Version | None) -> Applied | PreconditionFailed:
         """The registry's commit point. `expected` is None for its first commit."""
         outcome = await self.swap(self.paths.manifest, successor.body, expected)
         if isinstance(outcome, Applied):
@@ -235,7 +235,7 @@ class State:
         if known is None or pointer.sequence >= known.sequence:
             self._caches.pointers.put(pointer.entity, pointer, PARSED_SIZE * size)
 
-    async def move_pointer(self, successor: Pointer, expected: Version | None) -> Applied | Refused:
+    async def move_pointer(self, successor: Pointer, expected: Version | None) -> Applied | PreconditionFailed:
         """A table's commit point, or any other move of its pointer."""
         body = await off_loop(REF_SIZE * len(mapping(successor.document, "refs")), lambda: successor.body)
         outcome = await self.swap(self.paths.pointer(successor.entity), body, expected)
@@ -259,7 +259,7 @@ class State:
             match await where.put(key, body, ABSENT):
                 case Applied(version):
                     return version
-                case Refused():
+                case PreconditionFailed():
                     match await where.get(key):
                         case Found(there, version) if there == body:
                             return version
@@ -271,12 +271,12 @@ class State:
                     pass
             await self.pause()
 
-    async def swap(self, key: str, body: bytes, expected: Version | None) -> Applied | Refused:
+    async def swap(self, key: str, body: bytes, expected: Version | None) -> Applied | PreconditionFailed:
         """Sends one compare-and-swap until its answer is definite; `expected` None is the absence of the object.
 
-        Refused may be the echo of our own write: whoever gets it reads the object and looks for their id. Raises
-        `CommitStateUnknown` if time runs out, or the store denies us, while the outcome is unknown, `StoreError` if
-        nothing was sent.
+        `PreconditionFailed` may be the echo of our own write: whoever gets it reads the object and looks for their id.
+        Raises `CommitStateUnknown` if time runs out, or the store denies us, while the outcome is unknown, `StoreError`
+        if nothing was sent.
         """
         sent = False
         while True:

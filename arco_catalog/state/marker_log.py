@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import RequestIdentity, Slot, bound_to
-from storage_backends import ABSENT, Applied, Found, Missing, Refused, Unknown
+from storage_backends import ABSENT, Applied, Found, Missing, PreconditionFailed, Unknown
 
 
 class MarkerLog:
@@ -57,7 +57,7 @@ class MarkerLog:
                     self.now_ms = now_ms
                     self.slots.append(replace(slot, written_ms=now_ms))
                     return True
-                case Refused():
+                case PreconditionFailed():
                     return await self._put_before(place, slot)
                 case Unknown():
                     await self._state.pause()

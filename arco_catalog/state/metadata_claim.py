@@ -11,7 +11,7 @@ from arco_catalog.iceberg.json import dumps
 from arco_catalog.state.access import State
 from arco_catalog.state.fields import parse_record, text
 from arco_catalog.state.locations import Location
-from storage_backends import ABSENT, Applied, Found, Refused, StoreUnavailable
+from storage_backends import ABSENT, Applied, Found, PreconditionFailed, StoreUnavailable
 
 
 class Claim(StrEnum):
@@ -36,7 +36,7 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
         match await state.store.put(key, body, ABSENT):
             case Applied():
                 return wanted
-            case Refused():  # by another's claim, or by the echo of our own
+            case PreconditionFailed():  # by another's claim, or by the echo of our own
                 found = await state.store.get(key)
                 if not isinstance(found, Found):
                     raise StoreUnavailable(f"the store refused to create {key}, and {key} does not exist: try again")

@@ -26,7 +26,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.marker import Binding, Slot
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.registry import Head
-from storage_backends import Applied, Found, Missing, Outcome, Refused, Unchanged, Unknown, Version, When
+from storage_backends import Applied, Found, Missing, Outcome, PreconditionFailed, Unchanged, Unknown, Version, When
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
@@ -296,7 +296,7 @@ def unknown(_: Outcome) -> Outcome:
 
 def echo(outcome: Outcome) -> Outcome:
     assert isinstance(outcome, Applied)
-    return Refused(None, outcome.now_ms)
+    return PreconditionFailed(None, outcome.now_ms)
 
 
 async def test_an_echo_of_a_shared_commit_is_recognised_by_everybody(desk: Desk, gate: Gate) -> None:

@@ -16,7 +16,7 @@ from storage_backends import (
     Missing,
     Outcome,
     Page,
-    Refused,
+    PreconditionFailed,
     Unchanged,
     Version,
     When,
@@ -83,7 +83,7 @@ class Bucket:
         """See `ObjectStore.put`."""
         current = self.version(key)
         if not _holds(when, current):
-            return Refused(current, self._now_ms())
+            return PreconditionFailed(current, self._now_ms())
         self._writes += 1
         version = self._versions(body, self._writes)
         self.objects[key] = Stored(body, version, self._now_ms())
@@ -93,7 +93,7 @@ class Bucket:
         """See `ObjectStore.delete`."""
         current = self.version(key)
         if not _holds(when, current):
-            return Refused(current, self._now_ms())
+            return PreconditionFailed(current, self._now_ms())
         self.objects.pop(key, None)
         return Applied(current or Version(""), self._now_ms())
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from storage_backends import Absent, Anything, Applied, Found, Matches, Page, Refused, Unknown
+from storage_backends import Absent, Anything, Applied, Found, Matches, Page, PreconditionFailed, Unknown
 from tests.simulation.faults import Kind
 
 
@@ -42,8 +42,8 @@ def _brief(detail: object) -> str:
             return f"Found {version} ({len(body)} bytes)"
         case Applied(version):
             return f"Applied {version}"
-        case Refused(version):
-            return f"Refused, now at {version}"
+        case PreconditionFailed(version):
+            return f"PreconditionFailed, now at {version}"
         case Unknown(reason):
             return f"Unknown, {reason}"
         case Page(entries, after):

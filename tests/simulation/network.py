@@ -17,7 +17,7 @@ from storage_backends import (
     Missing,
     Outcome,
     Page,
-    Refused,
+    PreconditionFailed,
     StoreDenied,
     StoreUnavailable,
     Unchanged,
@@ -97,7 +97,7 @@ class Network:
 
     def remember(self, call: Call, told: Answer | Exception) -> None:
         """Whether the last compare-and-swap of a process was refused: what comes next is the riskiest of its calls."""
-        if isinstance(told, Refused):
+        if isinstance(told, PreconditionFailed):
             self._lost.add(call.process)
         elif isinstance(told, Applied):
             self._lost.discard(call.process)
@@ -184,7 +184,7 @@ class Link:
             case Then.IS_TOLD_DENIED:
                 return StoreDenied(f"simulated: {call.fault}")
             case Then.IS_TOLD_REFUSED if isinstance(answer, Applied):
-                return Refused(self._network.bucket.version(call.key), answer.now_ms)
+                return PreconditionFailed(self._network.bucket.version(call.key), answer.now_ms)
             case _:
                 assert answer is not None, f"{call.fault} answers for a request that has not landed"
                 return answer

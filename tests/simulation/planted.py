@@ -30,7 +30,7 @@ from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import Ref, Segment
-from storage_backends import ANY, Applied, Refused, Version
+from storage_backends import ANY, Applied, PreconditionFailed, Version
 
 AnyDriver = Driver[Any]
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -287,7 +287,7 @@ def a_removal_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
 def a_segment_written_after_the_commit_that_names_it(patch: pytest.MonkeyPatch) -> None:
     rightly = State.move_head
 
-    async def move_head(self: State, successor: Head, expected: Version | None) -> Applied | Refused:
+    async def move_head(self: State, successor: Head, expected: Version | None) -> Applied | PreconditionFailed:
         outcome = await rightly(self, successor, expected)
         for segment in successor.spilled:
             await self.write_segment(segment)
@@ -338,7 +338,7 @@ def one_who_was_left_out_told_that_it_is_in(patch: pytest.MonkeyPatch) -> None:
 def a_refused_group_taken_for_applied(patch: pytest.MonkeyPatch) -> None:
     rightly = GroupCommitter._send
 
-    async def send(self: GroupCommitter, commit: RegistryCommit, state: State) -> Applied | Refused:
+    async def send(self: GroupCommitter, commit: RegistryCommit, state: State) -> Applied | PreconditionFailed:
         outcome = await rightly(self, commit, state)
         return Applied(Version(""), outcome.now_ms)
 

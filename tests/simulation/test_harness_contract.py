@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from storage_backends import ABSENT, ANY, Applied, Found, ObjectStore, Refused
+from storage_backends import ABSENT, ANY, Applied, Found, ObjectStore, PreconditionFailed
 from tests.simulation.bucket import Versions, digest, generation
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.runtime import EPOCH_MS
@@ -30,7 +30,7 @@ class SimulatedContract(StoreContract):
 
         assert isinstance(written, Applied)
         assert isinstance(found, Found)
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, PreconditionFailed)
         assert found.written_ms == page.entries[0].written_ms == written.now_ms
         times = [written.now_ms, page.now_ms, found.now_ms, refused.now_ms]
         assert times == sorted(times)

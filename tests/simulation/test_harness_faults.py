@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage_backends import ABSENT, ANY, Applied, Found, Missing, Refused, StoreUnavailable, Unknown
+from storage_backends import ABSENT, ANY, Applied, Found, Missing, PreconditionFailed, StoreUnavailable, Unknown
 from tests.simulation import faults
 from tests.simulation.explore import trace
 from tests.simulation.faults import (
@@ -115,7 +115,7 @@ WHAT_COMES_OF_A_WRITE: dict[str, tuple[object, list[str]]] = {
     "lost-request": (Unknown, []),
     "lost-answer": (Unknown, ["lands"]),
     "late": (Unknown, ["lands late"]),
-    "echo": (Refused, ["lands"]),
+    "echo": (PreconditionFailed, ["lands"]),
     "duplicate": (Applied, ["lands", "lands late"]),
     "unavailable": (StoreUnavailable, []),
     "delay": (Applied, ["lands"]),
@@ -140,7 +140,7 @@ class TestWrites:
         async def echo(process: Process) -> object:
             refused = await process.store.put(KEY, b"mine", ABSENT)
             found = await process.store.get(KEY)
-            assert isinstance(refused, Refused)
+            assert isinstance(refused, PreconditionFailed)
             assert isinstance(found, Found)
             return refused.version == found.version
 

@@ -4,7 +4,18 @@ import asyncio
 import json
 from dataclasses import dataclass, replace
 
-from storage_backends import ABSENT, ANY, Applied, Found, Matches, Outcome, Refused, StoreUnavailable, Unknown, Version
+from storage_backends import (
+    ABSENT,
+    ANY,
+    Applied,
+    Found,
+    Matches,
+    Outcome,
+    PreconditionFailed,
+    StoreUnavailable,
+    Unknown,
+    Version,
+)
 from tests.simulation.explore import Scenario
 from tests.simulation.history import Event
 from tests.simulation.world import DIED, Process, World
@@ -68,7 +79,7 @@ async def append(process: Process, word: str, habits: Habits) -> None:
                 return
             body = json.dumps([*words, word]).encode()
             outcome = await process.store.put(LIST, body, Matches(version) if version else ABSENT)
-            if isinstance(outcome, Refused) and outcome.version and not habits.reads_again:
+            if isinstance(outcome, PreconditionFailed) and outcome.version and not habits.reads_again:
                 outcome = await process.store.put(LIST, body, Matches(outcome.version))
         except StoreUnavailable:
             outcome = None
@@ -80,7 +91,7 @@ async def append(process: Process, word: str, habits: Habits) -> None:
 
 def _looks_for_itself(habits: Habits, outcome: Outcome | None) -> bool:
     match outcome:
-        case Refused():
+        case PreconditionFailed():
             return habits.looks_for_itself_when_refused
         case Unknown():
             return habits.looks_for_itself_when_unknown

@@ -10,7 +10,7 @@ from arco_catalog.operations.creation import first_pointer
 from arco_catalog.operations.load import load_table
 from arco_catalog.state.access import Occupied
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from storage_backends import ABSENT, ANY, Applied, Found, Missing, Refused, Unchanged, Version, When
+from storage_backends import ABSENT, ANY, Applied, Found, Missing, PreconditionFailed, Unchanged, Version, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from tests.operations.clockwork import Clockwork
@@ -164,4 +164,4 @@ class Forestalled(MemoryStore):
 
 
 async def test_the_echoing_store_shows_the_second_answer() -> None:
-    assert isinstance(await Echoing().put("k", b"1", ABSENT), Refused)
+    assert isinstance(await Echoing().put("k", b"1", ABSENT), PreconditionFailed)

@@ -23,7 +23,7 @@ from storage_backends import (
     Missing,
     ObjectStore,
     Outcome,
-    Refused,
+    PreconditionFailed,
     Unchanged,
     Version,
 )
@@ -102,7 +102,7 @@ class ConditionalContract:
 
         second = await store.put("key", b"second", ABSENT)
 
-        assert isinstance(second, Refused)
+        assert isinstance(second, PreconditionFailed)
         assert second.version in (None, first)
         assert (await found(store, "key")).body == b"first"
 
@@ -112,14 +112,14 @@ class ConditionalContract:
 
         refused = await store.put("key", b"three", Matches(stale))
 
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, PreconditionFailed)
         assert refused.version in (None, current)
         assert (await found(store, "key")).body == b"two"
 
     async def test_a_write_that_must_match_does_not_create(self, store: ObjectStore) -> None:
         refused = await store.put("folder/key", b"body", Matches(NEVER))
 
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, PreconditionFailed)
         assert refused.version is None
         assert isinstance(await store.get("folder/key"), Missing)
 
@@ -133,7 +133,7 @@ class ConditionalContract:
         applied(await store.delete("key", Matches(version)))
         applied(await store.put("key", b"another", ABSENT))
 
-        assert isinstance(await store.put("key", b"late", Matches(version)), Refused)
+        assert isinstance(await store.put("key", b"late", Matches(version)), PreconditionFailed)
         assert isinstance(await store.get("key", version), Found)
         assert (await found(store, "key")).body == b"another"
 
@@ -144,7 +144,7 @@ class ConditionalContract:
 
             winners = [writer for writer, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
             assert len(winners) == 1
-            assert sum(isinstance(outcome, Refused) for outcome in outcomes) == 15
+            assert sum(isinstance(outcome, PreconditionFailed) for outcome in outcomes) == 15
             assert (await found(store, key)).body == b"%d" % winners[0]
 
     async def test_racing_increments_lose_nothing(self, store: ObjectStore) -> None:
@@ -168,13 +168,13 @@ class ConditionalDeleteContract:
         stale = applied(await store.put("key", b"one", ABSENT))
         applied(await store.put("key", b"two", ANY))
 
-        assert isinstance(await store.delete("key", Matches(stale)), Refused)
+        assert isinstance(await store.delete("key", Matches(stale)), PreconditionFailed)
         assert (await found(store, "key")).body == b"two"
 
     async def test_a_delete_that_must_match_is_refused_where_nothing_is(self, store: ObjectStore) -> None:
         refused = await store.delete("folder/key", Matches(NEVER))
 
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, PreconditionFailed)
         assert refused.version is None
 
     async def test_a_deleted_version_is_not_deleted_again(self, store: ObjectStore) -> None:
@@ -182,7 +182,7 @@ class ConditionalDeleteContract:
         applied(await store.delete("key", Matches(version)))
         applied(await store.put("key", b"another", ABSENT))
 
-        assert isinstance(await store.delete("key", Matches(version)), Refused)
+        assert isinstance(await store.delete("key", Matches(version)), PreconditionFailed)
         assert (await found(store, "key")).body == b"another"
 
     async def test_of_a_replacement_and_a_deletion_one_wins(self, store: ObjectStore) -> None:
@@ -194,7 +194,7 @@ class ConditionalDeleteContract:
                 store.put(key, b"new", Matches(version)), store.delete(key, Matches(version))
             )
 
-            assert {type(replaced), type(deleted)} == {Applied, Refused}
+            assert {type(replaced), type(deleted)} == {Applied, PreconditionFailed}
             assert isinstance(await store.get(key), Found) == isinstance(replaced, Applied)
 
 
@@ -303,7 +303,7 @@ class WriteContract(ConditionalContract):
     async def test_odd_keys_are_keys(self, store: ObjectStore, key: str) -> None:
         version = applied(await store.put(key, b"one", ABSENT))
 
-        assert isinstance(await store.put(key, b"two", ABSENT), Refused)
+        assert isinstance(await store.put(key, b"two", ABSENT), PreconditionFailed)
         assert (await found(store, key)).body == b"one"
         assert [entry.key for entry in await listed(store)] == [key]
         assert [entry.key for entry in await listed(store, key)] == [key]
@@ -372,7 +372,7 @@ class WriteContract(ConditionalContract):
         answer = await found(store, "key")
 
         assert (answer.body, answer.version) == (b"", version)
-        assert isinstance(await store.put("key", b"", ABSENT), Refused)
+        assert isinstance(await store.put("key", b"", ABSENT), PreconditionFailed)
 
     async def test_a_large_body_stays_whole(self, store: ObjectStore) -> None:
         body = bytes(range(256)) * (8 * 1024 * 4)
@@ -457,5 +457,5 @@ class EveryVersionIsNew:
         second = applied(await store.put("key", b"other", Matches(first)))
         applied(await store.put("key", b"same", Matches(second)))
 
-        assert isinstance(await store.put("key", b"late", Matches(first)), Refused)
+        assert isinstance(await store.put("key", b"late", Matches(first)), PreconditionFailed)
         assert isinstance(await store.get("key", first), Found)

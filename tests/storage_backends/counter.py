@@ -1,6 +1,6 @@
 """A number moved by compare-and-swap: what a lost update shows up in."""
 
-from storage_backends import Applied, Found, Matches, ObjectStore, Refused
+from storage_backends import Applied, Found, Matches, ObjectStore, PreconditionFailed
 
 
 async def increment(store: ObjectStore, key: str) -> None:
@@ -11,5 +11,5 @@ async def increment(store: ObjectStore, key: str) -> None:
         outcome = await store.put(key, b"%d" % (int(current.body) + 1), Matches(current.version))
         if isinstance(outcome, Applied):
             return
-        assert isinstance(outcome, Refused)
+        assert isinstance(outcome, PreconditionFailed)
     raise AssertionError("other writers were always faster")

@@ -17,7 +17,7 @@ from storage_backends import (
     Matches,
     Missing,
     ObjectStore,
-    Refused,
+    PreconditionFailed,
     Unchanged,
     Version,
     When,
@@ -67,13 +67,13 @@ async def step(store: ObjectStore, model: Model, call: str, key: str, which: Whi
     match call:
         case "put":
             outcome = await store.put(key, body, when)
-            assert isinstance(outcome, Applied if holds else Refused)
+            assert isinstance(outcome, Applied if holds else PreconditionFailed)
             if isinstance(outcome, Applied):
                 assert outcome.version not in model.versions.setdefault(key, [])
                 model.versions[key].append(outcome.version)
                 model.bodies[key] = body
         case "delete":
-            assert isinstance(await store.delete(key, when), Applied if holds else Refused)
+            assert isinstance(await store.delete(key, when), Applied if holds else PreconditionFailed)
             if holds:
                 model.bodies.pop(key, None)
         case _:

@@ -19,7 +19,7 @@ from storage_backends import (
     InvalidKey,
     Matches,
     Missing,
-    Refused,
+    PreconditionFailed,
     StoreError,
     StoreUnavailable,
     Unchanged,
@@ -195,7 +195,7 @@ class TestPaths:
         for when in (ABSENT, ANY):
             with pytest.raises(InvalidKey, match="'a' is an object already"):
                 await store.put("a/b/c", b"", when)
-        assert isinstance(await store.put("a/b/c", b"", Matches(Version("1-1"))), Refused)
+        assert isinstance(await store.put("a/b/c", b"", Matches(Version("1-1"))), PreconditionFailed)
         assert isinstance(await store.get("a/b"), Missing)
         assert isinstance(await store.delete("a/b"), Applied)
         assert await listed(store, "a/b") == []
@@ -206,7 +206,7 @@ class TestPaths:
         for when in (ABSENT, ANY):
             with pytest.raises(InvalidKey, match="folder"):
                 await store.put("a", b"", when)
-        assert isinstance(await store.put("a", b"", Matches(Version("1-1"))), Refused)
+        assert isinstance(await store.put("a", b"", Matches(Version("1-1"))), PreconditionFailed)
         assert isinstance(await store.get("a"), Missing)
         assert isinstance(await store.delete("a"), Applied)
         assert isinstance(await store.get("a/b"), Found)

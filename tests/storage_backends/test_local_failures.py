@@ -18,7 +18,7 @@ from storage_backends import (
     Found,
     Matches,
     Missing,
-    Refused,
+    PreconditionFailed,
     StoreDenied,
     StoreUnavailable,
     Unknown,
@@ -154,7 +154,7 @@ async def test_a_change_that_may_not_last_is_evidence_for_nobody_until_it_does(
 
     monkeypatch.undo()
     assert (await found(store, "here")).body == b"new"
-    assert isinstance(await store.put("here", b"another", ABSENT), Refused)
+    assert isinstance(await store.put("here", b"another", ABSENT), PreconditionFailed)
 
 
 async def test_a_temporary_file_that_stays_does_not_deny_the_write(store: LocalStore, fail: Fail) -> None:

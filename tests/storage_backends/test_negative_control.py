@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from storage_backends import ABSENT, ANY, ObjectStore, Outcome, Refused, StoreUnavailable, Unknown, When
+from storage_backends import ABSENT, ANY, ObjectStore, Outcome, PreconditionFailed, StoreUnavailable, Unknown, When
 from storage_backends.memory import MemoryStore
 from storage_backends.open import open_store
 from storage_backends.probe import honours_conditions
@@ -98,7 +98,7 @@ class Lies(MemoryStore):
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         outcome = await super().put(key, body, when)
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, PreconditionFailed):
             await super().put(key, body, ANY)
         return outcome
 
@@ -121,7 +121,7 @@ class Answers(MemoryStore):
         (Ignores("stale"), "the store ignores If-Match: it replaced an object of another version"),
         (Ignores("missing"), "the store ignores If-Match: it created an object that was missing"),
         (Lies(), "the store refused a write, but applied it"),
-        (Answers(Refused(None, 0)), "the store refuses to create an object that does not exist"),
+        (Answers(PreconditionFailed(None, 0)), "the store refuses to create an object that does not exist"),
     ],
 )
 async def test_the_probe_says_what_is_wrong(store: MemoryStore, reason: str) -> None:

@@ -14,7 +14,7 @@ from storage_backends import (
     Found,
     Matches,
     Missing,
-    Refused,
+    PreconditionFailed,
     StoreDenied,
     StoreError,
     StoreUnavailable,
@@ -128,7 +128,7 @@ async def test_versions_go_over_the_wire_as_they_came(play: Play) -> None:
         assert isinstance(first, Applied)
         assert isinstance(await played.store.put("key", b"two", Matches(first.version)), Applied)
         assert isinstance(await played.store.get("key", first.version), Found)
-        assert isinstance(await played.store.delete("key", STALE), Refused)
+        assert isinstance(await played.store.delete("key", STALE), PreconditionFailed)
 
         sent = [
             (request.headers.get("If-Match"), request.headers.get("If-None-Match")) for request in played.s3.requests
@@ -171,7 +171,7 @@ async def test_a_write_that_did_not_land_is_sent_again(play: Play, reply: Reply)
 @pytest.mark.parametrize("reply", AGAIN)
 async def test_a_deletion_that_did_not_land_is_sent_again(play: Play, reply: Reply) -> None:
     async with play(reply) as played:
-        assert isinstance(await played.store.delete("key", STALE), Refused)
+        assert isinstance(await played.store.delete("key", STALE), PreconditionFailed)
         assert played.wire == ["DELETE"] * 2
 
 
@@ -225,7 +225,7 @@ async def test_a_condition_that_does_not_hold_is_a_refusal(play: Play, reply: Re
     async with play(reply) as played:
         outcome = await played.store.put("key", b"body", when)
 
-        assert isinstance(outcome, Refused)
+        assert isinstance(outcome, PreconditionFailed)
         assert outcome.version is None
         assert played.wire == ["PUT"]
 
@@ -234,7 +234,7 @@ async def test_only_what_must_match_can_be_not_found(play: Play) -> None:
     async with play(Reply(404, "NoSuchKey"), Reply(404, "NoSuchKey"), Reply(404, "NoSuchKey")) as played:
         with pytest.raises(StoreError, match="404"):
             await played.store.put("key", b"body", ABSENT)
-        assert isinstance(await played.store.delete("key", STALE), Refused)
+        assert isinstance(await played.store.delete("key", STALE), PreconditionFailed)
         assert isinstance(await played.store.delete("key"), Applied)
 
 
@@ -315,7 +315,7 @@ async def test_a_write_on_a_connection_that_worked_before_is_sent_once_too(play:
 async def test_a_refusal_is_never_the_echo_of_a_write_that_landed(play: Play) -> None:
     async with play(Drop(applied=True)) as played:
         assert isinstance(await played.store.put("key", b"ours", ABSENT), Unknown)
-        assert isinstance(await played.store.put("key", b"ours", ABSENT), Refused)  # sent by us, who know
+        assert isinstance(await played.store.put("key", b"ours", ABSENT), PreconditionFailed)  # sent by us, who know
         assert played.wire == ["PUT", "PUT"]
 
 
