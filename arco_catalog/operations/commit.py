@@ -10,7 +10,7 @@ from arco_catalog.operations.current_file import current_file
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, Standing
+from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, Revalidate
 from arco_catalog.operations.relation_change import RelationChange, UnchangedRelation
 from arco_catalog.operations.table_view import TableView, Wanted, locate, relation
 from arco_catalog.state.index import Namespace
@@ -61,24 +61,24 @@ class CommitRelation(Mutation[TableView]):
             return Binding()
         return Binding(pointers={view.entry.entity: view.pointer.sequence})
 
-    def plan(self, view: TableView, attempt: Attempt) -> Move[TableView] | Settled | Prelude:
+    def plan(self, view: TableView, attempt: Attempt) -> PlannedCommit[TableView] | NoOp | Prerequisite:
         change = self.change.compute(view, attempt)
-        if isinstance(change, Prelude):
+        if isinstance(change, Prerequisite):
             return change
         if isinstance(change, UnchangedRelation):
             pointer = change.pointer
-            return Settled(TableState(pointer.entity, pointer.metadata.location, change.body, created=False))
+            return NoOp(TableState(pointer.entity, pointer.metadata.location, change.body, created=False))
 
         async def check() -> TableView | None:
             return await self.still_named(view)
 
-        async def swap(_: Standing[TableView]) -> Applied | PreconditionFailed:
+        async def swap(_: Revalidate[TableView]) -> Applied | PreconditionFailed:
             outcome = await self.session.state.move_pointer(change.successor, change.pointer.version)
             if isinstance(outcome, Applied):
                 self.session.files.forget(change.pointer.metadata.location)
             return outcome
 
-        return Move(
+        return PlannedCommit(
             first=[change.new.write(self.session), change.said.pending],
             check=check,
             swap=swap,

@@ -14,7 +14,7 @@ from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.creation import Draft
 from arco_catalog.operations.decisions import close
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Move, Standing, TryOver, View, Write
+from arco_catalog.operations.mutation import Attempt, AttemptAborted, PlannedCommit, Revalidate, View, Write
 from arco_catalog.operations.name_intents import change_registry, nobodys_commit, settling, try_to_settle
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.operations.table_view import relation
@@ -82,11 +82,11 @@ class Coordination:
             edits |= creator.edits(draft, self.plan.id)
         return edits
 
-    def move(self, check: Callable[[], Awaitable[V | None]]) -> Move[V]:
+    def move(self, check: Callable[[], Awaitable[V | None]]) -> PlannedCommit[V]:
         """The attempt as the driver carries it out; `check` validates the names."""
         plan = self.plan
         naming = [] if self.naming is None else [Write(self.naming.key, self.naming.put)]
-        return Move(
+        return PlannedCommit(
             first=[*plan.first, *naming, Write(self.state.paths.transaction(plan.id), self.begin)],
             check=check,
             ready=self.lay,
@@ -119,7 +119,7 @@ class Coordination:
         key = self.state.paths.transaction(self.plan.id)
         outcome = await self.state.store.put(key, encode(pending.document), ABSENT)
         if not isinstance(outcome, Applied):
-            raise TryOver
+            raise AttemptAborted
         self.pending = Decision(pending.document, outcome.version, 0)
 
     async def lay(self) -> None:
@@ -136,7 +136,7 @@ class Coordination:
         if not all_laid:
             await close(self.state, self.session.runtime, self.plan.id)
             await self.clear()
-            raise TryOver
+            raise AttemptAborted
 
     async def give_up(self) -> None:
         """Aborts, as far as the store still lets us, before anybody has to wait for our lease."""
@@ -182,7 +182,7 @@ class Coordination:
             return None
         return self.new_names(head)
 
-    async def decide(self, _: Standing[V]) -> Applied | PreconditionFailed:
+    async def decide(self, _: Revalidate[V]) -> Applied | PreconditionFailed:
         """The commit. `PreconditionFailed`: somebody aborted us, or it is our own echo: the driver reads which."""
         if self.pending is None:
             raise InternalError("a transaction was decided before it began")
@@ -202,7 +202,7 @@ class Coordination:
             if await close(self.state, self.session.runtime, self.plan.id):
                 return Applied(Version(""), outcome.now_ms)
             await self.clear()
-            raise TryOver
+            raise AttemptAborted
         for pointer, successor in self.plan.moves:
             if successor.metadata.location != pointer.metadata.location:
                 self.session.files.forget(pointer.metadata.location)

@@ -14,7 +14,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.creation import Creation, Creator
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS
-from arco_catalog.operations.mutation import Attempt, Settled
+from arco_catalog.operations.mutation import Attempt, NoOp
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.registry_change import RegistryMutation, RegistryView
 from arco_catalog.state.index import Namespace
@@ -123,9 +123,9 @@ class _Staging(RegistryMutation):
     async def work(self, view: RegistryView) -> None:
         await self.creator.work()
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Settled:
+    def change(self, view: RegistryView, attempt: Attempt) -> NoOp:
         index = view.head.index
         self.creator.check_name(index)
         document = self.creator.document(index, attempt.entity)
         self.creator.check_locations(index, self.creator.locations(document), attempt.entity)
-        return Settled(Document(200, {"metadata": document, "config": {}}))
+        return NoOp(Document(200, {"metadata": document, "config": {}}))

@@ -19,7 +19,7 @@ from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.kinds import Semantics
 from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
-from arco_catalog.operations.mutation import Attempt, Settled, Write
+from arco_catalog.operations.mutation import Attempt, NoOp, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
@@ -207,7 +207,7 @@ class Creation(RegistryMutation):
             creates = attempt.entity, self.creator.draft(view.head.index, attempt).new.file.location
         return Binding(registry=view.head.sequence, creates=creates)
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
+    def change(self, view: RegistryView, attempt: Attempt) -> Change | NoOp:
         creator, draft = self.creator, self.creator.draft(view.head.index, attempt)
         self.session.stats.about(draft.entity, creator.semantics.uuid(draft.new.document))
         answer: Answer = TableState(draft.entity, draft.new.file.location, draft.new.body, created=self.created)

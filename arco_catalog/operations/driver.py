@@ -21,7 +21,17 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.concurrency import Superseded, gather
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, TryOver, View, Write
+from arco_catalog.operations.mutation import (
+    Attempt,
+    AttemptAborted,
+    Freshness,
+    Mutation,
+    NoOp,
+    PlannedCommit,
+    Prerequisite,
+    View,
+    Write,
+)
 from arco_catalog.operations.replay import replay, replay_only
 from arco_catalog.operations.store_refusals import refused_by_store
 from arco_catalog.state.access import SegmentGone
@@ -147,7 +157,7 @@ class Driver(Generic[V]):
             try:
                 await self.mutation.work(view)
                 plan = await look_up(self.session.state, partial(self.mutation.plan, view, self.attempt))
-                if isinstance(plan, Prelude):
+                if isinstance(plan, Prerequisite):
                     await plan.run()
             except Refusal as refusal:
                 if not self.may_judge(view):
@@ -156,21 +166,21 @@ class Driver(Generic[V]):
                 await self.finalize(keep(refusal), view)
                 raise
             match plan:
-                case Prelude():
+                case Prerequisite():
                     view, freshness = None, Freshness.FRESH
-                case Settled(answer):
+                case NoOp(answer):
                     if self.may_judge(view):
                         await self.finalize(keep(answer), view)
                         self.stats.outcome = "unchanged"
                         return answer
                     view, freshness = None, Freshness.FRESH
-                case Move():
+                case PlannedCommit():
                     moved, view = await self.carry_out(plan, view)
                     if moved:
                         return plan.answer
                     freshness = Freshness.MOVED
 
-    async def carry_out(self, plan: Move[V], view: V) -> tuple[bool, V | None]:
+    async def carry_out(self, plan: PlannedCommit[V], view: V) -> tuple[bool, V | None]:
         """Makes a planned change, if the plan stands and nobody was faster. Returns whether it was made, and if not the
         view to plan on again, None for a fresh look."""
         binding = await self.binding(view)
@@ -185,7 +195,7 @@ class Driver(Generic[V]):
                     self.begin_again()  # its object names the plan that no longer stands
                 return False, fresher
             if abs(self.session.now_ms() - self.planned_ms) > MAX_CORRECTION_MS:
-                raise TryOver  # what the store has told meanwhile makes the time in what was written wrong
+                raise AttemptAborted  # what the store has told meanwhile makes the time in what was written wrong
             if plan.ready is not None:
                 await plan.ready()
             self.check_deadline()
@@ -193,7 +203,7 @@ class Driver(Generic[V]):
                 self.stats.outcome = "moved"
                 await self.follow_up(plan, binding)
                 return True, None
-        except TryOver:
+        except AttemptAborted:
             self.begin_again()
         await self.back_off()
         return False, None
@@ -245,7 +255,7 @@ class Driver(Generic[V]):
                 return attempt
         return None
 
-    async def prepare(self, plan: Move[V], binding: Binding) -> V | None:
+    async def prepare(self, plan: PlannedCommit[V], binding: Binding) -> V | None:
         """Everything that must be durable or known before the move, side by side. Returns None if the plan stands, else
         the fresher view to plan on."""
         fresher: list[V | None] = []
@@ -268,12 +278,12 @@ class Driver(Generic[V]):
         await write.put()
         self.written.add(write.key)
 
-    async def move(self, plan: Move[V], binding: Binding) -> bool:
+    async def move(self, plan: PlannedCommit[V], binding: Binding) -> bool:
         """The commit point. False: refused, perhaps by our own echo."""
         self.tried.setdefault(self.attempt.id, binding)
-        return isinstance(await plan.swap(self.still_stands), Applied)
+        return isinstance(await plan.swap(self.revalidate), Applied)
 
-    async def still_stands(self, view: V) -> bool:
+    async def revalidate(self, view: V) -> bool:
         """Rule 1, where the compare-and-swap names a version that was read after the plan was made.
         Raises `Superseded`."""
         await self.see_next_slot_empty()
@@ -314,7 +324,7 @@ class Driver(Generic[V]):
 
     # Success.
 
-    async def follow_up(self, plan: Move[V], binding: Binding) -> None:
+    async def follow_up(self, plan: PlannedCommit[V], binding: Binding) -> None:
         """What comes after the commit point: marks that must be seen before the answer, then what may be lost."""
         await self.leave_marks(self.attempt.id, binding)
         steps = [self.best_effort(write.key, write.put()) for write in plan.after]

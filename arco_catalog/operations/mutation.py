@@ -47,46 +47,47 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """The request asks for nothing that is not so already."""
+class NoOp:
+    """The request changes nothing: everything is already as it asks."""
 
     answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
-class Prelude:
-    """Something that must be done before this mutation can be planned; it raises `Refusal` if it can't be."""
+class Prerequisite:
+    """A step to run before this mutation can be planned. `run` raises `Refusal` if the step is impossible."""
 
     run: Callable[[], Awaitable[None]]
 
 
 V = TypeVar("V", bound="View")
 
-Standing: TypeAlias = Callable[[V], Awaitable[bool]]
-"""Sees, for a version that was read after the plan was made, that the next slot is empty and that no attempt of the
-request shows (design.md 6.2, rule 1). Raises `Superseded`."""
+Revalidate: TypeAlias = Callable[[V], Awaitable[bool]]
+"""Whether an attempt may commit at a version that was read after its plan was made: the next slot is empty, and no
+attempt of the request has committed (design.md 6.2, rule 1). Raises `Superseded`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Move(Generic[V]):
-    """A planned change: what to write first, how to look once more, the compare-and-swap, and what follows it.
+class PlannedCommit(Generic[V]):
+    """A planned commit: what to write first, how to validate, the compare-and-swap, and what to write after it.
 
-    `check` runs beside the first writes. It returns None if the plan stands, or a fresher view to plan on. `ready`,
-    where there is one, comes between those and the swap, and raises `TryOver` if this attempt can't succeed any more.
-    `swap` is the commit point; if it makes the change at another version than it was planned on, it asks whether the
-    attempt still stands there. `after` is written beside the final slot, at best effort: the reconciler mends it.
+    `check` runs concurrently with the first writes. It returns None if the plan is still valid, or a fresher view to
+    plan on. `ready`, if given, runs between the first writes and the swap, and raises `AttemptAborted` if this attempt
+    can no longer succeed. `swap` is the commit point; if it commits at another version than the plan was made on, it
+    revalidates the attempt there first. `after` is written concurrently with the final slot, at best effort: the
+    reconciler repairs what is missing.
     """
 
     first: Sequence[Write]
     check: Callable[[], Awaitable[V | None]]
-    swap: Callable[["Standing[V]"], Awaitable[Applied | PreconditionFailed]]
+    swap: Callable[["Revalidate[V]"], Awaitable[Applied | PreconditionFailed]]
     after: Sequence[Write]
     answer: Answer
     ready: Callable[[], Awaitable[None]] | None = None
 
 
-class TryOver(Exception):
-    """This attempt is over, and nothing of it will ever count: plan again under another."""
+class AttemptAborted(Exception):
+    """This attempt can never commit: plan again under another one."""
 
 
 class View(ABC):
@@ -134,7 +135,7 @@ class Mutation(ABC, Generic[V]):
         """What an attempt on this view may move. Raises `Unread` for what it must look up."""
 
     @abstractmethod
-    def plan(self, view: V, attempt: Attempt) -> "Move[V] | Settled | Prelude":
+    def plan(self, view: V, attempt: Attempt) -> "PlannedCommit[V] | NoOp | Prerequisite":
         """What to do: a function of the view, the request and the attempt alone. Raises `Refusal` for a definite no,
         and `Unread` for what it must look up."""
 

@@ -9,7 +9,7 @@ from arco_catalog.operations.answers import Answer, Document, NamespaceValue
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Settled, Write
+from arco_catalog.operations.mutation import Attempt, NoOp, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.rebuilding import described
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
@@ -187,7 +187,7 @@ class _UpdateProperties(_NamespaceChange):
         if entry is not None:
             self._known[entry.value] = await self.state.namespace_properties(entry.value)
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
+    def change(self, view: RegistryView, attempt: Attempt) -> Change | NoOp:
         check_removals(len(self.removals))
         both = sorted(set(self.removals) & set(self.updates))
         if both:
@@ -204,7 +204,7 @@ class _UpdateProperties(_NamespaceChange):
             "missing": [key for key in self.removals if key not in before],
         }
         if properties == before:
-            return Settled(Document(200, told))
+            return NoOp(Document(200, told))
         check_properties(self.namespace, dict(self.updates), properties, size_of(before))
         value, write = self.value(attempt, properties, told)
         return Change(

@@ -16,7 +16,7 @@ from arco_catalog.operations.driver import run
 from arco_catalog.operations.drop import burial
 from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.metadata_file import pointer_facts
-from arco_catalog.operations.mutation import Attempt, TryOver, Write
+from arco_catalog.operations.mutation import Attempt, AttemptAborted, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
@@ -166,7 +166,7 @@ class _Register(RegistryMutation):
             except NotFound:
                 pass
             self._body = None
-            raise TryOver
+            raise AttemptAborted
 
         return Write(self.state.paths.metadata_claim(location.uri), put)
 

@@ -21,11 +21,11 @@ from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import (
     Attempt,
     Freshness,
-    Move,
     Mutation,
-    Prelude,
-    Settled,
-    Standing,
+    NoOp,
+    PlannedCommit,
+    Prerequisite,
+    Revalidate,
     View,
     Write,
 )
@@ -81,7 +81,7 @@ class RegistryMutation(Mutation[RegistryView]):
         self.state = session.state
 
     @abstractmethod
-    def change(self, view: RegistryView, attempt: Attempt) -> Change | Settled:
+    def change(self, view: RegistryView, attempt: Attempt) -> Change | NoOp:
         """The change to make on this HEAD. Raises `Refusal`, `Undecided` where it depends on a transaction, and
         `Unread`."""
 
@@ -100,13 +100,13 @@ class RegistryMutation(Mutation[RegistryView]):
     def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
         return Binding(registry=view.head.sequence)
 
-    def plan(self, view: RegistryView, attempt: Attempt) -> Move[RegistryView] | Settled | Prelude:
+    def plan(self, view: RegistryView, attempt: Attempt) -> PlannedCommit[RegistryView] | NoOp | Prerequisite:
         try:
             change = self.change(view, attempt)
         except Undecided as met:
             transaction = met.transaction
-            return Prelude(lambda: settle_names(self.session, transaction))
-        if isinstance(change, Settled):
+            return Prerequisite(lambda: settle_names(self.session, transaction))
+        if isinstance(change, NoOp):
             return change
         return RegistryMove(self, view, attempt, change).move()
 
@@ -140,11 +140,11 @@ class RegistryMove:
         self.binding = mutation.binding(view, attempt)
         self.own: RegistryCommit | None = None
 
-    def move(self) -> Move[RegistryView]:
+    def move(self) -> PlannedCommit[RegistryView]:
         """The plan as the driver carries it out."""
         change = self.change
         commit = Write(f"registry commit of {self.attempt.id} on {self.view.head.version}", self.put)
-        return Move(
+        return PlannedCommit(
             first=[commit, *change.first], check=self.check, swap=self.swap, after=change.after, answer=change.answer
         )
 
@@ -175,18 +175,18 @@ class RegistryMove:
             await own.put()
         self.own = own
 
-    async def swap(self, standing: Standing[RegistryView]) -> Applied | PreconditionFailed:
+    async def swap(self, revalidate: Revalidate[RegistryView]) -> Applied | PreconditionFailed:
         """The commit point."""
         if self.group_committer is None:
             assert self.own is not None
             return await self.own.swap()
 
-        async def stands(head: Head) -> bool:
-            return await standing(self.seen(head))
+        async def revalidate_at(head: Head) -> bool:
+            return await revalidate(self.seen(head))
 
         session = self.session
         return await self.group_committer.commit(
-            PendingCommit(self.state, self.replan, stands, session.seconds_left), self.own
+            PendingCommit(self.state, self.replan, revalidate_at, session.seconds_left), self.own
         )
 
     def seen(self, head: Head) -> RegistryView:

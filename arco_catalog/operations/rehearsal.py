@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Settled
+from arco_catalog.operations.mutation import Attempt, NoOp
 from arco_catalog.operations.registry_change import RegistryMutation, RegistryView
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.registry import Head
@@ -36,4 +36,4 @@ class Rehearsal:
             change = await look_up(mutation.state, lambda: mutation.change(view, self._attempt))
         except Undecided as met:
             raise Unavailable(f"Transaction {met.transaction} over this name is under way: try again") from met
-        return head if isinstance(change, Settled) else replace(head, index=head.index.edited(change.edits))
+        return head if isinstance(change, NoOp) else replace(head, index=head.index.edited(change.edits))

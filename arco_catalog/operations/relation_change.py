@@ -12,7 +12,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.cleaning import cleaning
 from arco_catalog.operations.kinds import AnyCommit, Semantics
 from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
-from arco_catalog.operations.mutation import Attempt, Prelude, Write
+from arco_catalog.operations.mutation import Attempt, Prerequisite, Write
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.reserve import reserve, reserved_for, unheld
 from arco_catalog.operations.table_view import TableView
@@ -103,7 +103,7 @@ class RelationChange:
             )
             view.applied = await off_loop(len(body) + self.session.request.body_bytes, made)
 
-    def compute(self, view: TableView, attempt: Attempt) -> ChangedRelation | UnchangedRelation | Prelude:
+    def compute(self, view: TableView, attempt: Attempt) -> ChangedRelation | UnchangedRelation | Prerequisite:
         """What the request does to what the view shows; `work` has been done. Raises `Refusal`."""
         if view.refusal is not None:
             raise view.refusal
@@ -116,7 +116,7 @@ class RelationChange:
             return UnchangedRelation(pointer, body)
         missing = unheld(self.session, view.entry, self.semantics.explicit_locations(self.commit))
         if missing:
-            return Prelude(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
+            return Prerequisite(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
         return self._changed(view.entry, pointer, applied.base, applied.document, applied.body, attempt)
 
     def lacks(self, entry: RelationEntry) -> bool:

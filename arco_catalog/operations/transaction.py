@@ -23,7 +23,7 @@ from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES
 from arco_catalog.operations.lapsed import CROWDED, settle_lapsed
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Freshness, Move, Mutation, Prelude, Settled, View
+from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, View
 from arco_catalog.operations.name_intents import try_to_settle, waited_for
 from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.relation_change import ChangedRelation, RelationChange
@@ -140,12 +140,12 @@ class Transaction(Mutation[TransactionView]):
 
     # Planning.
 
-    def plan(self, view: TransactionView, attempt: Attempt) -> Move[TransactionView] | Settled | Prelude:
+    def plan(self, view: TransactionView, attempt: Attempt) -> PlannedCommit[TransactionView] | NoOp | Prerequisite:
         plan = Plan(attempt)
-        reservation: Prelude | None = None
+        reservation: Prerequisite | None = None
         for change, part in zip(self.commits, view.tables, strict=True):
             computed = change.compute(part, attempt)
-            if isinstance(computed, Prelude):
+            if isinstance(computed, Prerequisite):
                 reservation = computed  # only once all else holds: what is refused reserves nothing
             elif isinstance(computed, ChangedRelation):
                 plan.moves.append((computed.pointer, computed.successor))
@@ -157,7 +157,7 @@ class Transaction(Mutation[TransactionView]):
         index = Growing(view.head.index)
         if self.creations and not self._looked_for_lapsed and len(waited_for(index)) >= CROWDED:
             self._looked_for_lapsed = True
-            return Prelude(self._settle_lapsed)
+            return Prerequisite(self._settle_lapsed)
         try:
             for place, creator in enumerate(self.creations):
                 draft = creator.draft(index, self._as_member(attempt, place))
@@ -167,7 +167,7 @@ class Transaction(Mutation[TransactionView]):
                 plan.after.append(draft.said.committed)
         except Undecided as met:
             transaction = met.transaction
-            return Prelude(lambda: settle_names(self.session, transaction, self.rank))
+            return Prerequisite(lambda: settle_names(self.session, transaction, self.rank))
         if reservation is not None:
             return reservation
         return Coordination(self.session, view.head, plan, self._left).move(lambda: self.still_named(view))

@@ -15,7 +15,7 @@ from arco_catalog.operations.commit import CommitRelation
 from arco_catalog.operations.coordination import Coordination
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.group_commit import GroupCommitter, PendingCommit, Replan
-from arco_catalog.operations.mutation import Attempt, Freshness, Move, View
+from arco_catalog.operations.mutation import Attempt, Freshness, PlannedCommit, View
 from arco_catalog.operations.registry_change import Change, RegistryMove, RegistryView
 from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.operations.rename import _Rename
@@ -348,7 +348,7 @@ def a_refused_group_taken_for_applied(patch: pytest.MonkeyPatch) -> None:
 def a_group_that_goes_before_what_its_members_write_first(patch: pytest.MonkeyPatch) -> None:
     rightly = RegistryMove.move
 
-    def move(self: RegistryMove) -> Move[RegistryView]:
+    def move(self: RegistryMove) -> PlannedCommit[RegistryView]:
         planned = rightly(self)
         commit, *others = planned.first
         return replace(planned, first=[commit], after=[*others, *planned.after])

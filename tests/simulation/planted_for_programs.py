@@ -27,7 +27,7 @@ from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.concurrency import Superseded
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.metadata_file import NewMetadata
-from arco_catalog.operations.mutation import Freshness, Move, View
+from arco_catalog.operations.mutation import Freshness, PlannedCommit, View
 from arco_catalog.operations.name_intents import waited_for
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.reconcile import ListedPointer
@@ -128,7 +128,7 @@ def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
 def the_next_slot_not_looked_at_after_a_fresher_view(patch: pytest.MonkeyPatch) -> None:
     rightly = Driver.prepare
 
-    async def prepare(self: AnyDriver, plan: Move[View], binding: Binding) -> View | None:
+    async def prepare(self: AnyDriver, plan: PlannedCommit[View], binding: Binding) -> View | None:
         self.next_slot_unseen = False
         fresher: View | None = await rightly(self, plan, binding)
         return fresher
