@@ -5,7 +5,7 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps_long, loads
 from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.operations.kinds import AnyCommit, Base, Semantics
-from arco_catalog.operations.table_view import AppliedUpdates
+from arco_catalog.operations.relation_read_set import AppliedUpdates
 
 _LONG_PARTS = frozenset(
     (

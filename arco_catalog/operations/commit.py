@@ -12,7 +12,7 @@ from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, Revalidate
 from arco_catalog.operations.relation_change import RelationChange, UnchangedRelation
-from arco_catalog.operations.table_view import TableView, Wanted, locate, relation
+from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted, locate, relation
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import Binding
 from storage_backends import Applied, PreconditionFailed
@@ -34,7 +34,7 @@ async def commit_view(session: Session, namespace: Namespace, name: str, request
         return await run(session, CommitRelation(session, VIEWS, namespace, name, commit))
 
 
-class CommitRelation(Mutation[TableView]):
+class CommitRelation(Mutation[RelationReadSet]):
     """One request's changes to one table or view."""
 
     def __init__(
@@ -44,35 +44,35 @@ class CommitRelation(Mutation[TableView]):
         self.change = RelationChange(session, semantics, namespace, name, commit)
         self.wanted = Wanted(namespace, name, semantics.kind, writing=True)
 
-    async def locate(self, freshness: Freshness) -> TableView:
+    async def locate(self, freshness: Freshness) -> RelationReadSet:
         return await locate(self.session, self.wanted, freshness)
 
-    def incomplete(self, view: TableView) -> bool:
-        return self.change.incomplete(view)
+    def incomplete(self, read_set: RelationReadSet) -> bool:
+        return self.change.incomplete(read_set)
 
-    async def complete(self, view: TableView) -> None:
-        await self.change.complete(view)
+    async def complete(self, read_set: RelationReadSet) -> None:
+        await self.change.complete(read_set)
 
-    async def work(self, view: TableView) -> None:
-        await self.change.work(view)
+    async def work(self, read_set: RelationReadSet) -> None:
+        await self.change.work(read_set)
 
-    def binding(self, view: TableView, attempt: Attempt) -> Binding:
-        if view.entry is None or view.pointer is None:
+    def binding(self, read_set: RelationReadSet, attempt: Attempt) -> Binding:
+        if read_set.entry is None or read_set.pointer is None:
             return Binding()
-        return Binding(pointers={view.entry.entity: view.pointer.sequence})
+        return Binding(pointers={read_set.entry.entity: read_set.pointer.sequence})
 
-    def plan(self, view: TableView, attempt: Attempt) -> PlannedCommit[TableView] | NoOp | Prerequisite:
-        change = self.change.compute(view, attempt)
+    def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PlannedCommit[RelationReadSet] | NoOp | Prerequisite:
+        change = self.change.compute(read_set, attempt)
         if isinstance(change, Prerequisite):
             return change
         if isinstance(change, UnchangedRelation):
             pointer = change.pointer
             return NoOp(TableState(pointer.entity, pointer.metadata.location, change.body, created=False))
 
-        async def check() -> TableView | None:
-            return await self.still_named(view)
+        async def check() -> RelationReadSet | None:
+            return await self.still_named(read_set)
 
-        async def swap(_: Revalidate[TableView]) -> Applied | PreconditionFailed:
+        async def swap(_: Revalidate[RelationReadSet]) -> Applied | PreconditionFailed:
             outcome = await self.session.state.move_pointer(change.successor, change.pointer.version)
             if isinstance(outcome, Applied):
                 self.session.files.forget(change.pointer.metadata.location)
@@ -86,14 +86,14 @@ class CommitRelation(Mutation[TableView]):
             answer=TableState(change.pointer.entity, change.new.file.location, change.new.body, created=False),
         )
 
-    async def still_named(self, view: TableView) -> TableView | None:
+    async def still_named(self, read_set: RelationReadSet) -> RelationReadSet | None:
         """Validates the name by a manifest read that begins after the pointer's version was read (rule 4)."""
         head = await self.session.state.head()
         wanted = self.wanted
         entry = await look_up(self.session.state, lambda: relation(head, wanted.namespace, wanted.name, wanted.kind))
         if entry is None:
-            return TableView(head, None, None, head_fresh=True, pointer_fresh=False)
-        if view.entry is not None and entry.entity == view.entry.entity and not self.change.lacks(entry):
+            return RelationReadSet(head, None, None, head_fresh=True, pointer_fresh=False)
+        if read_set.entry is not None and entry.entity == read_set.entry.entity and not self.change.lacks(entry):
             return None
         fresher = await self.locate(Freshness.FRESH)
         if self.incomplete(fresher):

@@ -14,10 +14,10 @@ from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.creation import Draft
 from arco_catalog.operations.decisions import close
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, AttemptAborted, PlannedCommit, Revalidate, View, Write
+from arco_catalog.operations.mutation import Attempt, AttemptAborted, PlannedCommit, ReadSet, Revalidate, Write
 from arco_catalog.operations.name_intents import change_registry, nobodys_commit, settling, try_to_settle
 from arco_catalog.operations.registry_commit import RegistryCommit
-from arco_catalog.operations.table_view import relation
+from arco_catalog.operations.relation_read_set import relation
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.pointer import Pointer
@@ -25,7 +25,7 @@ from arco_catalog.state.registry import Head
 from arco_catalog.state.transaction import Decision, encode
 from storage_backends import ABSENT, Applied, PreconditionFailed, StoreError, Version
 
-V = TypeVar("V", bound=View)
+V = TypeVar("V", bound=ReadSet)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS
 from arco_catalog.operations.mutation import Attempt, NoOp
 from arco_catalog.operations.names import dotted
-from arco_catalog.operations.registry_change import RegistryMutation, RegistryView
+from arco_catalog.operations.registry_change import RegistryMutation, RegistryReadSet
 from arco_catalog.state.index import Namespace
 
 
@@ -120,11 +120,11 @@ class _Staging(RegistryMutation):
         super().__init__(creator.session)
         self.creator = creator
 
-    async def work(self, view: RegistryView) -> None:
+    async def work(self, read_set: RegistryReadSet) -> None:
         await self.creator.work()
 
-    def change(self, view: RegistryView, attempt: Attempt) -> NoOp:
-        index = view.head.index
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> NoOp:
+        index = read_set.head.index
         self.creator.check_name(index)
         document = self.creator.document(index, attempt.entity)
         self.creator.check_locations(index, self.creator.locations(document), attempt.entity)

@@ -22,7 +22,7 @@ from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipt
 from arco_catalog.operations.mutation import Attempt, NoOp, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.operations.reserve import check_named
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
@@ -198,17 +198,17 @@ class Creation(RegistryMutation):
         self.created = created
         self.kind = f"create-{creator.semantics.kind}"
 
-    async def work(self, view: RegistryView) -> None:
+    async def work(self, read_set: RegistryReadSet) -> None:
         await self.creator.work()
 
-    def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
+    def binding(self, read_set: RegistryReadSet, attempt: Attempt) -> Binding:
         creates: tuple[str, str] | None = None
         with suppress(Refusal, Undecided):  # what can't be planned creates nothing, and names nothing
-            creates = attempt.entity, self.creator.draft(view.head.index, attempt).new.file.location
-        return Binding(registry=view.head.sequence, creates=creates)
+            creates = attempt.entity, self.creator.draft(read_set.head.index, attempt).new.file.location
+        return Binding(registry=read_set.head.sequence, creates=creates)
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change | NoOp:
-        creator, draft = self.creator, self.creator.draft(view.head.index, attempt)
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change | NoOp:
+        creator, draft = self.creator, self.creator.draft(read_set.head.index, attempt)
         self.session.stats.about(draft.entity, creator.semantics.uuid(draft.new.document))
         answer: Answer = TableState(draft.entity, draft.new.file.location, draft.new.body, created=self.created)
         return Change(

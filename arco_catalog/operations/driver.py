@@ -29,7 +29,7 @@ from arco_catalog.operations.mutation import (
     NoOp,
     PlannedCommit,
     Prerequisite,
-    View,
+    ReadSet,
     Write,
 )
 from arco_catalog.operations.replay import replay, replay_only
@@ -42,7 +42,7 @@ from arco_catalog.state.memory import OutOfMemory
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 from storage_backends import Applied, InvalidKey, StoreDenied, StoreError
 
-V = TypeVar("V", bound=View)
+V = TypeVar("V", bound=ReadSet)
 
 BACKOFF_SECONDS = 0.05
 """Upper end of the first wait after a lost compare-and-swap; it doubles each time."""
@@ -145,49 +145,49 @@ class Driver(Generic[V]):
 
     async def drive(self, freshness: Freshness) -> Answer:
         """Tries until something is decided. Raises `Superseded` when somebody else decides."""
-        view: V | None = None
+        read_set: V | None = None
         while True:
             self.check_deadline()
-            if view is None:
-                view = await self.look(freshness)
-            landed = await self.find_evidence(view)
+            if read_set is None:
+                read_set = await self.look(freshness)
+            landed = await self.find_evidence(read_set)
             if landed is not None:
                 return await self.answer_on_evidence(landed)
             self.planned_ms = self.session.now_ms()
             try:
-                await self.mutation.work(view)
-                plan = await look_up(self.session.state, partial(self.mutation.plan, view, self.attempt))
+                await self.mutation.work(read_set)
+                plan = await look_up(self.session.state, partial(self.mutation.plan, read_set, self.attempt))
                 if isinstance(plan, Prerequisite):
                     await plan.run()
             except Refusal as refusal:
-                if not self.may_judge(view):
-                    view, freshness = None, Freshness.FRESH
+                if not self.may_judge(read_set):
+                    read_set, freshness = None, Freshness.FRESH
                     continue
-                await self.finalize(keep(refusal), view)
+                await self.finalize(keep(refusal), read_set)
                 raise
             match plan:
                 case Prerequisite():
-                    view, freshness = None, Freshness.FRESH
+                    read_set, freshness = None, Freshness.FRESH
                 case NoOp(answer):
-                    if self.may_judge(view):
-                        await self.finalize(keep(answer), view)
+                    if self.may_judge(read_set):
+                        await self.finalize(keep(answer), read_set)
                         self.stats.outcome = "unchanged"
                         return answer
-                    view, freshness = None, Freshness.FRESH
+                    read_set, freshness = None, Freshness.FRESH
                 case PlannedCommit():
-                    moved, view = await self.carry_out(plan, view)
+                    moved, read_set = await self.carry_out(plan, read_set)
                     if moved:
                         return plan.answer
                     freshness = Freshness.MOVED
 
-    async def carry_out(self, plan: PlannedCommit[V], view: V) -> tuple[bool, V | None]:
+    async def carry_out(self, plan: PlannedCommit[V], read_set: V) -> tuple[bool, V | None]:
         """Makes a planned change, if the plan stands and nobody was faster. Returns whether it was made, and if not the
-        view to plan on again, None for a fresh look."""
-        binding = await self.binding(view)
+        read set to plan on again, None to read everything anew."""
+        binding = await self.binding(read_set)
         if self.bound is not None and not self.bound.covers(binding):
             # Its evidence is looked for where it was bound to: elsewhere its own work would be taken for another's.
             self.begin_again()
-            return False, view
+            return False, read_set
         try:
             fresher = await self.prepare(plan, binding)
             if fresher is not None:
@@ -208,9 +208,9 @@ class Driver(Generic[V]):
         await self.back_off()
         return False, None
 
-    def may_judge(self, view: V) -> bool:
+    def may_judge(self, read_set: V) -> bool:
         """From a remembered base only the compare-and-swap may follow (design.md 6.2)."""
-        return view.trusted
+        return read_set.trusted
 
     async def look(self, freshness: Freshness) -> V:
         """Reads what the plan stands on.
@@ -218,17 +218,17 @@ class Driver(Generic[V]):
         The first time the claim goes beside the read of the base, after the version was read; later the next slot is
         looked at after the version was read, never before (rule 1).
         """
-        view = await self.mutation.locate(freshness)
+        read_set = await self.mutation.locate(freshness)
         steps: list[Coroutine[object, object, None]] = []
         if self.claimed is not None:
             steps.append(self.see_next_slot_empty())
-        elif self.marker is not None and self.mutation.incomplete(view):
-            steps.append(self.claim(await self.binding(view)))
-        if self.mutation.incomplete(view):
-            steps.append(self.mutation.complete(view))
+        elif self.marker is not None and self.mutation.incomplete(read_set):
+            steps.append(self.claim(await self.binding(read_set)))
+        if self.mutation.incomplete(read_set):
+            steps.append(self.mutation.complete(read_set))
         await gather(*steps)
         self.next_slot_unseen = False
-        return view
+        return read_set
 
     async def see_next_slot_empty(self) -> None:
         """Raises `Superseded` unless our own slot is still the last."""
@@ -241,14 +241,14 @@ class Driver(Generic[V]):
         known = {slot.attempt: slot.binding for slot in self.marker.slots} if self.marker is not None else {}
         return {**known, **self.tried}
 
-    async def find_evidence(self, view: V) -> str | None:
-        """The attempt, ours or anybody's under this key, that is seen to have committed (design.md 6.3). What the view
-        does not show, an entity that the name meant before, is read."""
+    async def find_evidence(self, read_set: V) -> str | None:
+        """The attempt, ours or anybody's under this key, that is seen to have committed (design.md 6.3). What the read
+        set does not cover, an entity that the name meant before, is read."""
         for attempt, binding in self.attempts().items():
             if attempt == self.attempt.id and attempt not in self.tried:
                 continue  # nothing of it was sent yet
-            if view.shows(binding):
-                found = await view.landed(attempt, binding)
+            if read_set.shows(binding):
+                found = await read_set.landed(attempt, binding)
             else:
                 found = await evidence.landed(self.session.state, attempt, binding)
             if found:
@@ -257,7 +257,7 @@ class Driver(Generic[V]):
 
     async def prepare(self, plan: PlannedCommit[V], binding: Binding) -> V | None:
         """Everything that must be durable or known before the move, side by side. Returns None if the plan stands, else
-        the fresher view to plan on."""
+        the fresher read set to plan on."""
         fresher: list[V | None] = []
 
         async def check() -> None:
@@ -283,17 +283,17 @@ class Driver(Generic[V]):
         self.tried.setdefault(self.attempt.id, binding)
         return isinstance(await plan.swap(self.revalidate), Applied)
 
-    async def revalidate(self, view: V) -> bool:
+    async def revalidate(self, read_set: V) -> bool:
         """Rule 1, where the compare-and-swap names a version that was read after the plan was made.
         Raises `Superseded`."""
         await self.see_next_slot_empty()
-        return await self.find_evidence(view) is None
+        return await self.find_evidence(read_set) is None
 
     # Slots.
 
-    async def binding(self, view: V) -> Binding:
-        """What our attempt on this view may move."""
-        return await look_up(self.session.state, partial(self.mutation.binding, view, self.attempt))
+    async def binding(self, read_set: V) -> Binding:
+        """What our attempt may change if it is planned on this read set."""
+        return await look_up(self.session.state, partial(self.mutation.binding, read_set, self.attempt))
 
     async def claim(self, binding: Binding) -> None:
         """Takes the next slot for our attempt. Raises `Superseded`, and what `Claims.put` does."""
@@ -301,11 +301,11 @@ class Driver(Generic[V]):
         await self.claims.put(self.attempt.id, binding)
         self.claimed = binding
 
-    async def finalize(self, answer: JsonObject, view: V) -> None:
+    async def finalize(self, answer: JsonObject, read_set: V) -> None:
         """Puts the final slot: only after this may a failure or a no-op be told. Raises `Superseded`, and what
         `Claims.put` does."""
         if self.claims is not None:
-            binding = await self.binding(view) if self.claimed is None else self.claimed
+            binding = await self.binding(read_set) if self.claimed is None else self.claimed
             await self.claims.put(self.attempt.id, binding, answer)
 
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:
@@ -396,8 +396,8 @@ class Driver(Generic[V]):
         assert self.marker is not None
         earlier = self.attempts()
         self.begin_again()
-        view = await self.mutation.locate(Freshness.FRESH)
-        await self.claim(await self.binding(view))
+        read_set = await self.mutation.locate(Freshness.FRESH)
+        await self.claim(await self.binding(read_set))
         landed = await self.fence(earlier)
         if landed is not None:
             return await self.answer_on_evidence(landed)

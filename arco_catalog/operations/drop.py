@@ -7,8 +7,8 @@ from arco_catalog.operations.current_file import current_file
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.mutation import Attempt
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
-from arco_catalog.operations.table_view import relation
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
+from arco_catalog.operations.relation_read_set import relation
 from arco_catalog.state.entries import RelationEntry, released
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
@@ -78,25 +78,25 @@ class Drop(RegistryMutation):
         self.purge = purge
         self.kind = f"drop-{semantics.kind}"
 
-    def entry(self, view: RegistryView) -> RelationEntry | None:
+    def entry(self, read_set: RegistryReadSet) -> RelationEntry | None:
         """What would be dropped."""
-        return relation(view.head, self.namespace, self.name, self.semantics.kind)
+        return relation(read_set.head, self.namespace, self.name, self.semantics.kind)
 
-    def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
-        entry = self.entry(view)
-        return Binding(registry=view.head.sequence, marks=() if entry is None else (entry.entity,))
+    def binding(self, read_set: RegistryReadSet, attempt: Attempt) -> Binding:
+        entry = self.entry(read_set)
+        return Binding(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
 
     def answer(self, entry: RelationEntry) -> Answer:
         """What is said when it is done."""
         return Document(204)
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change:
-        entry = self.entry(view)
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
+        entry = self.entry(read_set)
         if entry is None:
             raise self.semantics.no_such(self.namespace, self.name)
         self.session.stats.about(entry.entity, entry.uuid)
         entry.standing()
-        stone = burial(self.session, view.head, entry, self.namespace, self.name, attempt.id, purge=self.purge)
+        stone = burial(self.session, read_set.head, entry, self.namespace, self.name, attempt.id, purge=self.purge)
         return Change(
             edits={relation_key(self.namespace, self.name): None, **stone},
             answer=self.answer(entry),

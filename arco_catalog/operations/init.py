@@ -4,7 +4,7 @@ from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.mutation import Attempt, NoOp
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 
 DONE = Document(204)
 
@@ -17,7 +17,7 @@ async def init_catalog(session: Session) -> Answer:
 class _Init(RegistryMutation):
     kind = "init"
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change | NoOp:
+    def change(self, view: RegistryReadSet, attempt: Attempt) -> Change | NoOp:
         if view.head.version is not None:
             return NoOp(DONE)
         return Change(edits={}, answer=DONE, detail={})

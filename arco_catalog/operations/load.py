@@ -8,7 +8,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.mutation import Freshness
 from arco_catalog.operations.names import no_such
-from arco_catalog.operations.table_view import TableView, Wanted, locate, named, remembered_relation
+from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted, locate, named, remembered_relation
 from arco_catalog.state.index import Namespace
 
 
@@ -43,35 +43,35 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
     """The current state of a table or view, every part of it confirmed by the store for this request."""
     guess = _remembered_file(session, namespace, name, kind)
     read: dict[str, bytes] = {}
-    views: list[TableView] = []
+    read_sets: list[RelationReadSet] = []
 
-    async def read_view() -> None:
-        views.append(await locate(session, Wanted(namespace, name, kind, writing=False), Freshness.FRESH))
+    async def read_name() -> None:
+        read_sets.append(await locate(session, Wanted(namespace, name, kind, writing=False), Freshness.FRESH))
 
     async def read_guess(location: str) -> None:
         with suppress(NotFound):  # the table may have moved on; if not, the read below says so
             read[location] = await session.files.read(location)
 
-    await gather(read_view(), *([] if guess is None else [read_guess(guess)]))
+    await gather(read_name(), *([] if guess is None else [read_guess(guess)]))
     missed: dict[str, NotFound] = {}
     while True:
-        view = views[-1]
-        if view.entry is None or view.pointer is None:
+        read_set = read_sets[-1]
+        if read_set.entry is None or read_set.pointer is None:
             raise no_such(kind, namespace, name)
-        location = view.pointer.metadata.location
+        location = read_set.pointer.metadata.location
         if location in missed:
             raise missed[location]
         try:
-            body = read.get(location, view.base)
+            body = read.get(location, read_set.base)
             if body is None:
                 body = await session.files.read(location)
         except NotFound as gone:
             missed = {location: gone}  # perhaps removed behind a commit: what the name means now decides
-            await read_view()
+            await read_name()
             continue
         if guess is not None and guess != location:
             session.files.forget(guess)
-        return TableState(view.entry.entity, location, body, created=False)
+        return TableState(read_set.entry.entity, location, body, created=False)
 
 
 def _remembered_file(session: Session, namespace: Namespace, name: str, kind: str) -> str | None:

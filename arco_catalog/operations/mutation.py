@@ -60,7 +60,7 @@ class Prerequisite:
     run: Callable[[], Awaitable[None]]
 
 
-V = TypeVar("V", bound="View")
+V = TypeVar("V", bound="ReadSet")
 
 Revalidate: TypeAlias = Callable[[V], Awaitable[bool]]
 """Whether an attempt may commit at a version that was read after its plan was made: the next slot is empty, and no
@@ -71,10 +71,10 @@ attempt of the request has committed (design.md 6.2, rule 1). Raises `Superseded
 class PlannedCommit(Generic[V]):
     """A planned commit: what to write first, how to validate, the compare-and-swap, and what to write after it.
 
-    `check` runs concurrently with the first writes. It returns None if the plan is still valid, or a fresher view to
-    plan on. `ready`, if given, runs between the first writes and the swap, and raises `AttemptAborted` if this attempt
-    can no longer succeed. `swap` is the commit point; if it commits at another version than the plan was made on, it
-    revalidates the attempt there first. `after` is written concurrently with the final slot, at best effort: the
+    `check` runs concurrently with the first writes. It returns None if the plan is still valid, or a fresher read
+    set to plan on. `ready`, if given, runs between the first writes and the swap, and raises `AttemptAborted` if this
+    attempt can no longer succeed. `swap` is the commit point; if it commits at another version than the plan was made
+    on, it revalidates the attempt there first. `after` is written concurrently with the final slot, at best effort: the
     reconciler repairs what is missing.
     """
 
@@ -90,8 +90,8 @@ class AttemptAborted(Exception):
     """This attempt can never commit: plan again under another one."""
 
 
-class View(ABC):
-    """What a mutation read, at one version of the object that it would move."""
+class ReadSet(ABC):
+    """What a mutation read: the object that it would change, at one version, and whatever its plan depends on."""
 
     @property
     @abstractmethod
@@ -118,26 +118,27 @@ class Mutation(ABC, Generic[V]):
         """Finds, by name and as of now, the object to move, at a version."""
 
     @abstractmethod
-    def incomplete(self, view: V) -> bool:
+    def incomplete(self, read_set: V) -> bool:
         """Whether `complete` has anything to read. Never raises `Unread`."""
 
     @abstractmethod
-    async def complete(self, view: V) -> None:
-        """Reads the rest of what planning needs into the view. A refusal that this meets is kept there for `plan`."""
+    async def complete(self, read_set: V) -> None:
+        """Reads the rest of what planning needs into the read set. A refusal that this meets is kept there for
+        `plan`."""
 
-    async def work(self, view: V) -> None:
-        """Does what planning on this view would take long for, beside the event loop and up to the deadline; `plan`
+    async def work(self, read_set: V) -> None:
+        """Does the long part of planning on this read set, outside the event loop and up to the deadline; `plan`
         finds it done. Raises `Refusal` as `plan` does, and `StoreUnavailable` past the deadline."""
         return None
 
     @abstractmethod
-    def binding(self, view: V, attempt: Attempt) -> Binding:
-        """What an attempt on this view may move. Raises `Unread` for what it must look up."""
+    def binding(self, read_set: V, attempt: Attempt) -> Binding:
+        """What an attempt planned on this read set may change. Raises `Unread` for what it must look up."""
 
     @abstractmethod
-    def plan(self, view: V, attempt: Attempt) -> "PlannedCommit[V] | NoOp | Prerequisite":
-        """What to do: a function of the view, the request and the attempt alone. Raises `Refusal` for a definite no,
-        and `Unread` for what it must look up."""
+    def plan(self, read_set: V, attempt: Attempt) -> "PlannedCommit[V] | NoOp | Prerequisite":
+        """What to do: a function of the read set, the request and the attempt alone. Raises `Refusal` for a definite
+        no, and `Unread` for what it must look up."""
 
     @abstractmethod
     async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:

@@ -12,7 +12,7 @@ from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, NoOp, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.rebuilding import described
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.state.access import encode_value
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
@@ -143,8 +143,8 @@ class _Create(_NamespaceChange):
         super().__init__(session, namespace)
         self.properties = properties
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change:
-        index = view.head.index
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
+        index = read_set.head.index
         parent = [namespace_key(self.namespace[:-1])] if self.namespace[:-1] else []
         index.need(namespace_key(self.namespace), *parent)
         if self.namespace[:-1]:
@@ -175,29 +175,29 @@ class _UpdateProperties(_NamespaceChange):
         self.updates = updates
         self._known: dict[str, JsonObject] = {}
 
-    def incomplete(self, view: RegistryView) -> bool:
+    def incomplete(self, read_set: RegistryReadSet) -> bool:
         try:
-            entry = find_namespace(view.head.index, self.namespace)
+            entry = find_namespace(read_set.head.index, self.namespace)
         except Unread:
             return True
         return entry is not None and entry.value not in self._known
 
-    async def complete(self, view: RegistryView) -> None:
-        entry = await look_up(self.state, lambda: find_namespace(view.head.index, self.namespace))
+    async def complete(self, read_set: RegistryReadSet) -> None:
+        entry = await look_up(self.state, lambda: find_namespace(read_set.head.index, self.namespace))
         if entry is not None:
             self._known[entry.value] = await self.state.namespace_properties(entry.value)
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change | NoOp:
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change | NoOp:
         check_removals(len(self.removals))
         both = sorted(set(self.removals) & set(self.updates))
         if both:
             raise Unprocessable(f"Invalid namespace update, cannot both set and remove: {', '.join(both)}")
-        entry = existing_namespace(view.head.index, self.namespace)
+        entry = existing_namespace(read_set.head.index, self.namespace)
         before = self._known[entry.value]
         removed = {key: None for key in self.removals if key in before}  # in order, and looked up at once
         properties: JsonObject = {key: value for key, value in before.items() if key not in removed}
         properties.update(self.updates)
-        location = self.allowed_location(properties, self.default_location(view.head.index))
+        location = self.allowed_location(properties, self.default_location(read_set.head.index))
         told: JsonObject = {
             "updated": [*self.updates],
             "removed": [*removed],
@@ -218,8 +218,8 @@ class _UpdateProperties(_NamespaceChange):
 class _Drop(_NamespaceChange):
     kind = "drop-namespace"
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change:
-        index = view.head.index
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
+        index = read_set.head.index
         index.need(namespace_key(self.namespace), relations_in(self.namespace), namespaces_in(self.namespace))
         entry = existing_namespace(index, self.namespace)
         intents = self._intents(index)

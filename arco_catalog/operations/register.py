@@ -19,8 +19,8 @@ from arco_catalog.operations.metadata_file import pointer_facts
 from arco_catalog.operations.mutation import Attempt, AttemptAborted, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
-from arco_catalog.operations.table_view import relation
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
+from arco_catalog.operations.relation_read_set import relation
 from arco_catalog.state.entries import RelationEntry, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
@@ -64,10 +64,10 @@ class _Register(RegistryMutation):
         self._claimed: Claim | None = None
         self._document: JsonObject = {}
 
-    def incomplete(self, view: RegistryView) -> bool:
-        return self._body is None and view.refusal is None
+    def incomplete(self, read_set: RegistryReadSet) -> bool:
+        return self._body is None and read_set.refusal is None
 
-    async def complete(self, view: RegistryView) -> None:
+    async def complete(self, read_set: RegistryReadSet) -> None:
         try:
             self.session.catalog.locations.check(self.file)
             if self._claimed is Claim.REMOVED:
@@ -80,7 +80,7 @@ class _Register(RegistryMutation):
             self._document = await off_loop(len(body), partial(self._checked, body))
             self._body = body
         except Refusal as refusal:
-            view.refusal = refusal
+            read_set.refusal = refusal
 
     def _check_name(self, index: Index) -> None:
         index.need(namespace_key(self.namespace), relation_key(self.namespace, self.name))
@@ -89,22 +89,22 @@ class _Register(RegistryMutation):
         if existing is not None and not (self.overwrite and existing.standing().kind == self.semantics.kind):
             raise self.semantics.name_taken(existing.standing().kind, self.namespace, self.name)
 
-    def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
-        replaced = relation(view.head, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
+    def binding(self, read_set: RegistryReadSet, attempt: Attempt) -> Binding:
+        replaced = relation(read_set.head, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
         return Binding(
-            registry=view.head.sequence,
+            registry=read_set.head.sequence,
             marks=() if replaced is None else (replaced.entity,),
             creates=(attempt.entity, self.file),
         )
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change:
-        index = view.head.index
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
+        index = read_set.head.index
         self._check_name(index)
-        if view.refusal is not None:
-            raise view.refusal
+        if read_set.refusal is not None:
+            raise read_set.refusal
         body, document = self._body or b"", self._document
         self.session.check_metadata(body, dotted(self.namespace, self.name))
-        replaced = relation(view.head, self.namespace, self.name, self.semantics.kind)
+        replaced = relation(read_set.head, self.namespace, self.name, self.semantics.kind)
         normal = self._free_locations(index, document, replaced)
         entry = RelationEntry.new(
             kind=self.semantics.kind, entity=attempt.entity, uuid=self.semantics.uuid(document), locations=normal
@@ -112,7 +112,7 @@ class _Register(RegistryMutation):
         self.session.stats.about(entry.entity, entry.uuid)
         buried: Edits = {}
         if replaced is not None:
-            buried = burial(self.session, view.head, replaced, self.namespace, self.name, attempt.id, purge=False)
+            buried = burial(self.session, read_set.head, replaced, self.namespace, self.name, attempt.id, purge=False)
         return Change(
             edits={
                 **buried,

@@ -25,8 +25,8 @@ from arco_catalog.operations.mutation import (
     NoOp,
     PlannedCommit,
     Prerequisite,
+    ReadSet,
     Revalidate,
-    View,
     Write,
 )
 from arco_catalog.operations.rebuilding import rebuilt
@@ -41,8 +41,8 @@ from storage_backends import Applied, PreconditionFailed
 
 
 @dataclass
-class RegistryView(View):
-    """HEAD as it was read, or as it is remembered."""
+class RegistryReadSet(ReadSet):
+    """The registry's HEAD as it was read for this request, or as this process cached it."""
 
     state: State
     head: Head
@@ -71,7 +71,7 @@ class Change:
     after: Sequence[Write] = ()
 
 
-class RegistryMutation(Mutation[RegistryView]):
+class RegistryMutation(Mutation[RegistryReadSet]):
     """One operation on the registry. Subclasses say what it changes, given a HEAD."""
 
     kind: str
@@ -81,34 +81,34 @@ class RegistryMutation(Mutation[RegistryView]):
         self.state = session.state
 
     @abstractmethod
-    def change(self, view: RegistryView, attempt: Attempt) -> Change | NoOp:
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change | NoOp:
         """The change to make on this HEAD. Raises `Refusal`, `Undecided` where it depends on a transaction, and
         `Unread`."""
 
-    async def locate(self, freshness: Freshness) -> RegistryView:
+    async def locate(self, freshness: Freshness) -> RegistryReadSet:
         head = self.state.cached_head() if freshness is Freshness.REMEMBERED else None
         if head is not None:
-            return RegistryView(self.state, head, fresh=False)
-        return RegistryView(self.state, await self.state.head(), fresh=True)
+            return RegistryReadSet(self.state, head, fresh=False)
+        return RegistryReadSet(self.state, await self.state.head(), fresh=True)
 
-    def incomplete(self, view: RegistryView) -> bool:
+    def incomplete(self, read_set: RegistryReadSet) -> bool:
         return False
 
-    async def complete(self, view: RegistryView) -> None:
+    async def complete(self, read_set: RegistryReadSet) -> None:
         return None
 
-    def binding(self, view: RegistryView, attempt: Attempt) -> Binding:
-        return Binding(registry=view.head.sequence)
+    def binding(self, read_set: RegistryReadSet, attempt: Attempt) -> Binding:
+        return Binding(registry=read_set.head.sequence)
 
-    def plan(self, view: RegistryView, attempt: Attempt) -> PlannedCommit[RegistryView] | NoOp | Prerequisite:
+    def plan(self, read_set: RegistryReadSet, attempt: Attempt) -> PlannedCommit[RegistryReadSet] | NoOp | Prerequisite:
         try:
-            change = self.change(view, attempt)
+            change = self.change(read_set, attempt)
         except Undecided as met:
             transaction = met.transaction
             return Prerequisite(lambda: settle_names(self.session, transaction))
         if isinstance(change, NoOp):
             return change
-        return RegistryMove(self, view, attempt, change).move()
+        return RegistryMove(self, read_set, attempt, change).move()
 
     async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
         """The answer that the registry commit itself kept."""
@@ -129,21 +129,21 @@ class RegistryMove:
     """One plan's way to HEAD: by a registry commit of its own, written beside all else that goes first, or, where
     others are moving HEAD, by one that it shares with them."""
 
-    def __init__(self, mutation: RegistryMutation, view: RegistryView, attempt: Attempt, change: Change) -> None:
+    def __init__(self, mutation: RegistryMutation, read_set: RegistryReadSet, attempt: Attempt, change: Change) -> None:
         self.mutation = mutation
         self.session = mutation.session
         self.state = mutation.state
         self.group_committer = self.session.catalog.group_committer
-        self.view = view
+        self.read_set = read_set
         self.attempt = attempt
         self.change = change
-        self.binding = mutation.binding(view, attempt)
+        self.binding = mutation.binding(read_set, attempt)
         self.own: RegistryCommit | None = None
 
-    def move(self) -> PlannedCommit[RegistryView]:
+    def move(self) -> PlannedCommit[RegistryReadSet]:
         """The plan as the driver carries it out."""
         change = self.change
-        commit = Write(f"registry commit of {self.attempt.id} on {self.view.head.version}", self.put)
+        commit = Write(f"registry commit of {self.attempt.id} on {self.read_set.head.version}", self.put)
         return PlannedCommit(
             first=[commit, *change.first], check=self.check, swap=self.swap, after=change.after, answer=change.answer
         )
@@ -153,12 +153,12 @@ class RegistryMove:
         """Whether the change is going to share a commit, most likely; then HEAD is chosen by who makes that."""
         return self.group_committer is not None and self.group_committer.contended
 
-    async def check(self) -> RegistryView | None:
+    async def check(self) -> RegistryReadSet | None:
         """A remembered HEAD is read again beside the first writes: cheaper than losing the compare-and-swap."""
-        if self.view.fresh or self.contended:
+        if self.read_set.fresh or self.contended:
             return None
-        fresher = RegistryView(self.state, await self.state.head(), fresh=True)
-        if fresher.head.version == self.view.head.version:
+        fresher = RegistryReadSet(self.state, await self.state.head(), fresh=True)
+        if fresher.head.version == self.read_set.head.version:
             return None
         if self.mutation.incomplete(fresher):
             await self.mutation.complete(fresher)
@@ -170,12 +170,12 @@ class RegistryMove:
             return
         with nullcontext() if self.group_committer is None else self.group_committer.preparing():
             operations = [self.operation(self.change)]
-            commit = partial(RegistryCommit, self.state, self.view.head, self.change.edits, operations)
+            commit = partial(RegistryCommit, self.state, self.read_set.head, self.change.edits, operations)
             own = await look_up(self.state, commit)
             await own.put()
         self.own = own
 
-    async def swap(self, revalidate: Revalidate[RegistryView]) -> Applied | PreconditionFailed:
+    async def swap(self, revalidate: Revalidate[RegistryReadSet]) -> Applied | PreconditionFailed:
         """The commit point."""
         if self.group_committer is None:
             assert self.own is not None
@@ -189,19 +189,19 @@ class RegistryMove:
             PendingCommit(self.state, self.replan, revalidate_at, session.seconds_left), self.own
         )
 
-    def seen(self, head: Head) -> RegistryView:
+    def seen(self, head: Head) -> RegistryReadSet:
         """A HEAD that somebody else chose, as this request sees it."""
-        return RegistryView(self.state, head.on(self.state.segment_at_hand), fresh=False)
+        return RegistryReadSet(self.state, head.on(self.state.segment_at_hand), fresh=False)
 
     def replan(self, head: Head) -> Replan | None:
         """The same change on another HEAD; None if it would be another one, or none, or must read anything first. What
         was written, bound and is to be answered must stay as it is."""
-        view, planned = self.seen(head), self.change
+        read_set, planned = self.seen(head), self.change
         try:
-            change = None if self.mutation.incomplete(view) else self.mutation.change(view, self.attempt)
+            change = None if self.mutation.incomplete(read_set) else self.mutation.change(read_set, self.attempt)
             if not isinstance(change, Change) or change.answer != planned.answer:
                 return None
-            binding = replace(self.mutation.binding(view, self.attempt), registry=self.binding.registry)
+            binding = replace(self.mutation.binding(read_set, self.attempt), registry=self.binding.registry)
         except (Refusal, Undecided, Unread):
             return None
         same = binding == self.binding and _keys(change.first) <= _keys(planned.first)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, NoOp
-from arco_catalog.operations.registry_change import RegistryMutation, RegistryView
+from arco_catalog.operations.registry_change import RegistryMutation, RegistryReadSet
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.registry import Head
 
@@ -17,7 +17,7 @@ class Rehearsal:
 
     def __init__(self, mutation: RegistryMutation, head: Head) -> None:
         self._mutation = mutation
-        self._view = RegistryView(mutation.state, head, fresh=True)
+        self._view = RegistryReadSet(mutation.state, head, fresh=True)
         runtime = mutation.session.runtime
         attempt = runtime.ulid()
         self._attempt = Attempt(attempt, runtime.ulid(), attempt)

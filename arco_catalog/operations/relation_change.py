@@ -14,8 +14,8 @@ from arco_catalog.operations.kinds import AnyCommit, Semantics
 from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
 from arco_catalog.operations.mutation import Attempt, Prerequisite, Write
 from arco_catalog.operations.names import dotted
+from arco_catalog.operations.relation_read_set import RelationReadSet
 from arco_catalog.operations.reserve import reserve, reserved_for, unheld
-from arco_catalog.operations.table_view import TableView
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location, refuse_reserved
@@ -57,39 +57,41 @@ class RelationChange:
         self._taken = 0
         """Of the process's memory, to change the base."""
 
-    def incomplete(self, view: TableView) -> bool:
+    def incomplete(self, read_set: RelationReadSet) -> bool:
         """Whether the base is still to be read, or memory to be taken for changing a large one. What was read once by
         anybody in this process will do."""
-        if view.pointer is None or view.refusal is not None:
+        if read_set.pointer is None or read_set.refusal is not None:
             return False
-        if view.base is None:
-            view.base = self.session.files.cached(view.pointer.metadata.location)
-        return view.base is None or PARSED_WEIGHT * len(view.base) > max(SMALL_BYTES, self._taken)
+        if read_set.base is None:
+            read_set.base = self.session.files.cached(read_set.pointer.metadata.location)
+        return read_set.base is None or PARSED_WEIGHT * len(read_set.base) > max(SMALL_BYTES, self._taken)
 
-    async def complete(self, view: TableView) -> None:
-        """Reads the base into the view, and takes memory for changing it; a refusal that this meets is kept there for
-        `compute`. Raises `OutOfMemory`."""
-        if view.base is None and view.pointer is not None:
+    async def complete(self, read_set: RelationReadSet) -> None:
+        """Reads the base into the read set, and takes memory for changing it; a refusal that this meets is kept there
+        for `compute`. Raises `OutOfMemory`."""
+        if read_set.base is None and read_set.pointer is not None:
             try:
-                view.base = await self.session.files.read(view.pointer.metadata.location)
+                read_set.base = await self.session.files.read(read_set.pointer.metadata.location)
             except NotFound as gone:
-                view.refusal = gone
-                again = await self.session.state.pointer(view.pointer.entity)
-                if again is None or again.version != view.pointer.version:
-                    view.pointer_fresh = False  # it has moved on, and its old file may have been removed: no verdict
+                read_set.refusal = gone
+                again = await self.session.state.pointer(read_set.pointer.entity)
+                if again is None or again.version != read_set.pointer.version:
+                    read_set.pointer_fresh = (
+                        False  # it has moved on, and its old file may have been removed: no verdict
+                    )
             except Refusal as refusal:
-                view.refusal = refusal
-        if view.base is not None:
-            needed = PARSED_WEIGHT * len(view.base)
+                read_set.refusal = refusal
+        if read_set.base is not None:
+            needed = PARSED_WEIGHT * len(read_set.base)
             if needed > self._taken:
                 await self.session.hold.take(needed - self._taken)
                 self._taken = needed
 
-    async def work(self, view: TableView) -> None:
+    async def work(self, read_set: RelationReadSet) -> None:
         """Checks the requirements and applies the updates, for `compute`. Raises `Refusal`, and `StoreUnavailable` past
         the deadline."""
-        pointer, body = view.pointer, view.base
-        if view.refusal is None and view.applied is None and pointer is not None and body is not None:
+        pointer, body = read_set.pointer, read_set.base
+        if read_set.refusal is None and read_set.applied is None and pointer is not None and body is not None:
             self.session.check_deadline()
             made = partial(
                 apply,
@@ -101,23 +103,25 @@ class RelationChange:
                 name=dotted(self.namespace, self.name),
                 checkpoint=self.session.check_deadline,
             )
-            view.applied = await off_loop(len(body) + self.session.request.body_bytes, made)
+            read_set.applied = await off_loop(len(body) + self.session.request.body_bytes, made)
 
-    def compute(self, view: TableView, attempt: Attempt) -> ChangedRelation | UnchangedRelation | Prerequisite:
-        """What the request does to what the view shows; `work` has been done. Raises `Refusal`."""
-        if view.refusal is not None:
-            raise view.refusal
-        if view.entry is None:
+    def compute(
+        self, read_set: RelationReadSet, attempt: Attempt
+    ) -> ChangedRelation | UnchangedRelation | Prerequisite:
+        """What the request changes of what was read; `work` has been done. Raises `Refusal`."""
+        if read_set.refusal is not None:
+            raise read_set.refusal
+        if read_set.entry is None:
             raise self.semantics.no_such(self.namespace, self.name)
-        pointer, body, applied = view.pointer, view.base, view.applied
+        pointer, body, applied = read_set.pointer, read_set.base, read_set.applied
         if pointer is None or body is None or applied is None:
             raise InternalError(f"{dotted(self.namespace, self.name)} was planned before its base was loaded")
         if applied.document is None:
             return UnchangedRelation(pointer, body)
-        missing = unheld(self.session, view.entry, self.semantics.explicit_locations(self.commit))
+        missing = unheld(self.session, read_set.entry, self.semantics.explicit_locations(self.commit))
         if missing:
             return Prerequisite(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
-        return self._changed(view.entry, pointer, applied.base, applied.document, applied.body, attempt)
+        return self._changed(read_set.entry, pointer, applied.base, applied.document, applied.body, attempt)
 
     def lacks(self, entry: RelationEntry) -> bool:
         """Whether the registry's entry, read again, no longer holds a location that the commit names."""

@@ -6,8 +6,8 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import Identifier, dotted, existing_namespace, no_such
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
-from arco_catalog.operations.table_view import relation
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
+from arco_catalog.operations.relation_read_set import relation
 from arco_catalog.state.entries import find_relation, holds
 from arco_catalog.state.index import namespace_key, relation_key
 
@@ -30,16 +30,16 @@ class _Rename(RegistryMutation):
         self.what = what
         self.kind = f"rename-{what}"
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change:
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
         destination = namespace_key(self.destination[0]), relation_key(*self.destination)
-        view.head.index.need(relation_key(*self.source), *destination)
-        entry = relation(view.head, *self.source, self.what)
+        read_set.head.index.need(relation_key(*self.source), *destination)
+        entry = relation(read_set.head, *self.source, self.what)
         if entry is None:
             raise no_such(self.what, *self.source)
         self.session.stats.about(entry.entity, entry.uuid)
         entry.standing()
-        existing_namespace(view.head.index, self.destination[0])
-        there = find_relation(view.head.index, *self.destination)
+        existing_namespace(read_set.head.index, self.destination[0])
+        there = find_relation(read_set.head.index, *self.destination)
         if there is not None:
             there.standing()
         if there is not None and there.kind == self.what == "table":

@@ -23,11 +23,11 @@ from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES
 from arco_catalog.operations.lapsed import CROWDED, settle_lapsed
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, View
+from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, ReadSet
 from arco_catalog.operations.name_intents import try_to_settle, waited_for
 from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.relation_change import ChangedRelation, RelationChange
-from arco_catalog.operations.table_view import TableView, Wanted, locate_under, relation
+from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted, locate_under, relation
 from arco_catalog.state.entries import RelationEntry, Undecided
 from arco_catalog.state.index import Growing, Namespace, relation_key
 from arco_catalog.state.marker import Binding
@@ -71,16 +71,16 @@ async def commit_transaction(session: Session, changes: Sequence[TableChange]) -
 
 
 @dataclass
-class TransactionView(View):
-    """The tables as they were read under one HEAD."""
+class TransactionReadSet(ReadSet):
+    """The read sets of all tables of a transaction, under one HEAD."""
 
     head: Head
     head_fresh: bool
-    tables: Sequence[TableView]
+    tables: Sequence[RelationReadSet]
 
     @property
     def trusted(self) -> bool:
-        return self.head_fresh and all(view.trusted for view in self.tables)
+        return self.head_fresh and all(read_set.trusted for read_set in self.tables)
 
     def shows(self, binding: Binding) -> bool:
         return False  # a transaction's evidence is its decision, which is no part of the tables
@@ -89,7 +89,7 @@ class TransactionView(View):
         raise InternalError("evidence was asked of a transaction's view, which has none")
 
 
-class Transaction(Mutation[TransactionView]):
+class Transaction(Mutation[TransactionReadSet]):
     """One request over several tables."""
 
     def __init__(self, session: Session, changes: Sequence[tuple[Identifier, table.Commit]]) -> None:
@@ -109,41 +109,43 @@ class Transaction(Mutation[TransactionView]):
 
     # Reading.
 
-    async def locate(self, freshness: Freshness) -> TransactionView:
+    async def locate(self, freshness: Freshness) -> TransactionReadSet:
         head = self.state.cached_head() if freshness is not Freshness.FRESH else None
         head_fresh = head is None
         head = head or await self.state.head()
         await look_up(self.state, lambda: self._named(head))
 
-        async def look(change: RelationChange) -> TableView:
+        async def look(change: RelationChange) -> RelationReadSet:
             wanted = Wanted(change.namespace, change.name, "table", writing=True, rank=self.rank)
             return await locate_under(self.session, wanted, head, freshness, head_fresh=head_fresh)
 
-        views = await gather(*(look(change) for change in self.commits)) if self.commits else []
-        return TransactionView(head, head_fresh, views)
+        read_sets = await gather(*(look(change) for change in self.commits)) if self.commits else []
+        return TransactionReadSet(head, head_fresh, read_sets)
 
-    def incomplete(self, view: TransactionView) -> bool:
-        missing = [part for change, part in zip(self.commits, view.tables, strict=True) if change.incomplete(part)]
+    def incomplete(self, read_set: TransactionReadSet) -> bool:
+        missing = [part for change, part in zip(self.commits, read_set.tables, strict=True) if change.incomplete(part)]
         return bool(missing)
 
-    async def complete(self, view: TransactionView) -> None:
-        await gather(*(change.complete(part) for change, part in zip(self.commits, view.tables, strict=True)))
+    async def complete(self, read_set: TransactionReadSet) -> None:
+        await gather(*(change.complete(part) for change, part in zip(self.commits, read_set.tables, strict=True)))
 
-    async def work(self, view: TransactionView) -> None:
-        for change, part in zip(self.commits, view.tables, strict=True):
+    async def work(self, read_set: TransactionReadSet) -> None:
+        for change, part in zip(self.commits, read_set.tables, strict=True):
             await change.work(part)
         for creator in self.creations:
             await creator.work()
 
-    def binding(self, view: TransactionView, attempt: Attempt) -> Binding:
+    def binding(self, read_set: TransactionReadSet, attempt: Attempt) -> Binding:
         return Binding(transaction=attempt.id)
 
     # Planning.
 
-    def plan(self, view: TransactionView, attempt: Attempt) -> PlannedCommit[TransactionView] | NoOp | Prerequisite:
+    def plan(
+        self, read_set: TransactionReadSet, attempt: Attempt
+    ) -> PlannedCommit[TransactionReadSet] | NoOp | Prerequisite:
         plan = Plan(attempt)
         reservation: Prerequisite | None = None
-        for change, part in zip(self.commits, view.tables, strict=True):
+        for change, part in zip(self.commits, read_set.tables, strict=True):
             computed = change.compute(part, attempt)
             if isinstance(computed, Prerequisite):
                 reservation = computed  # only once all else holds: what is refused reserves nothing
@@ -154,7 +156,7 @@ class Transaction(Mutation[TransactionView]):
             else:
                 # Only its requirements count; an intent to what is there makes sure that they hold when all else does.
                 plan.moves.append((computed.pointer, computed.pointer))
-        index = Growing(view.head.index)
+        index = Growing(read_set.head.index)
         if self.creations and not self._looked_for_lapsed and len(waited_for(index)) >= CROWDED:
             self._looked_for_lapsed = True
             return Prerequisite(self._settle_lapsed)
@@ -170,7 +172,7 @@ class Transaction(Mutation[TransactionView]):
             return Prerequisite(lambda: settle_names(self.session, transaction, self.rank))
         if reservation is not None:
             return reservation
-        return Coordination(self.session, view.head, plan, self._left).move(lambda: self.still_named(view))
+        return Coordination(self.session, read_set.head, plan, self._left).move(lambda: self.still_named(read_set))
 
     def _as_member(self, attempt: Attempt, place: int) -> Attempt:
         """Each new table has an entity of its own; `place` is the table's among the new ones."""
@@ -179,11 +181,11 @@ class Transaction(Mutation[TransactionView]):
             self._entities[member] = self.session.runtime.ulid()
         return Attempt(attempt.id, self._entities[member], attempt.rank)
 
-    async def still_named(self, view: TransactionView) -> TransactionView | None:
+    async def still_named(self, read_set: TransactionReadSet) -> TransactionReadSet | None:
         """Validates the names, those to be made included, by a manifest read that begins after the pointers' versions
         were read (rule 4)."""
         head = await self.state.head()
-        if head.version == view.head.version:
+        if head.version == read_set.head.version:
             return None
         now = await look_up(self.state, lambda: self._named(head))
         same = all(
@@ -191,7 +193,7 @@ class Transaction(Mutation[TransactionView]):
             and entry is not None
             and entry.entity == part.entry.entity
             and not change.lacks(entry)
-            for change, entry, part in zip(self.commits, now, view.tables, strict=True)
+            for change, entry, part in zip(self.commits, now, read_set.tables, strict=True)
         )
         if same and not self.creations:
             return None

@@ -17,7 +17,7 @@ from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_overlap
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryView
+from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, held_again, newest_tombstone, purge_began
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstone_key, tombstones_of
@@ -49,15 +49,15 @@ class _Undrop(RegistryMutation):
         self.force = force
         self._examined: dict[str, Refusal | None] = {}
 
-    def incomplete(self, view: RegistryView) -> bool:
+    def incomplete(self, read_set: RegistryReadSet) -> bool:
         try:
-            stone = self._newest(view.head.index)
+            stone = self._newest(read_set.head.index)
         except Unread:
             return True
         return stone is not None and _drop_of(stone) not in self._examined
 
-    async def complete(self, view: RegistryView) -> None:
-        stone = await look_up(self.state, lambda: self._newest(view.head.index))
+    async def complete(self, read_set: RegistryReadSet) -> None:
+        stone = await look_up(self.state, lambda: self._newest(read_set.head.index))
         if stone is not None and _drop_of(stone) not in self._examined:
             self._examined[_drop_of(stone)] = await self._examine(stone)
 
@@ -81,8 +81,8 @@ class _Undrop(RegistryMutation):
         missing = await _first_missing(self.session, iter(lists))
         return None if missing is None else missing.refusal(called)
 
-    def change(self, view: RegistryView, attempt: Attempt) -> Change:
-        index = view.head.index
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
+        index = read_set.head.index
         names = relation_key(self.namespace, self.name), tombstones_of(self.namespace, self.name)
         index.need(namespace_key(self.namespace), *names)
         existing_namespace(index, self.namespace)

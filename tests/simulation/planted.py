@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import coordination, decisions, evidence, group_commit, table_view
+from arco_catalog.operations import coordination, decisions, evidence, group_commit, relation_read_set
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import CommitRelation
 from arco_catalog.operations.coordination import Coordination
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.group_commit import GroupCommitter, PendingCommit, Replan
-from arco_catalog.operations.mutation import Attempt, Freshness, PlannedCommit, View
-from arco_catalog.operations.registry_change import Change, RegistryMove, RegistryView
+from arco_catalog.operations.mutation import Attempt, Freshness, PlannedCommit, ReadSet
+from arco_catalog.operations.registry_change import Change, RegistryMove, RegistryReadSet
 from arco_catalog.operations.registry_commit import RegistryCommit
+from arco_catalog.operations.relation_read_set import RelationReadSet
 from arco_catalog.operations.rename import _Rename
-from arco_catalog.operations.table_view import TableView
-from arco_catalog.operations.transaction import Transaction, TransactionView
+from arco_catalog.operations.transaction import Transaction, TransactionReadSet
 from arco_catalog.state import spilling
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import RelationEntry
@@ -67,14 +67,14 @@ def only_ones_own_id_looked_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_failure_answered_without_a_final_slot(patch: pytest.MonkeyPatch) -> None:
-    async def finalize(self: AnyDriver, answer: JsonObject, view: View) -> None:
+    async def finalize(self: AnyDriver, answer: JsonObject, read_set: ReadSet) -> None:
         return None
 
     patch.setattr(Driver, "finalize", finalize)
 
 
 def a_verdict_from_a_cached_base(patch: pytest.MonkeyPatch) -> None:
-    def may_judge(self: AnyDriver, view: View) -> bool:
+    def may_judge(self: AnyDriver, read_set: ReadSet) -> bool:
         return True
 
     patch.setattr(Driver, "may_judge", may_judge)
@@ -83,20 +83,20 @@ def a_verdict_from_a_cached_base(patch: pytest.MonkeyPatch) -> None:
 def a_base_read_after_the_look_at_the_next_slot(patch: pytest.MonkeyPatch) -> None:
     rightly = Driver.look
 
-    async def look(self: AnyDriver, freshness: Freshness) -> View:
+    async def look(self: AnyDriver, freshness: Freshness) -> ReadSet:
         if self.claimed is None:
             return await rightly(self, freshness)
         await self.see_next_slot_empty()
-        view: View = await self.mutation.locate(freshness)
-        if self.mutation.incomplete(view):
-            await self.mutation.complete(view)
-        return view
+        read_set: ReadSet = await self.mutation.locate(freshness)
+        if self.mutation.incomplete(read_set):
+            await self.mutation.complete(read_set)
+        return read_set
 
     patch.setattr(Driver, "look", look)
 
 
 def a_name_validated_before_the_pointer_was_read(patch: pytest.MonkeyPatch) -> None:
-    async def still_named(self: CommitRelation, view: TableView) -> TableView | None:
+    async def still_named(self: CommitRelation, read_set: RelationReadSet) -> RelationReadSet | None:
         return None  # `locate` read the name, and the pointer after it
 
     patch.setattr(CommitRelation, "still_named", still_named)
@@ -200,7 +200,7 @@ def an_intent_revalidated_by_version(patch: pytest.MonkeyPatch) -> None:
             seen[pointer.version] = await rightly(state, pointer)
         return seen[pointer.version]
 
-    patch.setattr(table_view, "as_read", as_read)
+    patch.setattr(relation_read_set, "as_read", as_read)
 
 
 def a_takeover_that_closes_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -222,7 +222,7 @@ def a_takeover_that_closes_only_what_has_begun(patch: pytest.MonkeyPatch) -> Non
 
 
 def names_of_a_transaction_not_validated(patch: pytest.MonkeyPatch) -> None:
-    async def still_named(self: Transaction, view: TransactionView) -> TransactionView | None:
+    async def still_named(self: Transaction, read_set: TransactionReadSet) -> TransactionReadSet | None:
         return None
 
     patch.setattr(Transaction, "still_named", still_named)
@@ -234,7 +234,7 @@ def a_commit_over_an_undecided_intent(patch: pytest.MonkeyPatch) -> None:
     ) -> Pointer | None:
         return None if pointer is None else pointer.resolved(committed=False)
 
-    patch.setattr(table_view, "as_written", as_written)
+    patch.setattr(relation_read_set, "as_written", as_written)
 
 
 def a_registry_commit_on_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
@@ -247,10 +247,10 @@ def a_registry_commit_on_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
 def a_rename_from_or_to_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
     rightly = _Rename.change
 
-    def change(self: _Rename, view: RegistryView, attempt: Attempt) -> Change:
+    def change(self: _Rename, read_set: RegistryReadSet, attempt: Attempt) -> Change:
         with pytest.MonkeyPatch.context() as meanwhile:
             a_registry_commit_on_an_undecided_name(meanwhile)
-            return rightly(self, view, attempt)
+            return rightly(self, read_set, attempt)
 
     patch.setattr(_Rename, "change", change)
 
@@ -348,7 +348,7 @@ def a_refused_group_taken_for_applied(patch: pytest.MonkeyPatch) -> None:
 def a_group_that_goes_before_what_its_members_write_first(patch: pytest.MonkeyPatch) -> None:
     rightly = RegistryMove.move
 
-    def move(self: RegistryMove) -> PlannedCommit[RegistryView]:
+    def move(self: RegistryMove) -> PlannedCommit[RegistryReadSet]:
         planned = rightly(self)
         commit, *others = planned.first
         return replace(planned, first=[commit], after=[*others, *planned.after])

@@ -17,7 +17,7 @@ from arco_catalog.operations import (
     listing,
     load,
     reconcile,
-    table_view,
+    relation_read_set,
     undrop,
     walk,
 )
@@ -27,12 +27,12 @@ from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.concurrency import Superseded
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.metadata_file import NewMetadata
-from arco_catalog.operations.mutation import Freshness, PlannedCommit, View
+from arco_catalog.operations.mutation import Freshness, PlannedCommit, ReadSet
 from arco_catalog.operations.name_intents import waited_for
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.operations.table_view import TableView, Wanted
+from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted
 from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
 from arco_catalog.state.entries import RelationEntry
@@ -64,8 +64,8 @@ def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> 
         earlier = self.attempts()
         self.begin_again()
         landed = await self.fence(earlier)
-        view = await self.mutation.locate(Freshness.FRESH)
-        await self.claim(await self.binding(view))
+        read_set = await self.mutation.locate(Freshness.FRESH)
+        await self.claim(await self.binding(read_set))
         return await self.drive(Freshness.FRESH) if landed is None else await self.answer_on_evidence(landed)
 
     patch.setattr(Driver, "take_over", take_over)
@@ -125,12 +125,12 @@ def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Driver, "answer_on_evidence", answer_on_evidence)
 
 
-def the_next_slot_not_looked_at_after_a_fresher_view(patch: pytest.MonkeyPatch) -> None:
+def the_next_slot_not_looked_at_after_a_fresher_read_set(patch: pytest.MonkeyPatch) -> None:
     rightly = Driver.prepare
 
-    async def prepare(self: AnyDriver, plan: PlannedCommit[View], binding: Binding) -> View | None:
+    async def prepare(self: AnyDriver, plan: PlannedCommit[ReadSet], binding: Binding) -> ReadSet | None:
         self.next_slot_unseen = False
-        fresher: View | None = await rightly(self, plan, binding)
+        fresher: ReadSet | None = await rightly(self, plan, binding)
         return fresher
 
     patch.setattr(Driver, "prepare", prepare)
@@ -177,11 +177,13 @@ def an_attempt_without_a_key_bound_to_nothing(patch: pytest.MonkeyPatch) -> None
 
 
 def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -> None:
-    async def locate_again(session: Session, wanted: Wanted, head: Head, seen: Pointer | None) -> TableView:
+    async def locate_again(session: Session, wanted: Wanted, head: Head, seen: Pointer | None) -> RelationReadSet:
         read = {} if seen is None else {seen.entity: seen}
-        return await table_view.locate_under(session, wanted, head, Freshness.FRESH, head_fresh=True, read={**read})
+        return await relation_read_set.locate_under(
+            session, wanted, head, Freshness.FRESH, head_fresh=True, read={**read}
+        )
 
-    patch.setattr(table_view, "_locate_again", locate_again)
+    patch.setattr(relation_read_set, "_locate_again", locate_again)
 
 
 def a_definite_no_for_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
@@ -213,11 +215,13 @@ def queued_work_over_what_no_name_leads_to(patch: pytest.MonkeyPatch) -> None:
 
 def a_file_that_a_load_missed_believed_to_be_gone(patch: pytest.MonkeyPatch) -> None:
     async def read(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
-        view = await table_view.locate(session, Wanted(namespace, name, kind, writing=False), Freshness.FRESH)
-        if view.entry is None or view.pointer is None:
+        read_set = await relation_read_set.locate(
+            session, Wanted(namespace, name, kind, writing=False), Freshness.FRESH
+        )
+        if read_set.entry is None or read_set.pointer is None:
             raise no_such(kind, namespace, name)
-        location = view.pointer.metadata.location
-        return TableState(view.entry.entity, location, await session.files.read(location), created=False)
+        location = read_set.pointer.metadata.location
+        return TableState(read_set.entry.entity, location, await session.files.read(location), created=False)
 
     patch.setattr(load, "load", read)
 

@@ -25,7 +25,7 @@ CASES: list[tuple[Plant, str]] = [
     (planted.leases_that_never_end, "tables_that_dead_coordinators_hold"),
     (planted.nameless_pointers_noted_as_walked, "creates_that_die_beside_a_reconciler"),
     (planted.evidence_of_a_drop_that_leaves_no_mark, "answers_to_drops_whose_processes_die"),
-    (planted.the_next_slot_not_looked_at_after_a_fresher_view, "creates_that_are_late_to_see_a_newer_registry"),
+    (planted.the_next_slot_not_looked_at_after_a_fresher_read_set, "creates_that_are_late_to_see_a_newer_registry"),
     (planted.one_sequence_for_all_tombstones, "tombstones_of_one_name"),
     (planted.the_age_of_a_key_judged_by_the_machine_before_its_marker, "wrong clocks"),
     (planted.an_expired_transaction_taken_for_aborted, "tables_that_dead_coordinators_hold"),

@@ -1,4 +1,4 @@
-"""A table or view as one request sees it: its name, its pointer, its metadata."""
+"""What a request reads of one table or view: its name, its pointer, its metadata."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import as_read, as_written, committed
 from arco_catalog.operations.evidence import moved_pointer
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Freshness, View
+from arco_catalog.operations.mutation import Freshness, ReadSet
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import Binding
@@ -44,8 +44,9 @@ class AppliedUpdates:
 
 
 @dataclass
-class TableView(View):
-    """What the name means, and the state of that. `head_fresh` and `pointer_fresh` say what was read for this request.
+class RelationReadSet(ReadSet):
+    """The entry of the name and the pointer of its entity. `head_fresh` and `pointer_fresh` say what was read for this
+    request rather than taken from a cache.
 
     The base's bytes need no freshness of their own: a metadata file never changes.
     """
@@ -75,7 +76,7 @@ class TableView(View):
         return self.pointer is not None and moved_pointer(self.pointer, attempt, binding)
 
 
-async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> TableView:
+async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> RelationReadSet:
     """Reads the manifest, then the pointer, as far as what is remembered will not do.
 
     A fresh look at something that this process knows reads both beside each other. That shows one state of the name if
@@ -105,14 +106,14 @@ async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> Tabl
     return await _locate_again(session, wanted, head, pointer)
 
 
-async def _locate_again(session: Session, wanted: Wanted, head: Head, seen: Pointer | None) -> TableView:
+async def _locate_again(session: Session, wanted: Wanted, head: Head, seen: Pointer | None) -> RelationReadSet:
     """What the name means under a HEAD, its pointer read after that; beside it the metadata file that the pointer has
     named before, for it hardly ever has moved on."""
-    views: list[TableView] = []
+    read_sets: list[RelationReadSet] = []
     bases: dict[str, bytes] = {}
 
-    async def read_view() -> None:
-        views.append(await locate_under(session, wanted, head, Freshness.FRESH, head_fresh=True))
+    async def read_name() -> None:
+        read_sets.append(await locate_under(session, wanted, head, Freshness.FRESH, head_fresh=True))
 
     async def read_base(location: str) -> None:
         with suppress(Refusal):  # whoever needs it reads it again, and says so
@@ -120,11 +121,11 @@ async def _locate_again(session: Session, wanted: Wanted, head: Head, seen: Poin
 
     location = None if seen is None else seen.metadata.location
     unread = location is not None and session.files.cached(location) is None
-    await gather(read_view(), *([read_base(location)] if location is not None and unread else []))
-    (view,) = views
-    if view.pointer is not None:
-        view.base = bases.get(view.pointer.metadata.location)
-    return view
+    await gather(read_name(), *([read_base(location)] if location is not None and unread else []))
+    (read_set,) = read_sets
+    if read_set.pointer is not None:
+        read_set.base = bases.get(read_set.pointer.metadata.location)
+    return read_set
 
 
 async def locate_under(
@@ -135,25 +136,25 @@ async def locate_under(
     *,
     head_fresh: bool,
     read: dict[str, Pointer | None] | None = None,
-) -> TableView:
+) -> RelationReadSet:
     """What the name means under a HEAD, and its pointer: one of those `read` already, the remembered one where that
     will do, else read now."""
     entry = await named(session, head, wanted)
     if entry is None:
-        return TableView(head, None, None, head_fresh, pointer_fresh=False)
+        return RelationReadSet(head, None, None, head_fresh, pointer_fresh=False)
     pointer = session.state.cached_pointer(entry.entity) if freshness is Freshness.REMEMBERED else None
     fresh = pointer is None or pointer.intent is not None  # an intent is never taken from memory
     if fresh:
         already = read is not None and entry.entity in read
         pointer = read[entry.entity] if read is not None and already else await session.state.pointer(entry.entity)
-    view = TableView(head, entry, None, head_fresh, fresh)
+    read_set = RelationReadSet(head, entry, None, head_fresh, fresh)
     if pointer is None:
         raise InternalError(f"entity {entry.entity} has a name but no pointer")
     try:
-        view.pointer = await _decided(session, wanted, pointer)
+        read_set.pointer = await _decided(session, wanted, pointer)
     except Unavailable as undecided:  # a commit that did not get its turn has failed, and its client begins anew
-        view.refusal = CommitFailed(undecided.message)
-    return view
+        read_set.refusal = CommitFailed(undecided.message)
+    return read_set
 
 
 async def _decided(session: Session, wanted: Wanted, pointer: Pointer) -> Pointer | None:
