@@ -11,7 +11,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import keep
 from arco_catalog.operations.concurrency import Superseded
 from arco_catalog.operations.operation_request import IdempotencyKey
-from arco_catalog.state.marker import Binding, Slot, bound_to
+from arco_catalog.state.marker import Slot, WriteSet, bound_to
 from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import StoreError
 
@@ -38,12 +38,12 @@ class Claims:
             case CommitStateUnknown() as unknown:
                 raise unknown
             case BadRequest() as refusal:
-                await self.put(attempt, Binding(), keep(refusal))
+                await self.put(attempt, WriteSet(), keep(refusal))
                 raise refusal
             case None:
                 return True
 
-    async def put(self, attempt: str, binding: Binding, answer: JsonObject | None = None) -> None:
+    async def put(self, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
         """Puts the next slot, final with an answer. Raises `Superseded` if the next slot is somebody else's, and for
         slot 0 what becomes of a key that turns out to be too old or too new.
 
@@ -52,14 +52,14 @@ class Claims:
         """
         marker = self._marker
         self._own.add(attempt)
-        while not await marker.put(Slot(attempt, binding, self._request(), answer)):
+        while not await marker.put(Slot(attempt, write_set, self._request(), answer)):
             seen = len(marker.slots)
             if any(slot.final or slot.attempt not in self._own for slot in (await marker.read_on())[seen:]):
                 raise Superseded
         if len(marker.slots) == 1:
-            await self._check_age(attempt, binding, answer)
+            await self._check_age(attempt, write_set, answer)
 
-    async def give_up(self, attempt: str, binding: Binding, answer: JsonObject) -> None:
+    async def give_up(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
         """Puts the final slot of a request that was refused half-way. Raises `Superseded` if others had the key too,
         and `KeyInProgress` where the store lets no final slot be put: another sending may be carried out, now or
         later."""
@@ -67,7 +67,7 @@ class Claims:
             slots = await self._marker.read_on()
             if any(slot.final or slot.attempt not in self._own for slot in slots):
                 raise Superseded
-            await self.put(attempt, binding, answer)
+            await self.put(attempt, write_set, answer)
         except StoreError as error:
             raise KeyInProgress(
                 f"Nothing was changed, but the idempotency record could not be written: {error}"
@@ -77,13 +77,13 @@ class Claims:
         """What slot 0 binds the key to."""
         return {} if self._marker.slots else self._marker.identity.to_json()
 
-    async def _check_age(self, attempt: str, binding: Binding, answer: JsonObject | None) -> None:
+    async def _check_age(self, attempt: str, write_set: WriteSet, answer: JsonObject | None) -> None:
         """Our slot 0 has told the time: if this machine's clock had been right, it would not have been put."""
         match self._key.refusal(self._marker.slots[0].written_ms):
             case CommitStateUnknown() as unknown:
                 raise unknown
             case BadRequest() as refusal if answer is None:
-                await self.put(attempt, binding, keep(refusal))
+                await self.put(attempt, write_set, keep(refusal))
                 raise refusal
 
     async def read(self) -> Sequence[Slot]:

@@ -14,7 +14,7 @@ from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp,
 from arco_catalog.operations.relation_change import RelationChange, UnchangedRelation
 from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted, locate, relation
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from storage_backends import Applied, PreconditionFailed
 
 
@@ -56,10 +56,10 @@ class CommitRelation(Mutation[RelationReadSet]):
     async def work(self, read_set: RelationReadSet) -> None:
         await self.change.work(read_set)
 
-    def binding(self, read_set: RelationReadSet, attempt: Attempt) -> Binding:
+    def write_set(self, read_set: RelationReadSet, attempt: Attempt) -> WriteSet:
         if read_set.entry is None or read_set.pointer is None:
-            return Binding()
-        return Binding(pointers={read_set.entry.entity: read_set.pointer.sequence})
+            return WriteSet()
+        return WriteSet(pointers={read_set.entry.entity: read_set.pointer.sequence})
 
     def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PlannedCommit[RelationReadSet] | NoOp | Prerequisite:
         change = self.change.compute(read_set, attempt)
@@ -100,9 +100,9 @@ class CommitRelation(Mutation[RelationReadSet]):
             await self.complete(fresher)
         return fresher
 
-    async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
+    async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         """The entity's current state: what this attempt committed, or what was built on it."""
-        for entity in binding.pointers:
+        for entity in write_set.pointers:
             current = await current_file(self.session, entity)
             if current is not None:
                 return TableState(entity, current[0].location, current[1], created=False)

@@ -27,7 +27,7 @@ from arco_catalog.operations.reserve import check_named
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, outermost, slug
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
@@ -201,11 +201,11 @@ class Creation(RegistryMutation):
     async def work(self, read_set: RegistryReadSet) -> None:
         await self.creator.work()
 
-    def binding(self, read_set: RegistryReadSet, attempt: Attempt) -> Binding:
+    def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         creates: tuple[str, str] | None = None
         with suppress(Refusal, Undecided):  # what can't be planned creates nothing, and names nothing
             creates = attempt.entity, self.creator.draft(read_set.head.index, attempt).new.file.location
-        return Binding(registry=read_set.head.sequence, creates=creates)
+        return WriteSet(registry=read_set.head.sequence, creates=creates)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change | NoOp:
         creator, draft = self.creator, self.creator.draft(read_set.head.index, attempt)

@@ -36,7 +36,7 @@ from arco_catalog.operations.replay import replay, replay_only
 from arco_catalog.operations.store_refusals import refused_by_store
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.age import has_passed
-from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.memory import OutOfMemory
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS
@@ -87,9 +87,9 @@ class Driver(Generic[V]):
         self.claims = None if self.marker is None or key is None else Claims(self.marker, key)
         self.rank: str | None = None
         self.attempt = self.new_attempt()
-        self.claimed: Binding | None = None
-        """What the slot of our attempt binds it to."""
-        self.tried: dict[str, Binding] = {}
+        self.claimed: WriteSet | None = None
+        """The write set in the slot of our attempt."""
+        self.tried: dict[str, WriteSet] = {}
         """Our own attempts whose compare-and-swap was sent."""
         self.written: set[str] = set()
         self.next_slot_unseen = False
@@ -120,8 +120,8 @@ class Driver(Generic[V]):
         self.written.clear()
 
     @property
-    def bound(self) -> Binding | None:
-        """What our attempt may move: as its slot says, or, without one, what it was sent to move first."""
+    def declared(self) -> WriteSet | None:
+        """The write set that our attempt declared: in its slot, or, without one, by its first compare-and-swap."""
         return self.tried.get(self.attempt.id) if self.claimed is None else self.claimed
 
     async def run(self) -> Answer:
@@ -183,15 +183,15 @@ class Driver(Generic[V]):
     async def carry_out(self, plan: PlannedCommit[V], read_set: V) -> tuple[bool, V | None]:
         """Makes a planned change, if the plan stands and nobody was faster. Returns whether it was made, and if not the
         read set to plan on again, None to read everything anew."""
-        binding = await self.binding(read_set)
-        if self.bound is not None and not self.bound.covers(binding):
-            # Its evidence is looked for where it was bound to: elsewhere its own work would be taken for another's.
+        write_set = await self.write_set(read_set)
+        if self.declared is not None and not self.declared.covers(write_set):
+            # Evidence is looked for in the declared write set: a commit elsewhere would be taken for another attempt's.
             self.begin_again()
             return False, read_set
         try:
-            fresher = await self.prepare(plan, binding)
+            fresher = await self.prepare(plan, write_set)
             if fresher is not None:
-                if binding.transaction is not None:
+                if write_set.transaction is not None:
                     self.begin_again()  # its object names the plan that no longer stands
                 return False, fresher
             if abs(self.session.now_ms() - self.planned_ms) > MAX_CORRECTION_MS:
@@ -199,9 +199,9 @@ class Driver(Generic[V]):
             if plan.ready is not None:
                 await plan.ready()
             self.check_deadline()
-            if await self.move(plan, binding):
+            if await self.move(plan, write_set):
                 self.stats.outcome = "moved"
-                await self.follow_up(plan, binding)
+                await self.follow_up(plan, write_set)
                 return True, None
         except AttemptAborted:
             self.begin_again()
@@ -223,7 +223,7 @@ class Driver(Generic[V]):
         if self.claimed is not None:
             steps.append(self.see_next_slot_empty())
         elif self.marker is not None and self.mutation.incomplete(read_set):
-            steps.append(self.claim(await self.binding(read_set)))
+            steps.append(self.claim(await self.write_set(read_set)))
         if self.mutation.incomplete(read_set):
             steps.append(self.mutation.complete(read_set))
         await gather(*steps)
@@ -236,26 +236,26 @@ class Driver(Generic[V]):
         if self.marker is not None and len(await self.marker.read_on()) > seen:
             raise Superseded
 
-    def attempts(self) -> dict[str, Binding]:
-        """Every attempt that may have moved something for this request, with what it may have moved."""
-        known = {slot.attempt: slot.binding for slot in self.marker.slots} if self.marker is not None else {}
+    def attempts(self) -> dict[str, WriteSet]:
+        """Every attempt that may have committed something for this request, with its write set."""
+        known = {slot.attempt: slot.write_set for slot in self.marker.slots} if self.marker is not None else {}
         return {**known, **self.tried}
 
     async def find_evidence(self, read_set: V) -> str | None:
         """The attempt, ours or anybody's under this key, that is seen to have committed (design.md 6.3). What the read
         set does not cover, an entity that the name meant before, is read."""
-        for attempt, binding in self.attempts().items():
+        for attempt, write_set in self.attempts().items():
             if attempt == self.attempt.id and attempt not in self.tried:
                 continue  # nothing of it was sent yet
-            if read_set.shows(binding):
-                found = await read_set.landed(attempt, binding)
+            if read_set.shows(write_set):
+                found = await read_set.landed(attempt, write_set)
             else:
-                found = await evidence.landed(self.session.state, attempt, binding)
+                found = await evidence.landed(self.session.state, attempt, write_set)
             if found:
                 return attempt
         return None
 
-    async def prepare(self, plan: PlannedCommit[V], binding: Binding) -> V | None:
+    async def prepare(self, plan: PlannedCommit[V], write_set: WriteSet) -> V | None:
         """Everything that must be durable or known before the move, side by side. Returns None if the plan stands, else
         the fresher read set to plan on."""
         fresher: list[V | None] = []
@@ -268,7 +268,7 @@ class Driver(Generic[V]):
         if self.next_slot_unseen:
             steps.append(self.see_next_slot_empty())
         if self.marker is not None and self.claimed is None:
-            steps.append(self.claim(binding))
+            steps.append(self.claim(write_set))
         steps.extend(self.write(write) for write in plan.first if write.key not in self.written)
         await gather(*steps)
         return fresher[0]
@@ -278,9 +278,9 @@ class Driver(Generic[V]):
         await write.put()
         self.written.add(write.key)
 
-    async def move(self, plan: PlannedCommit[V], binding: Binding) -> bool:
+    async def move(self, plan: PlannedCommit[V], write_set: WriteSet) -> bool:
         """The commit point. False: refused, perhaps by our own echo."""
-        self.tried.setdefault(self.attempt.id, binding)
+        self.tried.setdefault(self.attempt.id, write_set)
         return isinstance(await plan.swap(self.revalidate), Applied)
 
     async def revalidate(self, read_set: V) -> bool:
@@ -291,22 +291,22 @@ class Driver(Generic[V]):
 
     # Slots.
 
-    async def binding(self, read_set: V) -> Binding:
+    async def write_set(self, read_set: V) -> WriteSet:
         """What our attempt may change if it is planned on this read set."""
-        return await look_up(self.session.state, partial(self.mutation.binding, read_set, self.attempt))
+        return await look_up(self.session.state, partial(self.mutation.write_set, read_set, self.attempt))
 
-    async def claim(self, binding: Binding) -> None:
+    async def claim(self, write_set: WriteSet) -> None:
         """Takes the next slot for our attempt. Raises `Superseded`, and what `Claims.put` does."""
         assert self.claims is not None
-        await self.claims.put(self.attempt.id, binding)
-        self.claimed = binding
+        await self.claims.put(self.attempt.id, write_set)
+        self.claimed = write_set
 
     async def finalize(self, answer: JsonObject, read_set: V) -> None:
         """Puts the final slot: only after this may a failure or a no-op be told. Raises `Superseded`, and what
         `Claims.put` does."""
         if self.claims is not None:
-            binding = await self.binding(read_set) if self.claimed is None else self.claimed
-            await self.claims.put(self.attempt.id, binding, answer)
+            write_set = await self.write_set(read_set) if self.claimed is None else self.claimed
+            await self.claims.put(self.attempt.id, write_set, answer)
 
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:
         """The store refused, for certain, a call that this attempt needs: it allows it to nobody like us, or can't hold
@@ -318,24 +318,24 @@ class Driver(Generic[V]):
         if self.claims is None:
             return
         try:
-            await self.claims.give_up(self.attempt.id, self.claimed or Binding(), keep(refused_by_store(error)))
+            await self.claims.give_up(self.attempt.id, self.claimed or WriteSet(), keep(refused_by_store(error)))
         except Superseded:
             raise unknown from error
 
     # Success.
 
-    async def follow_up(self, plan: PlannedCommit[V], binding: Binding) -> None:
+    async def follow_up(self, plan: PlannedCommit[V], write_set: WriteSet) -> None:
         """What comes after the commit point: marks that must be seen before the answer, then what may be lost."""
-        await self.leave_marks(self.attempt.id, binding)
+        await self.leave_marks(self.attempt.id, write_set)
         steps = [self.best_effort(write.key, write.put()) for write in plan.after]
         if self.marker is not None:
-            final = Slot(self.attempt.id, binding, {}, keep(plan.answer))
+            final = Slot(self.attempt.id, write_set, {}, keep(plan.answer))
             steps.append(self.best_effort("the final slot", self.marker.put(final)))
         await self.session.run_in_background(gather(*steps))
 
-    async def leave_marks(self, attempt: str, binding: Binding) -> None:
+    async def leave_marks(self, attempt: str, write_set: WriteSet) -> None:
         """A drop is answered only when its mark is on the pointer (design.md 6.6)."""
-        for entity in binding.marks:
+        for entity in write_set.marks:
             await evidence.mark_dropped(self.session, entity, attempt)
 
     async def best_effort(self, what: str, step: Awaitable[object]) -> None:
@@ -352,16 +352,16 @@ class Driver(Generic[V]):
     async def answer_on_evidence(self, attempt: str) -> Answer:
         """The answer to an attempt that is known to have committed, whoever made it."""
         self.stats.outcome = "evidence"
-        binding = self.attempts()[attempt]
-        await self.leave_marks(attempt, binding)
+        write_set = self.attempts()[attempt]
+        await self.leave_marks(attempt, write_set)
         try:
-            answer = await self.mutation.answer_on_evidence(attempt, binding)
+            answer = await self.mutation.answer_on_evidence(attempt, write_set)
         except Refusal as refusal:
             raise CommitStateUnknown(
                 f"The change was made, but its answer cannot be given: {refusal.message}"
             ) from refusal
         if self.marker is not None and not self.marker.slots[-1].final:
-            final = Slot(attempt, binding, {}, keep(answer))
+            final = Slot(attempt, write_set, {}, keep(answer))
             await self.best_effort("the final slot", self.marker.put(final))
         return answer
 
@@ -380,7 +380,7 @@ class Driver(Generic[V]):
             if kept is not None:
                 return await replay(self.session, kept)
             for slot in slots:
-                if await evidence.landed(self.session.state, slot.attempt, slot.binding):
+                if await evidence.landed(self.session.state, slot.attempt, slot.write_set):
                     return await self.answer_on_evidence(slot.attempt)
             try:
                 if has_passed(self.marker.age_ms(), self.session.settings.in_progress_ms):
@@ -397,13 +397,13 @@ class Driver(Generic[V]):
         earlier = self.attempts()
         self.begin_again()
         read_set = await self.mutation.locate(Freshness.FRESH)
-        await self.claim(await self.binding(read_set))
+        await self.claim(await self.write_set(read_set))
         landed = await self.fence(earlier)
         if landed is not None:
             return await self.answer_on_evidence(landed)
         return await self.drive(Freshness.FRESH)
 
-    async def fence(self, earlier: dict[str, Binding]) -> str | None:
+    async def fence(self, earlier: dict[str, WriteSet]) -> str | None:
         """Fences, once, everything that earlier slots name (rule 2)."""
         return await evidence.fence(self.session, earlier)
 

@@ -12,7 +12,7 @@ from arco_catalog.operations.relation_read_set import relation
 from arco_catalog.state.entries import RelationEntry, released
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.registry import Head
 from storage_backends import StoreError
 
@@ -82,9 +82,9 @@ class Drop(RegistryMutation):
         """What would be dropped."""
         return relation(read_set.head, self.namespace, self.name, self.semantics.kind)
 
-    def binding(self, read_set: RegistryReadSet, attempt: Attempt) -> Binding:
+    def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         entry = self.entry(read_set)
-        return Binding(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
+        return WriteSet(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
 
     def answer(self, entry: RelationEntry) -> Answer:
         """What is said when it is done."""

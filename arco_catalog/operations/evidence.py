@@ -8,7 +8,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import as_written, close, committed
 from arco_catalog.operations.name_intents import try_to_settle
 from arco_catalog.state.access import State
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head, Operation
 from arco_catalog.state.runtime import Runtime
@@ -17,9 +17,9 @@ from storage_backends import Applied
 FORGOTTEN = "Too much has happened since to tell whether the change was made"
 
 
-def moved_pointer(pointer: Pointer, attempt: str, binding: Binding) -> bool:
+def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
     """Whether an attempt that named this pointer moved it. Raises `CommitStateUnknown` beyond what it remembers."""
-    since = binding.pointers.get(pointer.entity)
+    since = write_set.pointers.get(pointer.entity)
     if since is None:
         return False
     landed = pointer.landed(attempt, since)
@@ -28,24 +28,24 @@ def moved_pointer(pointer: Pointer, attempt: str, binding: Binding) -> bool:
     return landed
 
 
-async def moved_registry(state: State, head: Head, attempt: str, binding: Binding) -> bool:
+async def moved_registry(state: State, head: Head, attempt: str, write_set: WriteSet) -> bool:
     """Whether an attempt that named the registry did one of its commits, up to `head`."""
-    return binding.registry is not None and await state.commit_of(head, attempt, binding.registry) is not None
+    return write_set.registry is not None and await state.commit_of(head, attempt, write_set.registry) is not None
 
 
-async def landed(state: State, attempt: str, binding: Binding) -> bool:
+async def landed(state: State, attempt: str, write_set: WriteSet) -> bool:
     """Whether an attempt has committed by now, wherever its slot says that it may have. A transaction's evidence is its
     decision."""
-    if binding.transaction is not None:
-        return await committed(state, binding.transaction)
-    for entity in binding.pointers:
+    if write_set.transaction is not None:
+        return await committed(state, write_set.transaction)
+    for entity in write_set.pointers:
         pointer = await state.pointer(entity)
-        if pointer is not None and moved_pointer(pointer, attempt, binding):
+        if pointer is not None and moved_pointer(pointer, attempt, write_set):
             return True
-    return binding.registry is not None and await moved_registry(state, await state.head(), attempt, binding)
+    return write_set.registry is not None and await moved_registry(state, await state.head(), attempt, write_set)
 
 
-async def fence(session: Session, attempts: Mapping[str, Binding]) -> str | None:
+async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | None:
     """Makes sure that none of these attempts can commit any more, and returns the one that has, if any: closes their
     transactions, and moves everything else that they name to a fresh version.
 
@@ -54,27 +54,27 @@ async def fence(session: Session, attempts: Mapping[str, Binding]) -> str | None
     """
     state, runtime = session.state, session.runtime
     closed: dict[str, bool] = {}
-    for attempt, binding in attempts.items():
-        if binding.transaction is not None:
-            if await close(state, runtime, binding.transaction):
+    for attempt, write_set in attempts.items():
+        if write_set.transaction is not None:
+            if await close(state, runtime, write_set.transaction):
                 return attempt
-            closed[binding.transaction] = False
+            closed[write_set.transaction] = False
     if closed:
         await try_to_settle(session, closed)  # who laid them may be dead, and we may refuse before we meet them
     by_entity: dict[str, list[str]] = {}
-    for attempt, binding in attempts.items():
-        for entity in binding.pointers:
+    for attempt, write_set in attempts.items():
+        for entity in write_set.pointers:
             by_entity.setdefault(entity, []).append(attempt)
     for entity in sorted(by_entity):
         pointer = await fence_pointer(session, entity)
         for attempt in by_entity[entity]:
             if moved_pointer(pointer, attempt, attempts[attempt]):
                 return attempt
-    if any(binding.registry is not None for binding in attempts.values()):
+    if any(write_set.registry is not None for write_set in attempts.values()):
         async with session.lock_registry():
             head = await fence_registry(state, runtime)
-        for attempt, binding in attempts.items():
-            if await moved_registry(state, head, attempt, binding):
+        for attempt, write_set in attempts.items():
+            if await moved_registry(state, head, attempt, write_set):
                 return attempt
     return None
 

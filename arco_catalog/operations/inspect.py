@@ -130,11 +130,11 @@ async def _open_marker(session: Session, entity: str, key: str) -> JsonObject | 
 
 
 async def _names(session: Session, slot: Slot, entity: str) -> bool:
-    binding = slot.binding
-    if entity in binding.pointers or entity in binding.marks:
+    write_set = slot.write_set
+    if entity in write_set.pointers or entity in write_set.marks:
         return True
-    if binding.creates is not None and binding.creates[0] == entity:
+    if write_set.creates is not None and write_set.creates[0] == entity:
         return True
-    decision = None if binding.transaction is None else await read_decision(session.state, binding.transaction)
+    decision = None if write_set.transaction is None else await read_decision(session.state, write_set.transaction)
     members = [] if decision is None else sequence(decision.document, "tables")
     return any(isinstance(member, dict) and optional_text(member, "entity") == entity for member in members)

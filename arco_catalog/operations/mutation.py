@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Generic, TypeAlias, TypeVar
 
 from arco_catalog.operations.answers import Answer
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from storage_backends import Applied, PreconditionFailed
 
 
@@ -99,13 +99,13 @@ class ReadSet(ABC):
         """Whether every part was read for this request, so that a verdict may be given."""
 
     @abstractmethod
-    def shows(self, binding: Binding) -> bool:
-        """Whether everything that a binding names was read."""
+    def shows(self, write_set: WriteSet) -> bool:
+        """Whether everything that a write set names was read."""
 
     @abstractmethod
-    async def landed(self, attempt: str, binding: Binding) -> bool:
-        """Whether an attempt, bound like this, had moved the object when it was read. Raises `CommitStateUnknown` where
-        the evidence is gone (design.md 6.3)."""
+    async def landed(self, attempt: str, write_set: WriteSet) -> bool:
+        """Whether an attempt with this write set had committed when the object was read. Raises `CommitStateUnknown`
+        where the evidence is gone (design.md 6.3)."""
 
 
 class Mutation(ABC, Generic[V]):
@@ -132,7 +132,7 @@ class Mutation(ABC, Generic[V]):
         return None
 
     @abstractmethod
-    def binding(self, read_set: V, attempt: Attempt) -> Binding:
+    def write_set(self, read_set: V, attempt: Attempt) -> WriteSet:
         """What an attempt planned on this read set may change. Raises `Unread` for what it must look up."""
 
     @abstractmethod
@@ -141,5 +141,5 @@ class Mutation(ABC, Generic[V]):
         no, and `Unread` for what it must look up."""
 
     @abstractmethod
-    async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
+    async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         """The answer to an attempt that is known to have committed, by the entity that it named, never by name."""

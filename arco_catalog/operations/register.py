@@ -24,7 +24,7 @@ from arco_catalog.operations.relation_read_set import relation
 from arco_catalog.state.entries import RelationEntry, find_relation, holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.metadata_claim import Claim, claim
 from arco_catalog.state.pointer import MetadataFile, Pointer
@@ -89,9 +89,9 @@ class _Register(RegistryMutation):
         if existing is not None and not (self.overwrite and existing.standing().kind == self.semantics.kind):
             raise self.semantics.name_taken(existing.standing().kind, self.namespace, self.name)
 
-    def binding(self, read_set: RegistryReadSet, attempt: Attempt) -> Binding:
+    def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         replaced = relation(read_set.head, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
-        return Binding(
+        return WriteSet(
             registry=read_set.head.sequence,
             marks=() if replaced is None else (replaced.entity,),
             creates=(attempt.entity, self.file),

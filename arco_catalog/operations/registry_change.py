@@ -34,7 +34,7 @@ from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.index import Edits
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.registry import Head, Operation
 from arco_catalog.state.segments import Unread
 from storage_backends import Applied, PreconditionFailed
@@ -53,11 +53,11 @@ class RegistryReadSet(ReadSet):
     def trusted(self) -> bool:
         return self.fresh
 
-    def shows(self, binding: Binding) -> bool:
-        return not binding.pointers
+    def shows(self, write_set: WriteSet) -> bool:
+        return not write_set.pointers
 
-    async def landed(self, attempt: str, binding: Binding) -> bool:
-        return await moved_registry(self.state, self.head, attempt, binding)
+    async def landed(self, attempt: str, write_set: WriteSet) -> bool:
+        return await moved_registry(self.state, self.head, attempt, write_set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
     async def complete(self, read_set: RegistryReadSet) -> None:
         return None
 
-    def binding(self, read_set: RegistryReadSet, attempt: Attempt) -> Binding:
-        return Binding(registry=read_set.head.sequence)
+    def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
+        return WriteSet(registry=read_set.head.sequence)
 
     def plan(self, read_set: RegistryReadSet, attempt: Attempt) -> PlannedCommit[RegistryReadSet] | NoOp | Prerequisite:
         try:
@@ -110,11 +110,11 @@ class RegistryMutation(Mutation[RegistryReadSet]):
             return change
         return RegistryMove(self, read_set, attempt, change).move()
 
-    async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
+    async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         """The answer that the registry commit itself kept."""
-        assert binding.registry is not None
+        assert write_set.registry is not None
         head = await self.state.head()
-        commit_id = await self.state.commit_of(head, attempt, binding.registry)
+        commit_id = await self.state.commit_of(head, attempt, write_set.registry)
         if commit_id is None:
             raise CommitStateUnknown(FORGOTTEN)
         commit = head if commit_id == head.id else await self.state.registry_commit(commit_id)
@@ -137,7 +137,7 @@ class RegistryMove:
         self.read_set = read_set
         self.attempt = attempt
         self.change = change
-        self.binding = mutation.binding(read_set, attempt)
+        self.write_set = mutation.write_set(read_set, attempt)
         self.own: RegistryCommit | None = None
 
     def move(self) -> PlannedCommit[RegistryReadSet]:
@@ -195,16 +195,16 @@ class RegistryMove:
 
     def replan(self, head: Head) -> Replan | None:
         """The same change on another HEAD; None if it would be another one, or none, or must read anything first. What
-        was written, bound and is to be answered must stay as it is."""
+        was written, declared as write set and is to be answered must stay as it is."""
         read_set, planned = self.seen(head), self.change
         try:
             change = None if self.mutation.incomplete(read_set) else self.mutation.change(read_set, self.attempt)
             if not isinstance(change, Change) or change.answer != planned.answer:
                 return None
-            binding = replace(self.mutation.binding(read_set, self.attempt), registry=self.binding.registry)
+            write_set = replace(self.mutation.write_set(read_set, self.attempt), registry=self.write_set.registry)
         except (Refusal, Undecided, Unread):
             return None
-        same = binding == self.binding and _keys(change.first) <= _keys(planned.first)
+        same = write_set == self.write_set and _keys(change.first) <= _keys(planned.first)
         return Replan(change.edits, self.operation(change)) if same else None
 
     def operation(self, change: Change) -> Operation:

@@ -13,7 +13,7 @@ from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Freshness, ReadSet
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.segments import Unread
@@ -65,15 +65,15 @@ class RelationReadSet(ReadSet):
     def trusted(self) -> bool:
         return self.head_fresh and (self.pointer_fresh or self.entry is None)
 
-    def shows(self, binding: Binding) -> bool:
+    def shows(self, write_set: WriteSet) -> bool:
         return (
-            binding.registry is None
-            and binding.transaction is None
-            and all(self.pointer is not None and entity == self.pointer.entity for entity in binding.pointers)
+            write_set.registry is None
+            and write_set.transaction is None
+            and all(self.pointer is not None and entity == self.pointer.entity for entity in write_set.pointers)
         )
 
-    async def landed(self, attempt: str, binding: Binding) -> bool:
-        return self.pointer is not None and moved_pointer(self.pointer, attempt, binding)
+    async def landed(self, attempt: str, write_set: WriteSet) -> bool:
+        return self.pointer is not None and moved_pointer(self.pointer, attempt, write_set)
 
 
 async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> RelationReadSet:

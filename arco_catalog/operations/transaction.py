@@ -30,7 +30,7 @@ from arco_catalog.operations.relation_change import ChangedRelation, RelationCha
 from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted, locate_under, relation
 from arco_catalog.state.entries import RelationEntry, Undecided
 from arco_catalog.state.index import Growing, Namespace, relation_key
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from storage_backends import StoreError
@@ -82,10 +82,10 @@ class TransactionReadSet(ReadSet):
     def trusted(self) -> bool:
         return self.head_fresh and all(read_set.trusted for read_set in self.tables)
 
-    def shows(self, binding: Binding) -> bool:
+    def shows(self, write_set: WriteSet) -> bool:
         return False  # a transaction's evidence is its decision, which is no part of the tables
 
-    async def landed(self, attempt: str, binding: Binding) -> bool:
+    async def landed(self, attempt: str, write_set: WriteSet) -> bool:
         raise InternalError("evidence was asked of a transaction's view, which has none")
 
 
@@ -135,8 +135,8 @@ class Transaction(Mutation[TransactionReadSet]):
         for creator in self.creations:
             await creator.work()
 
-    def binding(self, read_set: TransactionReadSet, attempt: Attempt) -> Binding:
-        return Binding(transaction=attempt.id)
+    def write_set(self, read_set: TransactionReadSet, attempt: Attempt) -> WriteSet:
+        return WriteSet(transaction=attempt.id)
 
     # Planning.
 
@@ -207,7 +207,7 @@ class Transaction(Mutation[TransactionReadSet]):
         head.index.need(*(relation_key(change.namespace, change.name) for change in self.commits))
         return [relation(head, change.namespace, change.name, "table") for change in self.commits]
 
-    async def answer_on_evidence(self, attempt: str, binding: Binding) -> Answer:
+    async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         if self.creations:  # whoever committed may have died before it settled the names
             await self.session.run_in_background(try_to_settle(self.session, {attempt: True}))
         return Document(204)

@@ -61,8 +61,8 @@ class RequestIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """What an attempt may move (design.md 6.1).
+class WriteSet:
+    """What an attempt may change (design.md 6.1). Stored slots call it `binding`.
 
     `pointers`: entity ids with the sequence numbers relied on. `registry`: the registry's sequence number relied on.
     `marks`: entities whose pointers it marks dropped once it committed. `creates`: the entity id and metadata
@@ -75,10 +75,10 @@ class Binding:
     creates: tuple[str, str] | None = None
     transaction: str | None = None
 
-    def covers(self, other: "Binding") -> bool:
-        """Whether an attempt bound to this may move what `other` names. Sequence numbers do not matter: those of a
-        slot are where evidence begins, and the state only moves on from there. Marks must be the same: whoever finds
-        the evidence leaves them all."""
+    def covers(self, other: "WriteSet") -> bool:
+        """Whether an attempt that declared this write set may change what `other` names. Sequence numbers do not
+        matter: those of a slot are where evidence begins, and the state only moves on from there. Marks must be the
+        same: whoever finds the evidence leaves them all."""
         return (
             set(other.pointers) <= set(self.pointers)
             and (other.registry is None or self.registry is not None)
@@ -100,7 +100,7 @@ class Binding:
 
     @classmethod
     def parse(cls, document: JsonObject) -> Self:
-        """Reads a stored binding. Raises `InternalError`."""
+        """Reads a stored write set. Raises `InternalError`."""
         pointers = mapping(document, "pointers")
         creates = mapping(document, "creates")
         registry = document.get("registry")
@@ -115,13 +115,13 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One slot: the attempt that put it, what that attempt may move, and, in a final slot, the answer.
+    """One slot: the attempt that put it, its write set, and, in a final slot, the answer.
 
     `written_ms` is the store's time of the write, 0 in a slot that is yet to be put.
     """
 
     attempt: str
-    binding: Binding
+    write_set: WriteSet
     identity: JsonObject
     answer: JsonObject | None
     written_ms: int = 0
@@ -138,7 +138,7 @@ class Slot:
             {
                 "version": 1,
                 "attempt": self.attempt,
-                "binding": self.binding.to_json(),
+                "binding": self.write_set.to_json(),
                 "request": self.identity or None,
                 "answer": self.answer,
             },
@@ -151,7 +151,7 @@ class Slot:
         document = parse_record(found.body, where)
         return cls(
             attempt=text(document, "attempt"),
-            binding=Binding.parse(mapping(document, "binding")),
+            write_set=WriteSet.parse(mapping(document, "binding")),
             identity=mapping(document, "request"),
             answer=mapping(document, "answer") or None,
             written_ms=found.written_ms,

@@ -63,8 +63,8 @@ class MarkerLog:
                     await self._state.pause()
 
     async def _put_before(self, place: int, slot: Slot) -> bool:
-        """Whether what refused us is the echo of our own write: the very same slot, its binding included, because that
-        is what a takeover fences."""
+        """Whether what refused us is the echo of our own write: the very same slot, its write set included, because
+        that is what a takeover fences."""
         found = await self._state.store.get(self._key(place))
         if not isinstance(found, Found):
             return False

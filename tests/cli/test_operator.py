@@ -25,7 +25,7 @@ from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
-from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.receipt import base_of
 from storage_backends import ABSENT, StoreUnavailable, When
 from storage_backends.base import Outcome
@@ -168,7 +168,9 @@ async def test_show_tells_pointer_moves_intent_and_markers(desk: Desk, folder: P
     desk.store.dying = False
     head = await desk.session().state.head()
     entity = str((head.index.get("relation\ndb\nt") or {})["entity"])
-    left = Slot("AN-ATTEMPT", Binding(pointers={entity: 1}), {"method": "POST", "path": "/p", "principal": "eve"}, None)
+    left = Slot(
+        "AN-ATTEMPT", WriteSet(pointers={entity: 1}), {"method": "POST", "path": "/p", "principal": "eve"}, None
+    )
     await desk.store.put(desk.catalog.paths.marker_slot("ab" * 32, 0), left.body, ABSENT)
     before = files(folder)
 

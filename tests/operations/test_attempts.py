@@ -1,4 +1,4 @@
-"""An attempt moves what it was bound to and nothing else, keyed or not (design.md 6.1, 6.2)."""
+"""An attempt changes its write set and nothing else, keyed or not (design.md 6.1, 6.2)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.state import pointer as pointer_module
 from arco_catalog.state import registry as registry_module
-from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.pointer import Pointer
 from storage_backends import (
     ABSENT,
@@ -183,7 +183,7 @@ async def test_each_slot_of_a_marker_holds_an_attempt_of_its_own(desk: Desk, sto
     first, second, final = await slots_of(desk, key)
     assert first.attempt != second.attempt == final.attempt
     assert final.final
-    assert not set(first.binding.pointers) & set(second.binding.pointers)
+    assert not set(first.write_set.pointers) & set(second.write_set.pointers)
 
 
 @pytest.mark.parametrize("keyed", [False, True])
@@ -333,8 +333,8 @@ async def test_a_slot_that_names_something_else_is_no_echo_of_a_claim(desk: Desk
     assert first is not None
     assert second is not None
 
-    assert await first.put(Slot("same", Binding(pointers={"a": 1}), first.identity.to_json(), None))
-    assert not await second.put(Slot("same", Binding(pointers={"b": 1}), first.identity.to_json(), None))
+    assert await first.put(Slot("same", WriteSet(pointers={"a": 1}), first.identity.to_json(), None))
+    assert not await second.put(Slot("same", WriteSet(pointers={"b": 1}), first.identity.to_json(), None))
 
 
 # Takeovers.
@@ -361,7 +361,7 @@ async def test_a_takeover_of_a_registry_operation_has_its_slot_before_it_fences(
     session = desk.session({"name": "u", "schema": schema("x")}, key=key, path="/create/u")
     marker = session.marker()
     assert marker is not None
-    assert await marker.put(Slot("died", Binding(registry=1), marker.identity.to_json(), None))
+    assert await marker.put(Slot("died", WriteSet(registry=1), marker.identity.to_json(), None))
     store.puts.clear()
 
     await desk.another().table("u", key=key)
@@ -377,8 +377,8 @@ async def left_in_progress(desk: Desk, key: str, body: JsonObject) -> None:
     marker = session.marker()
     assert marker is not None
     entity = (await load_table(desk.session(), NS, "t")).entity
-    bound = Binding(pointers={entity: (await pointer_of(desk, entity)).sequence})
-    assert await marker.put(Slot("died", bound, marker.identity.to_json(), None))
+    write_set = WriteSet(pointers={entity: (await pointer_of(desk, entity)).sequence})
+    assert await marker.put(Slot("died", write_set, marker.identity.to_json(), None))
 
 
 @pytest.mark.parametrize("in_progress_ms", [0, 25_000])

@@ -23,7 +23,7 @@ from arco_catalog.operations.registry_change import RegistryMove
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.state import registry
 from arco_catalog.state.access import State
-from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.registry import Head
 from storage_backends import Applied, Found, Missing, Outcome, PreconditionFailed, Unchanged, Unknown, Version, When
@@ -529,7 +529,7 @@ async def test_a_request_that_was_superseded_while_it_waited_is_left_out(desk: D
         state = State(gate, desk.catalog.paths, desk.catalog.caches, desk.runtime)
         marker = MarkerLog(state, session.request.key_hash(), session.request.identity())
         assert len(await marker.read_on()) == 1
-        assert await marker.put(Slot(desk.runtime.ulid(), Binding(), {}, keep(AlreadyExists("told"))))
+        assert await marker.put(Slot(desk.runtime.ulid(), WriteSet(), {}, keep(AlreadyExists("told"))))
     await tasks[1]
     with pytest.raises(AlreadyExists, match="told"):
         await tasks[0]
@@ -548,7 +548,7 @@ async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_alr
     session = desk.session({"name": "old", "schema": schema("x")}, key=(key := desk.key()), path="/create/old")
     marker = session.marker()
     assert marker is not None
-    assert await marker.put(Slot("died", Binding(registry=1), marker.identity.to_json(), None))
+    assert await marker.put(Slot("died", WriteSet(registry=1), marker.identity.to_json(), None))
     for number in range(20):
         await create_namespace(desk.session(), (f"n{number}",), {})
     write, land = asyncio.Event(), asyncio.Event()

@@ -26,7 +26,7 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, update_properties
 from arco_catalog.operations.operation_request import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.marker import Slot, WriteSet
 from storage_backends import ABSENT, Applied, StoreUnavailable, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
@@ -304,7 +304,7 @@ async def test_a_takeover_of_a_slot_that_names_a_vanished_pointer_answers_unknow
     session = desk.session(body, key=key, path="/commit/t")
     marker = session.marker()
     assert marker is not None
-    slot = Slot("someone", Binding(pointers={"gone": 1}), marker.identity.to_json(), None)
+    slot = Slot("someone", WriteSet(pointers={"gone": 1}), marker.identity.to_json(), None)
     assert isinstance(
         await desk.store.put(session.state.paths.marker_slot(session.request.key_hash(), 0), slot.body, ABSENT), Applied
     )

@@ -22,7 +22,7 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.state import registry
 from arco_catalog.state.entries import RelationEntry, holds
 from arco_catalog.state.index import namespace_key, relation_key, tombstone_key
-from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.registry import Operation
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.spilling import Limits
@@ -227,7 +227,7 @@ async def test_a_takeover_costs_what_its_marker_is_long(held: int) -> None:
         assert marker is not None
         for number in range(size):
             identity = marker.identity.to_json() if number == 0 else {}
-            binding = Binding(pointers={tables[number % len(tables)]: 1})
+            binding = WriteSet(pointers={tables[number % len(tables)]: 1})
             assert await marker.put(Slot(desk.runtime.ulid(), binding, identity, None))
         assert isinstance(desk.runtime, Clockwork)
         desk.runtime.ms += desk.settings.in_progress_ms + 1

@@ -25,7 +25,7 @@ from arco_catalog.state import spilling
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Edits, Index
-from arco_catalog.state.marker import Binding
+from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
 from arco_catalog.state.runtime import Runtime
@@ -37,9 +37,9 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_fence_at_a_takeover(patch: pytest.MonkeyPatch) -> None:
-    async def fence(self: AnyDriver, earlier: dict[str, Binding]) -> str | None:
-        for attempt, binding in earlier.items():
-            if await evidence.landed(self.session.state, attempt, binding):
+    async def fence(self: AnyDriver, earlier: dict[str, WriteSet]) -> str | None:
+        for attempt, write_set in earlier.items():
+            if await evidence.landed(self.session.state, attempt, write_set):
                 return attempt
         return None
 
@@ -56,10 +56,10 @@ def the_next_slot_not_looked_at(patch: pytest.MonkeyPatch) -> None:
 def only_ones_own_id_looked_for(patch: pytest.MonkeyPatch) -> None:
     everybodys = Driver.attempts
 
-    def attempts(self: AnyDriver) -> dict[str, Binding]:
-        return {attempt: binding for attempt, binding in everybodys(self).items() if attempt == self.attempt.id}
+    def attempts(self: AnyDriver) -> dict[str, WriteSet]:
+        return {attempt: write_set for attempt, write_set in everybodys(self).items() if attempt == self.attempt.id}
 
-    async def landed(state: State, attempt: str, binding: Binding) -> bool:
+    async def landed(state: State, attempt: str, write_set: WriteSet) -> bool:
         return False
 
     patch.setattr(Driver, "attempts", attempts)
@@ -112,9 +112,9 @@ def evidence_from_the_newest_move_only(patch: pytest.MonkeyPatch) -> None:
 def a_slot_that_names_no_entity(patch: pytest.MonkeyPatch) -> None:
     rightly = Driver.claim
 
-    async def claim(self: AnyDriver, binding: Binding) -> None:
-        await rightly(self, Binding())
-        self.claimed = binding
+    async def claim(self: AnyDriver, write_set: WriteSet) -> None:
+        await rightly(self, WriteSet())
+        self.claimed = write_set
 
     patch.setattr(Driver, "claim", claim)
 
@@ -127,7 +127,7 @@ def the_pointer_deleted_at_drop(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_drop_answered_before_its_mark(patch: pytest.MonkeyPatch) -> None:
-    async def leave_marks(self: AnyDriver, attempt: str, binding: Binding) -> None:
+    async def leave_marks(self: AnyDriver, attempt: str, write_set: WriteSet) -> None:
         return None
 
     patch.setattr(Driver, "leave_marks", leave_marks)

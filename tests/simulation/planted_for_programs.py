@@ -37,7 +37,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
-from arco_catalog.state.marker import Binding, Slot
+from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.metadata_claim import Claim
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Head
@@ -46,7 +46,7 @@ from arco_catalog.state.transaction import Decision
 AnyDriver = Driver[Any]
 
 
-def a_new_binding_under_the_same_attempt(patch: pytest.MonkeyPatch) -> None:
+def a_new_write_set_under_the_same_attempt(patch: pytest.MonkeyPatch) -> None:
     rightly = Driver.begin_again
 
     def begin_again(self: AnyDriver) -> None:
@@ -56,7 +56,7 @@ def a_new_binding_under_the_same_attempt(patch: pytest.MonkeyPatch) -> None:
             self.attempt = attempt
 
     patch.setattr(Driver, "begin_again", begin_again)
-    patch.setattr(Driver, "bound", property(lambda self: self.claimed))
+    patch.setattr(Driver, "declared", property(lambda self: self.claimed))
 
 
 def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> 
         self.begin_again()
         landed = await self.fence(earlier)
         read_set = await self.mutation.locate(Freshness.FRESH)
-        await self.claim(await self.binding(read_set))
+        await self.claim(await self.write_set(read_set))
         return await self.drive(Freshness.FRESH) if landed is None else await self.answer_on_evidence(landed)
 
     patch.setattr(Driver, "take_over", take_over)
@@ -116,7 +116,7 @@ def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
     rightly = Driver.answer_on_evidence
 
     async def answer_on_evidence(self: AnyDriver, attempt: str) -> Answer:
-        async def leave_nothing(attempt: str, binding: Binding) -> None:
+        async def leave_nothing(attempt: str, write_set: WriteSet) -> None:
             return None
 
         self.leave_marks = leave_nothing  # type: ignore[method-assign]
@@ -128,9 +128,9 @@ def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
 def the_next_slot_not_looked_at_after_a_fresher_read_set(patch: pytest.MonkeyPatch) -> None:
     rightly = Driver.prepare
 
-    async def prepare(self: AnyDriver, plan: PlannedCommit[ReadSet], binding: Binding) -> ReadSet | None:
+    async def prepare(self: AnyDriver, plan: PlannedCommit[ReadSet], write_set: WriteSet) -> ReadSet | None:
         self.next_slot_unseen = False
-        fresher: ReadSet | None = await rightly(self, plan, binding)
+        fresher: ReadSet | None = await rightly(self, plan, write_set)
         return fresher
 
     patch.setattr(Driver, "prepare", prepare)
@@ -173,7 +173,7 @@ def an_expired_transaction_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_attempt_without_a_key_bound_to_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Driver, "bound", property(lambda self: self.claimed))
+    patch.setattr(Driver, "declared", property(lambda self: self.claimed))
 
 
 def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -> None:
@@ -260,11 +260,11 @@ def a_listing_that_takes_what_it_learns_in_one_round(patch: pytest.MonkeyPatch) 
 
 
 def ones_own_claim_taken_for_anothers(patch: pytest.MonkeyPatch) -> None:
-    async def put(self: Claims, attempt: str, binding: Binding, answer: JsonObject | None = None) -> None:
-        if not await self._marker.put(Slot(attempt, binding, self._request(), answer)):
+    async def put(self: Claims, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
+        if not await self._marker.put(Slot(attempt, write_set, self._request(), answer)):
             raise Superseded
         if len(self._marker.slots) == 1:
-            await self._check_age(attempt, binding, answer)
+            await self._check_age(attempt, write_set, answer)
 
     patch.setattr(Claims, "put", put)
 
@@ -272,9 +272,9 @@ def ones_own_claim_taken_for_anothers(patch: pytest.MonkeyPatch) -> None:
 def a_definite_no_that_no_final_slot_holds(patch: pytest.MonkeyPatch) -> None:
     rightly = Claims.give_up
 
-    async def give_up(self: Claims, attempt: str, binding: Binding, answer: JsonObject) -> None:
+    async def give_up(self: Claims, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
         with suppress(KeyInProgress):
-            await rightly(self, attempt, binding, answer)
+            await rightly(self, attempt, write_set, answer)
 
     patch.setattr(Claims, "give_up", give_up)
 

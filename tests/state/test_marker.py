@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.json import JsonValue
-from arco_catalog.state.marker import Binding, RequestIdentity, Slot, bound_to, payload_hash
+from arco_catalog.state.marker import RequestIdentity, Slot, WriteSet, bound_to, payload_hash
 from storage_backends import Found, Version
 
 json_values: st.SearchStrategy[JsonValue] = st.recursive(
@@ -32,21 +32,21 @@ def test_the_hash_of_a_request_is_pinned() -> None:
 
 def test_a_slot_is_read_back_as_it_was_put() -> None:
     identity = RequestIdentity("POST", "/v1/t", "", "hash", "me")
-    binding = Binding(pointers={"E": 3}, registry=7, marks=("M",), creates=("N", "file:///n"))
-    slot = Slot("attempt", binding, identity.to_json(), {"status": 204, "body": None})
+    write_set = WriteSet(pointers={"E": 3}, registry=7, marks=("M",), creates=("N", "file:///n"))
+    slot = Slot("attempt", write_set, identity.to_json(), {"status": 204, "body": None})
     again = Slot.parse(Found(slot.body, Version("v"), written_ms=5, now_ms=9), "here")
-    assert (again.attempt, again.binding, again.final, again.written_ms) == ("attempt", binding, True, 5)
+    assert (again.attempt, again.write_set, again.final, again.written_ms) == ("attempt", write_set, True, 5)
     assert bound_to(again, identity)
 
 
 def test_a_binding_covers_the_same_objects_at_any_sequence_number() -> None:
-    assert Binding(pointers={"E": 3}).covers(Binding(pointers={"E": 9}))
-    assert Binding(registry=1).covers(Binding(registry=2))
+    assert WriteSet(pointers={"E": 3}).covers(WriteSet(pointers={"E": 9}))
+    assert WriteSet(registry=1).covers(WriteSet(registry=2))
 
 
 def test_a_binding_covers_nothing_that_it_does_not_name() -> None:
-    assert not Binding(pointers={"E": 3}).covers(Binding(pointers={"F": 3}))
-    assert not Binding().covers(Binding(registry=1))
-    assert not Binding(registry=1).covers(Binding(registry=1, marks=("E",)))
-    assert not Binding(registry=1, marks=("E",)).covers(Binding(registry=1))
-    assert not Binding(registry=1, creates=("E", "f")).covers(Binding(registry=1, creates=("E", "g")))
+    assert not WriteSet(pointers={"E": 3}).covers(WriteSet(pointers={"F": 3}))
+    assert not WriteSet().covers(WriteSet(registry=1))
+    assert not WriteSet(registry=1).covers(WriteSet(registry=1, marks=("E",)))
+    assert not WriteSet(registry=1, marks=("E",)).covers(WriteSet(registry=1))
+    assert not WriteSet(registry=1, creates=("E", "f")).covers(WriteSet(registry=1, creates=("E", "g")))
