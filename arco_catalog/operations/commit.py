@@ -12,7 +12,7 @@ from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, Revalidate
 from arco_catalog.operations.relation_change import RelationChange, UnchangedRelation
-from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted, locate, relation
+from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet, read_relation, relation
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import WriteSet
 from storage_backends import Applied, PreconditionFailed
@@ -42,16 +42,16 @@ class CommitRelation(Mutation[RelationReadSet]):
     ) -> None:
         self.session = session
         self.change = RelationChange(session, semantics, namespace, name, commit)
-        self.wanted = Wanted(namespace, name, semantics.kind, writing=True)
+        self.lookup = RelationLookup(namespace, name, semantics.kind, writing=True)
 
-    async def locate(self, freshness: Freshness) -> RelationReadSet:
-        return await locate(self.session, self.wanted, freshness)
+    async def read(self, freshness: Freshness) -> RelationReadSet:
+        return await read_relation(self.session, self.lookup, freshness)
 
-    def incomplete(self, read_set: RelationReadSet) -> bool:
-        return self.change.incomplete(read_set)
+    def needs_base(self, read_set: RelationReadSet) -> bool:
+        return self.change.needs_base(read_set)
 
-    async def complete(self, read_set: RelationReadSet) -> None:
-        await self.change.complete(read_set)
+    async def load_base(self, read_set: RelationReadSet) -> None:
+        await self.change.load_base(read_set)
 
     async def work(self, read_set: RelationReadSet) -> None:
         await self.change.work(read_set)
@@ -89,15 +89,15 @@ class CommitRelation(Mutation[RelationReadSet]):
     async def still_named(self, read_set: RelationReadSet) -> RelationReadSet | None:
         """Validates the name by a manifest read that begins after the pointer's version was read (rule 4)."""
         head = await self.session.state.head()
-        wanted = self.wanted
-        entry = await look_up(self.session.state, lambda: relation(head, wanted.namespace, wanted.name, wanted.kind))
+        lookup = self.lookup
+        entry = await look_up(self.session.state, lambda: relation(head, lookup.namespace, lookup.name, lookup.kind))
         if entry is None:
             return RelationReadSet(head, None, None, head_fresh=True, pointer_fresh=False)
         if read_set.entry is not None and entry.entity == read_set.entry.entity and not self.change.lacks(entry):
             return None
-        fresher = await self.locate(Freshness.FRESH)
-        if self.incomplete(fresher):
-            await self.complete(fresher)
+        fresher = await self.read(Freshness.FRESH)
+        if self.needs_base(fresher):
+            await self.load_base(fresher)
         return fresher
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:

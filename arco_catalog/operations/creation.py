@@ -232,6 +232,6 @@ def first_pointer(session: Session, pointer: Pointer) -> Write:
     async def put() -> None:
         version = await session.state.create(key, body, made_from_ours=moved_on)
         if version is not None:
-            session.state.remember_pointer(Pointer(pointer.document, version), len(body))
+            session.state.cache_pointer(Pointer(pointer.document, version), len(body))
 
     return Write(key, put)

@@ -134,8 +134,8 @@ class Driver(Generic[V]):
             if self.claims is not None and not await self.claims.is_new(self.attempt.id, self.session.runtime.now_ms()):
                 return await self.follow()
             try:
-                return await self.drive(Freshness.REMEMBERED)
-            except SegmentGone:  # the remembered HEAD is so old that parts of its index were collected
+                return await self.drive(Freshness.CACHED)
+            except SegmentGone:  # the cached HEAD is so old that parts of its index were collected
                 self.begin_again()
                 return await self.drive(Freshness.FRESH)
         except Superseded:
@@ -160,7 +160,7 @@ class Driver(Generic[V]):
                 if isinstance(plan, Prerequisite):
                     await plan.run()
             except Refusal as refusal:
-                if not self.may_judge(read_set):
+                if not self.is_fresh(read_set):
                     read_set, freshness = None, Freshness.FRESH
                     continue
                 await self.finalize(keep(refusal), read_set)
@@ -169,7 +169,7 @@ class Driver(Generic[V]):
                 case Prerequisite():
                     read_set, freshness = None, Freshness.FRESH
                 case NoOp(answer):
-                    if self.may_judge(read_set):
+                    if self.is_fresh(read_set):
                         await self.finalize(keep(answer), read_set)
                         self.stats.outcome = "unchanged"
                         return answer
@@ -208,9 +208,9 @@ class Driver(Generic[V]):
         await self.back_off()
         return False, None
 
-    def may_judge(self, read_set: V) -> bool:
-        """From a remembered base only the compare-and-swap may follow (design.md 6.2)."""
-        return read_set.trusted
+    def is_fresh(self, read_set: V) -> bool:
+        """Whether a verdict may be given: on cached state only a compare-and-swap may rely (design.md 6.2)."""
+        return read_set.is_fresh
 
     async def look(self, freshness: Freshness) -> V:
         """Reads what the plan stands on.
@@ -218,14 +218,14 @@ class Driver(Generic[V]):
         The first time the claim goes beside the read of the base, after the version was read; later the next slot is
         looked at after the version was read, never before (rule 1).
         """
-        read_set = await self.mutation.locate(freshness)
+        read_set = await self.mutation.read(freshness)
         steps: list[Coroutine[object, object, None]] = []
         if self.claimed is not None:
             steps.append(self.see_next_slot_empty())
-        elif self.marker is not None and self.mutation.incomplete(read_set):
+        elif self.marker is not None and self.mutation.needs_base(read_set):
             steps.append(self.claim(await self.write_set(read_set)))
-        if self.mutation.incomplete(read_set):
-            steps.append(self.mutation.complete(read_set))
+        if self.mutation.needs_base(read_set):
+            steps.append(self.mutation.load_base(read_set))
         await gather(*steps)
         self.next_slot_unseen = False
         return read_set
@@ -247,7 +247,7 @@ class Driver(Generic[V]):
         for attempt, write_set in self.attempts().items():
             if attempt == self.attempt.id and attempt not in self.tried:
                 continue  # nothing of it was sent yet
-            if read_set.shows(write_set):
+            if read_set.covers(write_set):
                 found = await read_set.landed(attempt, write_set)
             else:
                 found = await evidence.landed(self.session.state, attempt, write_set)
@@ -396,7 +396,7 @@ class Driver(Generic[V]):
         assert self.marker is not None
         earlier = self.attempts()
         self.begin_again()
-        read_set = await self.mutation.locate(Freshness.FRESH)
+        read_set = await self.mutation.read(Freshness.FRESH)
         await self.claim(await self.write_set(read_set))
         landed = await self.fence(earlier)
         if landed is not None:

@@ -8,7 +8,13 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.mutation import Freshness
 from arco_catalog.operations.names import no_such
-from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted, locate, named, remembered_relation
+from arco_catalog.operations.relation_read_set import (
+    RelationLookup,
+    RelationReadSet,
+    cached_relation,
+    read_relation,
+    resolve_name,
+)
 from arco_catalog.state.index import Namespace
 
 
@@ -34,19 +40,21 @@ async def view_exists(session: Session, namespace: Namespace, name: str) -> None
 
 async def exists(session: Session, namespace: Namespace, name: str, kind: str) -> None:
     """Asks the registry alone."""
-    wanted = Wanted(namespace, name, kind, writing=False)
-    if await named(session, await session.state.head(), wanted) is None:
+    lookup = RelationLookup(namespace, name, kind, writing=False)
+    if await resolve_name(session, await session.state.head(), lookup) is None:
         raise no_such(kind, namespace, name)
 
 
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
     """The current state of a table or view, every part of it confirmed by the store for this request."""
-    guess = _remembered_file(session, namespace, name, kind)
+    guess = _cached_file(session, namespace, name, kind)
     read: dict[str, bytes] = {}
     read_sets: list[RelationReadSet] = []
 
     async def read_name() -> None:
-        read_sets.append(await locate(session, Wanted(namespace, name, kind, writing=False), Freshness.FRESH))
+        read_sets.append(
+            await read_relation(session, RelationLookup(namespace, name, kind, writing=False), Freshness.FRESH)
+        )
 
     async def read_guess(location: str) -> None:
         with suppress(NotFound):  # the table may have moved on; if not, the read below says so
@@ -74,9 +82,9 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
         return TableState(read_set.entry.entity, location, body, created=False)
 
 
-def _remembered_file(session: Session, namespace: Namespace, name: str, kind: str) -> str | None:
+def _cached_file(session: Session, namespace: Namespace, name: str, kind: str) -> str | None:
     head = session.state.cached_head()
-    entry = None if head is None else remembered_relation(head, namespace, name, kind)
+    entry = None if head is None else cached_relation(head, namespace, name, kind)
     pointer = None if entry is None else session.state.cached_pointer(entry.entity)
     location = None if pointer is None else pointer.metadata.location
     return location if location is not None and session.files.cached(location) is not None else None

@@ -15,14 +15,14 @@ from storage_backends import Applied, PreconditionFailed
 
 
 class Freshness(IntEnum):
-    """How much of what a process remembers a read may use."""
+    """Which parts of a read may come from the process's caches."""
 
-    REMEMBERED = 0
-    """Everything: good for a compare-and-swap alone."""
+    CACHED = 0
+    """All: good for a compare-and-swap, not for a verdict."""
     MOVED = 1
-    """Names, but not the object that the compare-and-swap moves: after a lost one."""
+    """Names, but not the object to swap: after a lost compare-and-swap."""
     FRESH = 2
-    """Nothing: good for a verdict."""
+    """None: good for a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,11 @@ class ReadSet(ABC):
 
     @property
     @abstractmethod
-    def trusted(self) -> bool:
-        """Whether every part was read for this request, so that a verdict may be given."""
+    def is_fresh(self) -> bool:
+        """Whether every part was read from the store for this request, so that a verdict may be given."""
 
     @abstractmethod
-    def shows(self, write_set: WriteSet) -> bool:
+    def covers(self, write_set: WriteSet) -> bool:
         """Whether everything that a write set names was read."""
 
     @abstractmethod
@@ -114,15 +114,15 @@ class Mutation(ABC, Generic[V]):
     rank: str
 
     @abstractmethod
-    async def locate(self, freshness: Freshness) -> V:
-        """Finds, by name and as of now, the object to move, at a version."""
+    async def read(self, freshness: Freshness) -> V:
+        """Resolves the name, and reads the object to change, at a version."""
 
     @abstractmethod
-    def incomplete(self, read_set: V) -> bool:
-        """Whether `complete` has anything to read. Never raises `Unread`."""
+    def needs_base(self, read_set: V) -> bool:
+        """Whether `load_base` has anything to read. Never raises `Unread`."""
 
     @abstractmethod
-    async def complete(self, read_set: V) -> None:
+    async def load_base(self, read_set: V) -> None:
         """Reads the rest of what planning needs into the read set. A refusal that this meets is kept there for
         `plan`."""
 

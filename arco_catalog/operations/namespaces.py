@@ -175,14 +175,14 @@ class _UpdateProperties(_NamespaceChange):
         self.updates = updates
         self._known: dict[str, JsonObject] = {}
 
-    def incomplete(self, read_set: RegistryReadSet) -> bool:
+    def needs_base(self, read_set: RegistryReadSet) -> bool:
         try:
             entry = find_namespace(read_set.head.index, self.namespace)
         except Unread:
             return True
         return entry is not None and entry.value not in self._known
 
-    async def complete(self, read_set: RegistryReadSet) -> None:
+    async def load_base(self, read_set: RegistryReadSet) -> None:
         entry = await look_up(self.state, lambda: find_namespace(read_set.head.index, self.namespace))
         if entry is not None:
             self._known[entry.value] = await self.state.namespace_properties(entry.value)

@@ -64,10 +64,10 @@ class _Register(RegistryMutation):
         self._claimed: Claim | None = None
         self._document: JsonObject = {}
 
-    def incomplete(self, read_set: RegistryReadSet) -> bool:
+    def needs_base(self, read_set: RegistryReadSet) -> bool:
         return self._body is None and read_set.refusal is None
 
-    async def complete(self, read_set: RegistryReadSet) -> None:
+    async def load_base(self, read_set: RegistryReadSet) -> None:
         try:
             self.session.catalog.locations.check(self.file)
             if self._claimed is Claim.REMOVED:

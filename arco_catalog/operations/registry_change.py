@@ -50,10 +50,10 @@ class RegistryReadSet(ReadSet):
     refusal: Refusal | None = None
 
     @property
-    def trusted(self) -> bool:
+    def is_fresh(self) -> bool:
         return self.fresh
 
-    def shows(self, write_set: WriteSet) -> bool:
+    def covers(self, write_set: WriteSet) -> bool:
         return not write_set.pointers
 
     async def landed(self, attempt: str, write_set: WriteSet) -> bool:
@@ -85,16 +85,16 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         """The change to make on this HEAD. Raises `Refusal`, `Undecided` where it depends on a transaction, and
         `Unread`."""
 
-    async def locate(self, freshness: Freshness) -> RegistryReadSet:
-        head = self.state.cached_head() if freshness is Freshness.REMEMBERED else None
+    async def read(self, freshness: Freshness) -> RegistryReadSet:
+        head = self.state.cached_head() if freshness is Freshness.CACHED else None
         if head is not None:
             return RegistryReadSet(self.state, head, fresh=False)
         return RegistryReadSet(self.state, await self.state.head(), fresh=True)
 
-    def incomplete(self, read_set: RegistryReadSet) -> bool:
+    def needs_base(self, read_set: RegistryReadSet) -> bool:
         return False
 
-    async def complete(self, read_set: RegistryReadSet) -> None:
+    async def load_base(self, read_set: RegistryReadSet) -> None:
         return None
 
     def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
@@ -154,14 +154,14 @@ class RegistryMove:
         return self.group_committer is not None and self.group_committer.contended
 
     async def check(self) -> RegistryReadSet | None:
-        """A remembered HEAD is read again beside the first writes: cheaper than losing the compare-and-swap."""
+        """A cached HEAD is read again beside the first writes: cheaper than losing the compare-and-swap."""
         if self.read_set.fresh or self.contended:
             return None
         fresher = RegistryReadSet(self.state, await self.state.head(), fresh=True)
         if fresher.head.version == self.read_set.head.version:
             return None
-        if self.mutation.incomplete(fresher):
-            await self.mutation.complete(fresher)
+        if self.mutation.needs_base(fresher):
+            await self.mutation.load_base(fresher)
         return fresher
 
     async def put(self) -> None:
@@ -198,7 +198,7 @@ class RegistryMove:
         was written, declared as write set and is to be answered must stay as it is."""
         read_set, planned = self.seen(head), self.change
         try:
-            change = None if self.mutation.incomplete(read_set) else self.mutation.change(read_set, self.attempt)
+            change = None if self.mutation.needs_base(read_set) else self.mutation.change(read_set, self.attempt)
             if not isinstance(change, Change) or change.answer != planned.answer:
                 return None
             write_set = replace(self.mutation.write_set(read_set, self.attempt), registry=self.write_set.registry)

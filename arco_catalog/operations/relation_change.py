@@ -57,7 +57,7 @@ class RelationChange:
         self._taken = 0
         """Of the process's memory, to change the base."""
 
-    def incomplete(self, read_set: RelationReadSet) -> bool:
+    def needs_base(self, read_set: RelationReadSet) -> bool:
         """Whether the base is still to be read, or memory to be taken for changing a large one. What was read once by
         anybody in this process will do."""
         if read_set.pointer is None or read_set.refusal is not None:
@@ -66,7 +66,7 @@ class RelationChange:
             read_set.base = self.session.files.cached(read_set.pointer.metadata.location)
         return read_set.base is None or PARSED_WEIGHT * len(read_set.base) > max(SMALL_BYTES, self._taken)
 
-    async def complete(self, read_set: RelationReadSet) -> None:
+    async def load_base(self, read_set: RelationReadSet) -> None:
         """Reads the base into the read set, and takes memory for changing it; a refusal that this meets is kept there
         for `compute`. Raises `OutOfMemory`."""
         if read_set.base is None and read_set.pointer is not None:

@@ -20,10 +20,11 @@ from arco_catalog.state.segments import Unread
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is looked for, and how: a writer has intents decided, a reader takes the state that they leave.
+class RelationLookup:
+    """A name to resolve. For writing, an intent that is met is decided first; a reader takes the state before it, or
+    after it if its transaction committed.
 
-    `rank` is that of a transaction which may abort another it meets.
+    `rank` is that of a transaction, which may abort another of larger rank.
     """
 
     namespace: Namespace
@@ -62,10 +63,10 @@ class RelationReadSet(ReadSet):
     refusal: Refusal | None = None
 
     @property
-    def trusted(self) -> bool:
+    def is_fresh(self) -> bool:
         return self.head_fresh and (self.pointer_fresh or self.entry is None)
 
-    def shows(self, write_set: WriteSet) -> bool:
+    def covers(self, write_set: WriteSet) -> bool:
         return (
             write_set.registry is None
             and write_set.transaction is None
@@ -76,20 +77,20 @@ class RelationReadSet(ReadSet):
         return self.pointer is not None and moved_pointer(self.pointer, attempt, write_set)
 
 
-async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> RelationReadSet:
-    """Reads the manifest, then the pointer, as far as what is remembered will not do.
+async def read_relation(session: Session, lookup: RelationLookup, freshness: Freshness) -> RelationReadSet:
+    """Reads the manifest, then the pointer, unless cached ones will do.
 
     A fresh look at something that this process knows reads both beside each other. That shows one state of the name if
-    HEAD is the one that is remembered: the name has meant the same all the while. Else the pointer is read again, after
+    HEAD is the cached one: the name has meant the same all the while. Else the pointer is read again, after
     the name, since the entity may have got its name only after the first read, with a later state.
     """
     state = session.state
     known = state.cached_head()
     if known is not None and freshness is not Freshness.FRESH:
-        return await locate_under(session, wanted, known, freshness, head_fresh=False)
-    remembered = None if known is None else remembered_relation(known, wanted.namespace, wanted.name, wanted.kind)
-    if known is None or remembered is None:
-        return await locate_under(session, wanted, await state.head(), freshness, head_fresh=True)
+        return await read_relation_under(session, lookup, known, freshness, head_fresh=False)
+    cached = None if known is None else cached_relation(known, lookup.namespace, lookup.name, lookup.kind)
+    if known is None or cached is None:
+        return await read_relation_under(session, lookup, await state.head(), freshness, head_fresh=True)
     heads: list[Head] = []
     pointers: list[Pointer | None] = []
 
@@ -97,23 +98,27 @@ async def locate(session: Session, wanted: Wanted, freshness: Freshness) -> Rela
         heads.append(await state.head())
 
     async def read_pointer() -> None:
-        pointers.append(await state.pointer(remembered.entity))
+        pointers.append(await state.pointer(cached.entity))
 
     await gather(read_head(), read_pointer())
     (head,), (pointer,) = heads, pointers
     if head.version == known.version:
-        return await locate_under(session, wanted, head, freshness, head_fresh=True, read={remembered.entity: pointer})
-    return await _locate_again(session, wanted, head, pointer)
+        return await read_relation_under(
+            session, lookup, head, freshness, head_fresh=True, read={cached.entity: pointer}
+        )
+    return await _read_relation_again(session, lookup, head, pointer)
 
 
-async def _locate_again(session: Session, wanted: Wanted, head: Head, seen: Pointer | None) -> RelationReadSet:
+async def _read_relation_again(
+    session: Session, lookup: RelationLookup, head: Head, seen: Pointer | None
+) -> RelationReadSet:
     """What the name means under a HEAD, its pointer read after that; beside it the metadata file that the pointer has
     named before, for it hardly ever has moved on."""
     read_sets: list[RelationReadSet] = []
     bases: dict[str, bytes] = {}
 
     async def read_name() -> None:
-        read_sets.append(await locate_under(session, wanted, head, Freshness.FRESH, head_fresh=True))
+        read_sets.append(await read_relation_under(session, lookup, head, Freshness.FRESH, head_fresh=True))
 
     async def read_base(location: str) -> None:
         with suppress(Refusal):  # whoever needs it reads it again, and says so
@@ -128,9 +133,9 @@ async def _locate_again(session: Session, wanted: Wanted, head: Head, seen: Poin
     return read_set
 
 
-async def locate_under(
+async def read_relation_under(
     session: Session,
-    wanted: Wanted,
+    lookup: RelationLookup,
     head: Head,
     freshness: Freshness,
     *,
@@ -139,10 +144,10 @@ async def locate_under(
 ) -> RelationReadSet:
     """What the name means under a HEAD, and its pointer: one of those `read` already, the remembered one where that
     will do, else read now."""
-    entry = await named(session, head, wanted)
+    entry = await resolve_name(session, head, lookup)
     if entry is None:
         return RelationReadSet(head, None, None, head_fresh, pointer_fresh=False)
-    pointer = session.state.cached_pointer(entry.entity) if freshness is Freshness.REMEMBERED else None
+    pointer = session.state.cached_pointer(entry.entity) if freshness is Freshness.CACHED else None
     fresh = pointer is None or pointer.intent is not None  # an intent is never taken from memory
     if fresh:
         already = read is not None and entry.entity in read
@@ -151,23 +156,23 @@ async def locate_under(
     if pointer is None:
         raise InternalError(f"entity {entry.entity} has a name but no pointer")
     try:
-        read_set.pointer = await _decided(session, wanted, pointer)
+        read_set.pointer = await _without_intent(session, lookup, pointer)
     except Unavailable as undecided:  # a commit that did not get its turn has failed, and its client begins anew
         read_set.refusal = CommitFailed(undecided.message)
     return read_set
 
 
-async def _decided(session: Session, wanted: Wanted, pointer: Pointer) -> Pointer | None:
+async def _without_intent(session: Session, lookup: RelationLookup, pointer: Pointer) -> Pointer | None:
     if pointer.intent is None:
         return pointer
-    if wanted.writing:
-        return await as_written(session, pointer.entity, pointer, wanted.rank)
+    if lookup.writing:
+        return await as_written(session, pointer.entity, pointer, lookup.rank)
     return await as_read(session.state, pointer)
 
 
-async def named(session: Session, head: Head, wanted: Wanted) -> RelationEntry | None:
+async def resolve_name(session: Session, head: Head, lookup: RelationLookup) -> RelationEntry | None:
     """What the name means; an intent on the name counts once its transaction committed."""
-    entry = await look_up(session.state, lambda: relation(head, wanted.namespace, wanted.name, wanted.kind))
+    entry = await look_up(session.state, lambda: relation(head, lookup.namespace, lookup.name, lookup.kind))
     if entry is not None and entry.transaction is not None and not await committed(session.state, entry.transaction):
         return None
     if entry is not None:
@@ -182,7 +187,7 @@ def relation(head: Head, namespace: Namespace, name: str, kind: str) -> Relation
     return entry if entry is not None and entry.kind == kind else None
 
 
-def remembered_relation(head: Head, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
+def cached_relation(head: Head, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
     """The table or view of this name, if a HEAD and what is at hand can tell: what to read beside a fresh HEAD."""
     try:
         return relation(head, namespace, name, kind)

@@ -27,7 +27,7 @@ from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp,
 from arco_catalog.operations.name_intents import try_to_settle, waited_for
 from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.relation_change import ChangedRelation, RelationChange
-from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted, locate_under, relation
+from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet, read_relation_under, relation
 from arco_catalog.state.entries import RelationEntry, Undecided
 from arco_catalog.state.index import Growing, Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
@@ -79,10 +79,10 @@ class TransactionReadSet(ReadSet):
     tables: Sequence[RelationReadSet]
 
     @property
-    def trusted(self) -> bool:
-        return self.head_fresh and all(read_set.trusted for read_set in self.tables)
+    def is_fresh(self) -> bool:
+        return self.head_fresh and all(read_set.is_fresh for read_set in self.tables)
 
-    def shows(self, write_set: WriteSet) -> bool:
+    def covers(self, write_set: WriteSet) -> bool:
         return False  # a transaction's evidence is its decision, which is no part of the tables
 
     async def landed(self, attempt: str, write_set: WriteSet) -> bool:
@@ -109,25 +109,25 @@ class Transaction(Mutation[TransactionReadSet]):
 
     # Reading.
 
-    async def locate(self, freshness: Freshness) -> TransactionReadSet:
+    async def read(self, freshness: Freshness) -> TransactionReadSet:
         head = self.state.cached_head() if freshness is not Freshness.FRESH else None
         head_fresh = head is None
         head = head or await self.state.head()
         await look_up(self.state, lambda: self._named(head))
 
         async def look(change: RelationChange) -> RelationReadSet:
-            wanted = Wanted(change.namespace, change.name, "table", writing=True, rank=self.rank)
-            return await locate_under(self.session, wanted, head, freshness, head_fresh=head_fresh)
+            lookup = RelationLookup(change.namespace, change.name, "table", writing=True, rank=self.rank)
+            return await read_relation_under(self.session, lookup, head, freshness, head_fresh=head_fresh)
 
         read_sets = await gather(*(look(change) for change in self.commits)) if self.commits else []
         return TransactionReadSet(head, head_fresh, read_sets)
 
-    def incomplete(self, read_set: TransactionReadSet) -> bool:
-        missing = [part for change, part in zip(self.commits, read_set.tables, strict=True) if change.incomplete(part)]
+    def needs_base(self, read_set: TransactionReadSet) -> bool:
+        missing = [part for change, part in zip(self.commits, read_set.tables, strict=True) if change.needs_base(part)]
         return bool(missing)
 
-    async def complete(self, read_set: TransactionReadSet) -> None:
-        await gather(*(change.complete(part) for change, part in zip(self.commits, read_set.tables, strict=True)))
+    async def load_base(self, read_set: TransactionReadSet) -> None:
+        await gather(*(change.load_base(part) for change, part in zip(self.commits, read_set.tables, strict=True)))
 
     async def work(self, read_set: TransactionReadSet) -> None:
         for change, part in zip(self.commits, read_set.tables, strict=True):
@@ -197,9 +197,9 @@ class Transaction(Mutation[TransactionReadSet]):
         )
         if same and not self.creations:
             return None
-        fresher = await self.locate(Freshness.FRESH)
-        if self.incomplete(fresher):
-            await self.complete(fresher)
+        fresher = await self.read(Freshness.FRESH)
+        if self.needs_base(fresher):
+            await self.load_base(fresher)
         return fresher
 
     def _named(self, head: Head) -> list[RelationEntry | None]:

@@ -49,14 +49,14 @@ class _Undrop(RegistryMutation):
         self.force = force
         self._examined: dict[str, Refusal | None] = {}
 
-    def incomplete(self, read_set: RegistryReadSet) -> bool:
+    def needs_base(self, read_set: RegistryReadSet) -> bool:
         try:
             stone = self._newest(read_set.head.index)
         except Unread:
             return True
         return stone is not None and _drop_of(stone) not in self._examined
 
-    async def complete(self, read_set: RegistryReadSet) -> None:
+    async def load_base(self, read_set: RegistryReadSet) -> None:
         stone = await look_up(self.state, lambda: self._newest(read_set.head.index))
         if stone is not None and _drop_of(stone) not in self._examined:
             self._examined[_drop_of(stone)] = await self._examine(stone)

@@ -104,14 +104,14 @@ class State:
         match await self.store.get(key, None if known is None else known.version):
             case Found(body, version):
                 head = Head.parse(body, version, key)
-                self.remember_head(head)
+                self.cache_head(head)
                 return head.on(self.segment_at_hand)
             case Unchanged() if known is not None:
                 return known.on(self.segment_at_hand)
             case _:
                 return Head.empty()
 
-    def remember_head(self, head: Head) -> None:
+    def cache_head(self, head: Head) -> None:
         """Keeps the newest HEAD seen. Answers overtake each other: an older one is not kept."""
         known = self._caches.head
         if known is None or head.sequence >= known.sequence:
@@ -121,7 +121,7 @@ class State:
         """The registry's commit point. `expected` is None for its first commit."""
         outcome = await self.swap(self.paths.manifest, successor.body, expected)
         if isinstance(outcome, Applied):
-            self.remember_head(Head(successor.document, successor.index, outcome.version))
+            self.cache_head(Head(successor.document, successor.index, outcome.version))
         return outcome
 
     def successor(self, head: Head, edits: Edits, operations: Sequence[Operation]) -> Head:
@@ -170,7 +170,7 @@ class State:
     async def fetch_segment(self, segment: str) -> None:
         """Brings a segment to hand."""
         self._at_hand[segment] = await self.segment(segment)
-        self._remember_segment(self._at_hand[segment])
+        self._cache_segment(self._at_hand[segment])
 
     async def segment(self, segment: str) -> Segment:
         """A segment, for one look. Immutable, so what was read once is good. Raises `SegmentGone`."""
@@ -186,9 +186,9 @@ class State:
     async def write_segment(self, segment: Segment) -> None:
         """Writes a new segment."""
         await self.create(self.paths.index_segment(segment.id), segment.body)
-        self._remember_segment(segment)
+        self._cache_segment(segment)
 
-    def _remember_segment(self, segment: Segment) -> None:
+    def _cache_segment(self, segment: Segment) -> None:
         self._caches.segments.put(segment.id, segment, segment.size * 5 // 4)
 
     async def namespace_properties(self, value: str) -> JsonObject:
@@ -221,7 +221,7 @@ class State:
         match await self.store.get(key, None if known is None else known.version):
             case Found(body, version):
                 pointer = await off_loop(len(body), partial(Pointer.parse, body, version, key))
-                self.remember_pointer(pointer, len(body))
+                self.cache_pointer(pointer, len(body))
                 return pointer
             case Unchanged() if known is not None:
                 return known
@@ -229,7 +229,7 @@ class State:
                 self._caches.pointers.drop(entity)
                 return None
 
-    def remember_pointer(self, pointer: Pointer, size: int) -> None:
+    def cache_pointer(self, pointer: Pointer, size: int) -> None:
         """Keeps the newest pointer of an entity; `size` is that of its JSON in bytes."""
         known = self._caches.pointers.get(pointer.entity)
         if known is None or pointer.sequence >= known.sequence:
@@ -240,7 +240,7 @@ class State:
         body = await off_loop(REF_SIZE * len(mapping(successor.document, "refs")), lambda: successor.body)
         outcome = await self.swap(self.paths.pointer(successor.entity), body, expected)
         if isinstance(outcome, Applied):
-            self.remember_pointer(Pointer(successor.document, outcome.version), len(body))
+            self.cache_pointer(Pointer(successor.document, outcome.version), len(body))
         return outcome
 
     # Writes

@@ -74,10 +74,10 @@ def a_failure_answered_without_a_final_slot(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_verdict_from_a_cached_base(patch: pytest.MonkeyPatch) -> None:
-    def may_judge(self: AnyDriver, read_set: ReadSet) -> bool:
+    def is_fresh(self: AnyDriver, read_set: ReadSet) -> bool:
         return True
 
-    patch.setattr(Driver, "may_judge", may_judge)
+    patch.setattr(Driver, "is_fresh", is_fresh)
 
 
 def a_base_read_after_the_look_at_the_next_slot(patch: pytest.MonkeyPatch) -> None:
@@ -87,9 +87,9 @@ def a_base_read_after_the_look_at_the_next_slot(patch: pytest.MonkeyPatch) -> No
         if self.claimed is None:
             return await rightly(self, freshness)
         await self.see_next_slot_empty()
-        read_set: ReadSet = await self.mutation.locate(freshness)
-        if self.mutation.incomplete(read_set):
-            await self.mutation.complete(read_set)
+        read_set: ReadSet = await self.mutation.read(freshness)
+        if self.mutation.needs_base(read_set):
+            await self.mutation.load_base(read_set)
         return read_set
 
     patch.setattr(Driver, "look", look)
@@ -97,7 +97,7 @@ def a_base_read_after_the_look_at_the_next_slot(patch: pytest.MonkeyPatch) -> No
 
 def a_name_validated_before_the_pointer_was_read(patch: pytest.MonkeyPatch) -> None:
     async def still_named(self: CommitRelation, read_set: RelationReadSet) -> RelationReadSet | None:
-        return None  # `locate` read the name, and the pointer after it
+        return None  # `read_relation` resolved the name, and read the pointer after it
 
     patch.setattr(CommitRelation, "still_named", still_named)
 

@@ -32,7 +32,7 @@ from arco_catalog.operations.name_intents import waited_for
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.operations.relation_read_set import RelationReadSet, Wanted
+from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet
 from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
 from arco_catalog.state.entries import RelationEntry
@@ -64,7 +64,7 @@ def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> 
         earlier = self.attempts()
         self.begin_again()
         landed = await self.fence(earlier)
-        read_set = await self.mutation.locate(Freshness.FRESH)
+        read_set = await self.mutation.read(Freshness.FRESH)
         await self.claim(await self.write_set(read_set))
         return await self.drive(Freshness.FRESH) if landed is None else await self.answer_on_evidence(landed)
 
@@ -177,13 +177,15 @@ def an_attempt_without_a_key_bound_to_nothing(patch: pytest.MonkeyPatch) -> None
 
 
 def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -> None:
-    async def locate_again(session: Session, wanted: Wanted, head: Head, seen: Pointer | None) -> RelationReadSet:
+    async def read_relation_again(
+        session: Session, lookup: RelationLookup, head: Head, seen: Pointer | None
+    ) -> RelationReadSet:
         read = {} if seen is None else {seen.entity: seen}
-        return await relation_read_set.locate_under(
-            session, wanted, head, Freshness.FRESH, head_fresh=True, read={**read}
+        return await relation_read_set.read_relation_under(
+            session, lookup, head, Freshness.FRESH, head_fresh=True, read={**read}
         )
 
-    patch.setattr(relation_read_set, "_locate_again", locate_again)
+    patch.setattr(relation_read_set, "_read_relation_again", read_relation_again)
 
 
 def a_definite_no_for_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
@@ -215,8 +217,8 @@ def queued_work_over_what_no_name_leads_to(patch: pytest.MonkeyPatch) -> None:
 
 def a_file_that_a_load_missed_believed_to_be_gone(patch: pytest.MonkeyPatch) -> None:
     async def read(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
-        read_set = await relation_read_set.locate(
-            session, Wanted(namespace, name, kind, writing=False), Freshness.FRESH
+        read_set = await relation_read_set.read_relation(
+            session, RelationLookup(namespace, name, kind, writing=False), Freshness.FRESH
         )
         if read_set.entry is None or read_set.pointer is None:
             raise no_such(kind, namespace, name)
