@@ -66,8 +66,8 @@ class NamespaceReference:
 Kept = Document | Reference | NamespaceReference | Refusal
 
 
-def keep(answer: Answer | Reference | Refusal) -> JsonObject:
-    """The form to store."""
+def encode_answer(answer: Answer | Reference | Refusal) -> JsonObject:
+    """The stored form of an answer."""
     match answer:
         case Document(status, _, NamespaceValue(value, namespace)):
             return {"status": status, "namespace": {"levels": [*namespace], "value": value}}
@@ -79,7 +79,7 @@ def keep(answer: Answer | Reference | Refusal) -> JsonObject:
             return {"error": type(answer).__name__, "message": answer.message}
 
 
-def recall(stored: JsonObject) -> Kept:
+def decode_answer(stored: JsonObject) -> Kept:
     """Reads a stored answer. Raises `InternalError`."""
     if "error" in stored:
         refusal = _REFUSALS.get(text(stored, "error"))

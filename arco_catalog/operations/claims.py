@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, KeyInProgress, KeyReused
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import keep
+from arco_catalog.operations.answers import encode_answer
 from arco_catalog.operations.concurrency import Superseded
 from arco_catalog.operations.operation_request import IdempotencyKey
 from arco_catalog.state.marker import Slot, WriteSet, bound_to
@@ -38,7 +38,7 @@ class Claims:
             case CommitStateUnknown() as unknown:
                 raise unknown
             case BadRequest() as refusal:
-                await self.put(attempt, WriteSet(), keep(refusal))
+                await self.put(attempt, WriteSet(), encode_answer(refusal))
                 raise refusal
             case None:
                 return True
@@ -83,7 +83,7 @@ class Claims:
             case CommitStateUnknown() as unknown:
                 raise unknown
             case BadRequest() as refusal if answer is None:
-                await self.put(attempt, write_set, keep(refusal))
+                await self.put(attempt, write_set, encode_answer(refusal))
                 raise refusal
 
     async def read(self) -> Sequence[Slot]:

@@ -48,7 +48,7 @@ async def close(state: State, runtime: Runtime, transaction: str) -> bool:
         await state.pause()
 
 
-async def committed(state: State, transaction: str) -> bool:
+async def transaction_committed(state: State, transaction: str) -> bool:
     """Whether a transaction has committed by now. One that is gone has not: a commit's decision is kept until all that
     it decides is settled."""
     decision = await read_decision(state, transaction)

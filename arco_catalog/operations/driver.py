@@ -16,7 +16,7 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import evidence
-from arco_catalog.operations.answers import Answer, keep
+from arco_catalog.operations.answers import Answer, encode_answer
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.concurrency import Superseded, gather
@@ -86,15 +86,15 @@ class Driver(Generic[V]):
         key = session.request.key
         self.claims = None if self.marker is None or key is None else Claims(self.marker, key)
         self.rank: str | None = None
-        self.attempt = self.new_attempt()
+        self.attempt = self.create_attempt()
         self.claimed: WriteSet | None = None
         """The write set in the slot of our attempt."""
         self.tried: dict[str, WriteSet] = {}
         """Our own attempts whose compare-and-swap was sent."""
         self.written: set[str] = set()
-        self.next_slot_unseen = False
-        """Whether the version that the plan stands on was read after our claim, and the next slot not looked at since
-        (rule 1)."""
+        self.next_slot_unchecked = False
+        """Whether the version that the plan relies on was read after our claim, and the next slot not read since (rule
+        1)."""
         self.planned_ms = 0
         self.rounds = 0
 
@@ -103,20 +103,21 @@ class Driver(Generic[V]):
         """Whether a failure to answer leaves the outcome open."""
         return self.marker is not None or bool(self.tried)
 
-    def new_attempt(self) -> Attempt:
-        """A fresh id, and a fresh entity for what it may create; the rank stays that of the request's first."""
+    def create_attempt(self) -> Attempt:
+        """An attempt with a fresh id, and a fresh entity for what it may create; its rank is the id of the request's
+        first."""
         attempt = self.session.runtime.ulid()
         self.stats.tried(attempt)
         self.rank = self.marker.slots[0].attempt if self.marker and self.marker.slots else self.rank or attempt
         self.mutation.rank = self.rank
         return Attempt(attempt, self.session.runtime.ulid(), self.rank)
 
-    def begin_again(self) -> None:
-        """A new attempt in place of one that is over. Where there is a marker it takes the next slot, after the version
-        that it stands on was read."""
-        self.attempt = self.new_attempt()
+    def new_attempt(self) -> None:
+        """Begins another attempt in place of one that is over. With a marker it claims the next slot, after the version
+        that its plan relies on was read."""
+        self.attempt = self.create_attempt()
         self.claimed = None
-        self.next_slot_unseen = False
+        self.next_slot_unchecked = False
         self.written.clear()
 
     @property
@@ -125,34 +126,34 @@ class Driver(Generic[V]):
         return self.tried.get(self.attempt.id) if self.claimed is None else self.claimed
 
     async def run(self) -> Answer:
-        """The whole of it."""
+        """Answers the request: carries it out, joins another sending of it, or takes over from one."""
         if self.marker is not None:
             await self.marker.find_earlier()
         if self.session.settings.read_only_because is not None:
             return await replay_only(self.session, self.claims, self.session.settings.read_only_because)
         try:
             if self.claims is not None and not await self.claims.is_new(self.attempt.id, self.session.runtime.now_ms()):
-                return await self.follow()
+                return await self.join_in_flight()
             try:
-                return await self.drive(Freshness.CACHED)
+                return await self.run_attempts(Freshness.CACHED)
             except SegmentGone:  # the cached HEAD is so old that parts of its index were collected
-                self.begin_again()
-                return await self.drive(Freshness.FRESH)
+                self.new_attempt()
+                return await self.run_attempts(Freshness.FRESH)
         except Superseded:
-            return await self.follow()
+            return await self.join_in_flight()
 
-    # Read, look for our own past, plan, prepare, move.
+    # Read, look for evidence, plan, prepare, swap.
 
-    async def drive(self, freshness: Freshness) -> Answer:
+    async def run_attempts(self, freshness: Freshness) -> Answer:
         """Tries until something is decided. Raises `Superseded` when somebody else decides."""
         read_set: V | None = None
         while True:
             self.check_deadline()
             if read_set is None:
-                read_set = await self.look(freshness)
-            landed = await self.find_evidence(read_set)
-            if landed is not None:
-                return await self.answer_on_evidence(landed)
+                read_set = await self.read(freshness)
+            committed = await self.find_evidence(read_set)
+            if committed is not None:
+                return await self.answer_on_evidence(committed)
             self.planned_ms = self.session.now_ms()
             try:
                 await self.mutation.work(read_set)
@@ -163,36 +164,36 @@ class Driver(Generic[V]):
                 if not self.is_fresh(read_set):
                     read_set, freshness = None, Freshness.FRESH
                     continue
-                await self.finalize(keep(refusal), read_set)
+                await self.finalize(encode_answer(refusal), read_set)
                 raise
             match plan:
                 case Prerequisite():
                     read_set, freshness = None, Freshness.FRESH
                 case NoOp(answer):
                     if self.is_fresh(read_set):
-                        await self.finalize(keep(answer), read_set)
+                        await self.finalize(encode_answer(answer), read_set)
                         self.stats.outcome = "unchanged"
                         return answer
                     read_set, freshness = None, Freshness.FRESH
                 case PlannedCommit():
-                    moved, read_set = await self.carry_out(plan, read_set)
+                    moved, read_set = await self.execute(plan, read_set)
                     if moved:
                         return plan.answer
                     freshness = Freshness.MOVED
 
-    async def carry_out(self, plan: PlannedCommit[V], read_set: V) -> tuple[bool, V | None]:
-        """Makes a planned change, if the plan stands and nobody was faster. Returns whether it was made, and if not the
-        read set to plan on again, None to read everything anew."""
+    async def execute(self, plan: PlannedCommit[V], read_set: V) -> tuple[bool, V | None]:
+        """Makes a planned commit, if the plan is still valid and the swap applies. Returns whether it was made, and if
+        not the read set to plan on again, None to read everything anew."""
         write_set = await self.write_set(read_set)
         if self.declared is not None and not self.declared.covers(write_set):
             # Evidence is looked for in the declared write set: a commit elsewhere would be taken for another attempt's.
-            self.begin_again()
+            self.new_attempt()
             return False, read_set
         try:
             fresher = await self.prepare(plan, write_set)
             if fresher is not None:
                 if write_set.transaction is not None:
-                    self.begin_again()  # its object names the plan that no longer stands
+                    self.new_attempt()  # its object names the plan that no longer stands
                 return False, fresher
             if abs(self.session.now_ms() - self.planned_ms) > MAX_CORRECTION_MS:
                 raise AttemptAborted  # what the store has told meanwhile makes the time in what was written wrong
@@ -204,7 +205,7 @@ class Driver(Generic[V]):
                 await self.follow_up(plan, write_set)
                 return True, None
         except AttemptAborted:
-            self.begin_again()
+            self.new_attempt()
         await self.back_off()
         return False, None
 
@@ -212,25 +213,25 @@ class Driver(Generic[V]):
         """Whether a verdict may be given: on cached state only a compare-and-swap may rely (design.md 6.2)."""
         return read_set.is_fresh
 
-    async def look(self, freshness: Freshness) -> V:
-        """Reads what the plan stands on.
+    async def read(self, freshness: Freshness) -> V:
+        """Reads what the plan relies on.
 
-        The first time the claim goes beside the read of the base, after the version was read; later the next slot is
-        looked at after the version was read, never before (rule 1).
+        The first attempt claims its slot concurrently with the read of the base, after the version was read; a later
+        one reads the next slot after the version was read, never before (rule 1).
         """
         read_set = await self.mutation.read(freshness)
         steps: list[Coroutine[object, object, None]] = []
         if self.claimed is not None:
-            steps.append(self.see_next_slot_empty())
+            steps.append(self.check_not_superseded())
         elif self.marker is not None and self.mutation.needs_base(read_set):
             steps.append(self.claim(await self.write_set(read_set)))
         if self.mutation.needs_base(read_set):
             steps.append(self.mutation.load_base(read_set))
         await gather(*steps)
-        self.next_slot_unseen = False
+        self.next_slot_unchecked = False
         return read_set
 
-    async def see_next_slot_empty(self) -> None:
+    async def check_not_superseded(self) -> None:
         """Raises `Superseded` unless our own slot is still the last."""
         seen = 0 if self.marker is None else len(self.marker.slots)
         if self.marker is not None and len(await self.marker.read_on()) > seen:
@@ -248,25 +249,25 @@ class Driver(Generic[V]):
             if attempt == self.attempt.id and attempt not in self.tried:
                 continue  # nothing of it was sent yet
             if read_set.covers(write_set):
-                found = await read_set.landed(attempt, write_set)
+                found = await read_set.has_committed(attempt, write_set)
             else:
-                found = await evidence.landed(self.session.state, attempt, write_set)
+                found = await evidence.has_committed(self.session.state, attempt, write_set)
             if found:
                 return attempt
         return None
 
     async def prepare(self, plan: PlannedCommit[V], write_set: WriteSet) -> V | None:
-        """Everything that must be durable or known before the move, side by side. Returns None if the plan stands, else
-        the fresher read set to plan on."""
+        """Everything that must be durable or known before the move, side by side. Returns None if the plan is still
+        valid, else the fresher read set to plan on."""
         fresher: list[V | None] = []
 
         async def check() -> None:
             fresher.append(await plan.check())
-            self.next_slot_unseen = fresher[0] is not None and self.claimed is not None
+            self.next_slot_unchecked = fresher[0] is not None and self.claimed is not None
 
         steps: list[Coroutine[object, object, None]] = [check()]
-        if self.next_slot_unseen:
-            steps.append(self.see_next_slot_empty())
+        if self.next_slot_unchecked:
+            steps.append(self.check_not_superseded())
         if self.marker is not None and self.claimed is None:
             steps.append(self.claim(write_set))
         steps.extend(self.write(write) for write in plan.first if write.key not in self.written)
@@ -286,7 +287,7 @@ class Driver(Generic[V]):
     async def revalidate(self, read_set: V) -> bool:
         """Rule 1, where the compare-and-swap names a version that was read after the plan was made.
         Raises `Superseded`."""
-        await self.see_next_slot_empty()
+        await self.check_not_superseded()
         return await self.find_evidence(read_set) is None
 
     # Slots.
@@ -318,28 +319,30 @@ class Driver(Generic[V]):
         if self.claims is None:
             return
         try:
-            await self.claims.give_up(self.attempt.id, self.claimed or WriteSet(), keep(refused_by_store(error)))
+            await self.claims.give_up(
+                self.attempt.id, self.claimed or WriteSet(), encode_answer(refused_by_store(error))
+            )
         except Superseded:
             raise unknown from error
 
     # Success.
 
     async def follow_up(self, plan: PlannedCommit[V], write_set: WriteSet) -> None:
-        """What comes after the commit point: marks that must be seen before the answer, then what may be lost."""
-        await self.leave_marks(self.attempt.id, write_set)
+        """Writes what follows the commit point: a drop's marks, before the answer, then what may be lost."""
+        await self.mark_dropped(self.attempt.id, write_set)
         steps = [self.best_effort(write.key, write.put()) for write in plan.after]
         if self.marker is not None:
-            final = Slot(self.attempt.id, write_set, {}, keep(plan.answer))
+            final = Slot(self.attempt.id, write_set, {}, encode_answer(plan.answer))
             steps.append(self.best_effort("the final slot", self.marker.put(final)))
         await self.session.run_in_background(gather(*steps))
 
-    async def leave_marks(self, attempt: str, write_set: WriteSet) -> None:
+    async def mark_dropped(self, attempt: str, write_set: WriteSet) -> None:
         """A drop is answered only when its mark is on the pointer (design.md 6.6)."""
         for entity in write_set.marks:
             await evidence.mark_dropped(self.session, entity, attempt)
 
     async def best_effort(self, what: str, step: Awaitable[object]) -> None:
-        """A step whose loss costs nothing but a repair; what is dropped is counted."""
+        """Runs a step that the reconciler or a duplicate can repair; counts it if it fails."""
         try:
             await step
         except (
@@ -353,7 +356,7 @@ class Driver(Generic[V]):
         """The answer to an attempt that is known to have committed, whoever made it."""
         self.stats.outcome = "evidence"
         write_set = self.attempts()[attempt]
-        await self.leave_marks(attempt, write_set)
+        await self.mark_dropped(attempt, write_set)
         try:
             answer = await self.mutation.answer_on_evidence(attempt, write_set)
         except Refusal as refusal:
@@ -361,14 +364,15 @@ class Driver(Generic[V]):
                 f"The change was made, but its answer cannot be given: {refusal.message}"
             ) from refusal
         if self.marker is not None and not self.marker.slots[-1].final:
-            final = Slot(attempt, write_set, {}, keep(answer))
+            final = Slot(attempt, write_set, {}, encode_answer(answer))
             await self.best_effort("the final slot", self.marker.put(final))
         return answer
 
     # Duplicates and takeover (design.md 6.5).
 
-    async def follow(self) -> Answer:
-        """Somebody else has the key, or had it: their answer, the evidence of it, or our turn."""
+    async def join_in_flight(self) -> Answer:
+        """Answers a request whose key has a marker already: by its final slot, by evidence of a commit, or by a
+        takeover."""
         assert self.marker is not None
         assert self.claims is not None
         give_up_ms = self.session.runtime.now_ms() + self.session.settings.duplicate_timeout_ms
@@ -380,7 +384,7 @@ class Driver(Generic[V]):
             if kept is not None:
                 return await replay(self.session, kept)
             for slot in slots:
-                if await evidence.landed(self.session.state, slot.attempt, slot.write_set):
+                if await evidence.has_committed(self.session.state, slot.attempt, slot.write_set):
                     return await self.answer_on_evidence(slot.attempt)
             try:
                 if has_passed(self.marker.age_ms(), self.session.settings.in_progress_ms):
@@ -395,13 +399,13 @@ class Driver(Generic[V]):
         """Takes the next slot, makes sure that no earlier attempt can commit any more, and goes on in their place."""
         assert self.marker is not None
         earlier = self.attempts()
-        self.begin_again()
+        self.new_attempt()
         read_set = await self.mutation.read(Freshness.FRESH)
         await self.claim(await self.write_set(read_set))
-        landed = await self.fence(earlier)
-        if landed is not None:
-            return await self.answer_on_evidence(landed)
-        return await self.drive(Freshness.FRESH)
+        committed = await self.fence(earlier)
+        if committed is not None:
+            return await self.answer_on_evidence(committed)
+        return await self.run_attempts(Freshness.FRESH)
 
     async def fence(self, earlier: dict[str, WriteSet]) -> str | None:
         """Fences, once, everything that earlier slots name (rule 2)."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import as_written, close, committed
+from arco_catalog.operations.decisions import as_written, close, transaction_committed
 from arco_catalog.operations.name_intents import try_to_settle
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
@@ -22,10 +22,10 @@ def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
     since = write_set.pointers.get(pointer.entity)
     if since is None:
         return False
-    landed = pointer.landed(attempt, since)
-    if landed is None:
+    committed = pointer.has_committed(attempt, since)
+    if committed is None:
         raise CommitStateUnknown(FORGOTTEN)
-    return landed
+    return committed
 
 
 async def moved_registry(state: State, head: Head, attempt: str, write_set: WriteSet) -> bool:
@@ -33,11 +33,11 @@ async def moved_registry(state: State, head: Head, attempt: str, write_set: Writ
     return write_set.registry is not None and await state.commit_of(head, attempt, write_set.registry) is not None
 
 
-async def landed(state: State, attempt: str, write_set: WriteSet) -> bool:
+async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool:
     """Whether an attempt has committed by now, wherever its slot says that it may have. A transaction's evidence is its
     decision."""
     if write_set.transaction is not None:
-        return await committed(state, write_set.transaction)
+        return await transaction_committed(state, write_set.transaction)
     for entity in write_set.pointers:
         pointer = await state.pointer(entity)
         if pointer is not None and moved_pointer(pointer, attempt, write_set):

@@ -103,7 +103,7 @@ class ReadSet(ABC):
         """Whether everything that a write set names was read."""
 
     @abstractmethod
-    async def landed(self, attempt: str, write_set: WriteSet) -> bool:
+    async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
         """Whether an attempt with this write set had committed when the object was read. Raises `CommitStateUnknown`
         where the evidence is gone (design.md 6.3)."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import as_read, committed
+from arco_catalog.operations.decisions import as_read, transaction_committed
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import no_such
 from arco_catalog.state import receipt
@@ -36,7 +36,9 @@ async def entities_named(session: Session, namespace: Namespace, name: str) -> l
     index = (await session.state.head()).index
     entry, stones = await look_up(session.state, lambda: _entries(index, namespace, name))
     found: list[NamedEntity] = []
-    if entry is not None and (entry.transaction is None or await committed(session.state, entry.transaction)):
+    if entry is not None and (
+        entry.transaction is None or await transaction_committed(session.state, entry.transaction)
+    ):
         found.append(NamedEntity(entry.entity, None))
     stones.sort(key=order_of_drop, reverse=True)
     found += [NamedEntity(text(stone, "entity"), integer(stone, "dropped_ms")) for stone in stones]

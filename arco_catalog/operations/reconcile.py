@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import committed
+from arco_catalog.operations.decisions import transaction_committed
 from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.lookup import entries_in
 from arco_catalog.operations.reconcile_stats import ReconcileStats
@@ -73,7 +73,7 @@ async def named_entities(session: Session, unreadable: list[str]) -> AsyncGenera
                 transaction = optional_text(entry, "transaction")
                 if transaction is not None and transaction not in decided:
                     try:
-                        decided[transaction] = await committed(session.state, transaction)
+                        decided[transaction] = await transaction_committed(session.state, transaction)
                     except InternalError as error:
                         decided[transaction] = False
                         unreadable.append(f"{text(entry, 'entity')}: {error.message}")

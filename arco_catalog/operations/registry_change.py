@@ -12,7 +12,7 @@ from functools import partial
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import Answer, keep, recall
+from arco_catalog.operations.answers import Answer, decode_answer, encode_answer
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.decisions import settle_names
 from arco_catalog.operations.evidence import FORGOTTEN, moved_registry
@@ -56,7 +56,7 @@ class RegistryReadSet(ReadSet):
     def covers(self, write_set: WriteSet) -> bool:
         return not write_set.pointers
 
-    async def landed(self, attempt: str, write_set: WriteSet) -> bool:
+    async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
         return await moved_registry(self.state, self.head, attempt, write_set)
 
 
@@ -119,7 +119,11 @@ class RegistryMutation(Mutation[RegistryReadSet]):
             raise CommitStateUnknown(FORGOTTEN)
         commit = head if commit_id == head.id else await self.state.registry_commit(commit_id)
         operation = commit.operation(attempt)
-        kept = recall(answer) if operation is not None and isinstance(answer := operation.get("answer"), dict) else None
+        kept = (
+            decode_answer(answer)
+            if operation is not None and isinstance(answer := operation.get("answer"), dict)
+            else None
+        )
         if kept is None or isinstance(kept, Refusal):
             raise InternalError(f"registry commit {commit_id} has no answer for operation {attempt}")
         return await rebuilt(self.session, kept)
@@ -210,7 +214,7 @@ class RegistryMove:
     def operation(self, change: Change) -> Operation:
         """The entry in the registry's history."""
         detail: JsonObject = {**self.session.request.by, **change.detail}
-        return Operation(self.attempt.id, self.mutation.kind, detail, keep(change.answer))
+        return Operation(self.attempt.id, self.mutation.kind, detail, encode_answer(change.answer))
 
 
 def _keys(writes: Sequence[Write]) -> set[str]:

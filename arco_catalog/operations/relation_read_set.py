@@ -7,7 +7,7 @@ from arco_catalog.iceberg.errors import CommitFailed, InternalError, Refusal, Un
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import as_read, as_written, committed
+from arco_catalog.operations.decisions import as_read, as_written, transaction_committed
 from arco_catalog.operations.evidence import moved_pointer
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Freshness, ReadSet
@@ -73,7 +73,7 @@ class RelationReadSet(ReadSet):
             and all(self.pointer is not None and entity == self.pointer.entity for entity in write_set.pointers)
         )
 
-    async def landed(self, attempt: str, write_set: WriteSet) -> bool:
+    async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
         return self.pointer is not None and moved_pointer(self.pointer, attempt, write_set)
 
 
@@ -173,7 +173,11 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 async def resolve_name(session: Session, head: Head, lookup: RelationLookup) -> RelationEntry | None:
     """What the name means; an intent on the name counts once its transaction committed."""
     entry = await look_up(session.state, lambda: relation(head, lookup.namespace, lookup.name, lookup.kind))
-    if entry is not None and entry.transaction is not None and not await committed(session.state, entry.transaction):
+    if (
+        entry is not None
+        and entry.transaction is not None
+        and not await transaction_committed(session.state, entry.transaction)
+    ):
         return None
     if entry is not None:
         session.stats.about(entry.entity, entry.uuid)

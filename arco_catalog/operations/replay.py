@@ -2,7 +2,7 @@
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal, Unsupported
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import Answer, Reference, recall
+from arco_catalog.operations.answers import Answer, Reference, decode_answer
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.rebuilding import rebuilt
@@ -11,7 +11,7 @@ from arco_catalog.operations.rebuilding import rebuilt
 async def replay(session: Session, kept: JsonObject) -> Answer:
     """The answer in a final slot. Raises the refusal that it is, and `CommitStateUnknown` if it can't be rebuilt."""
     session.stats.outcome = "replayed"
-    match recall(kept):
+    match decode_answer(kept):
         case Refusal() as refusal:
             raise refusal
         case answer:

@@ -85,7 +85,7 @@ class TransactionReadSet(ReadSet):
     def covers(self, write_set: WriteSet) -> bool:
         return False  # a transaction's evidence is its decision, which is no part of the tables
 
-    async def landed(self, attempt: str, write_set: WriteSet) -> bool:
+    async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
         raise InternalError("evidence was asked of a transaction's view, which has none")
 
 

@@ -108,9 +108,9 @@ class Pointer:
         """The transaction that has laid an intent here. What it holds is to be believed only by its decision."""
         return optional_text(mapping(self.document, "intent"), "transaction")
 
-    def landed(self, attempt: str, since: int) -> bool | None:
-        """Whether `attempt`, made when the pointer's sequence number was `since`, moved this pointer before it was
-        read; None if more moves have been made since than are remembered (design.md 6.3)."""
+    def has_committed(self, attempt: str, since: int) -> bool | None:
+        """Whether `attempt`, made when the pointer's sequence number was `since`, had committed to this pointer when
+        it was read; None if more moves have been made since than are remembered (design.md 6.3)."""
         recent = sequence(self.document, "recent")  # a thousand ids: not worth a copy
         if attempt in recent:
             return True

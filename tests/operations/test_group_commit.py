@@ -11,7 +11,7 @@ import pytest
 from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import group_commit
-from arco_catalog.operations.answers import Answer, keep
+from arco_catalog.operations.answers import Answer, encode_answer
 from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
@@ -529,7 +529,7 @@ async def test_a_request_that_was_superseded_while_it_waited_is_left_out(desk: D
         state = State(gate, desk.catalog.paths, desk.catalog.caches, desk.runtime)
         marker = MarkerLog(state, session.request.key_hash(), session.request.identity())
         assert len(await marker.read_on()) == 1
-        assert await marker.put(Slot(desk.runtime.ulid(), WriteSet(), {}, keep(AlreadyExists("told"))))
+        assert await marker.put(Slot(desk.runtime.ulid(), WriteSet(), {}, encode_answer(AlreadyExists("told"))))
     await tasks[1]
     with pytest.raises(AlreadyExists, match="told"):
         await tasks[0]

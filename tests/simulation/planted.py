@@ -39,7 +39,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def no_fence_at_a_takeover(patch: pytest.MonkeyPatch) -> None:
     async def fence(self: AnyDriver, earlier: dict[str, WriteSet]) -> str | None:
         for attempt, write_set in earlier.items():
-            if await evidence.landed(self.session.state, attempt, write_set):
+            if await evidence.has_committed(self.session.state, attempt, write_set):
                 return attempt
         return None
 
@@ -47,10 +47,10 @@ def no_fence_at_a_takeover(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_next_slot_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    async def see_next_slot_empty(self: AnyDriver) -> None:
+    async def check_not_superseded(self: AnyDriver) -> None:
         return None
 
-    patch.setattr(Driver, "see_next_slot_empty", see_next_slot_empty)
+    patch.setattr(Driver, "check_not_superseded", check_not_superseded)
 
 
 def only_ones_own_id_looked_for(patch: pytest.MonkeyPatch) -> None:
@@ -59,11 +59,11 @@ def only_ones_own_id_looked_for(patch: pytest.MonkeyPatch) -> None:
     def attempts(self: AnyDriver) -> dict[str, WriteSet]:
         return {attempt: write_set for attempt, write_set in everybodys(self).items() if attempt == self.attempt.id}
 
-    async def landed(state: State, attempt: str, write_set: WriteSet) -> bool:
+    async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool:
         return False
 
     patch.setattr(Driver, "attempts", attempts)
-    patch.setattr(evidence, "landed", landed)
+    patch.setattr(evidence, "has_committed", has_committed)
 
 
 def a_failure_answered_without_a_final_slot(patch: pytest.MonkeyPatch) -> None:
@@ -81,18 +81,18 @@ def a_verdict_from_a_cached_base(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_base_read_after_the_look_at_the_next_slot(patch: pytest.MonkeyPatch) -> None:
-    rightly = Driver.look
+    rightly = Driver.read
 
-    async def look(self: AnyDriver, freshness: Freshness) -> ReadSet:
+    async def read(self: AnyDriver, freshness: Freshness) -> ReadSet:
         if self.claimed is None:
             return await rightly(self, freshness)
-        await self.see_next_slot_empty()
+        await self.check_not_superseded()
         read_set: ReadSet = await self.mutation.read(freshness)
         if self.mutation.needs_base(read_set):
             await self.mutation.load_base(read_set)
         return read_set
 
-    patch.setattr(Driver, "look", look)
+    patch.setattr(Driver, "read", read)
 
 
 def a_name_validated_before_the_pointer_was_read(patch: pytest.MonkeyPatch) -> None:
@@ -103,10 +103,10 @@ def a_name_validated_before_the_pointer_was_read(patch: pytest.MonkeyPatch) -> N
 
 
 def evidence_from_the_newest_move_only(patch: pytest.MonkeyPatch) -> None:
-    def landed(self: Pointer, attempt: str, since: int) -> bool:
+    def has_committed(self: Pointer, attempt: str, since: int) -> bool:
         return self.recent[:1] == (attempt,)
 
-    patch.setattr(Pointer, "landed", landed)
+    patch.setattr(Pointer, "has_committed", has_committed)
 
 
 def a_slot_that_names_no_entity(patch: pytest.MonkeyPatch) -> None:
@@ -127,10 +127,10 @@ def the_pointer_deleted_at_drop(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_drop_answered_before_its_mark(patch: pytest.MonkeyPatch) -> None:
-    async def leave_marks(self: AnyDriver, attempt: str, write_set: WriteSet) -> None:
+    async def mark_dropped(self: AnyDriver, attempt: str, write_set: WriteSet) -> None:
         return None
 
-    patch.setattr(Driver, "leave_marks", leave_marks)
+    patch.setattr(Driver, "mark_dropped", mark_dropped)
 
 
 BUGS: tuple[Plant, ...] = (
@@ -178,7 +178,7 @@ def a_plan_laid_again_at_another_version(patch: pytest.MonkeyPatch) -> None:
 
 def an_abort_acted_on_before_it_is_definite(patch: pytest.MonkeyPatch) -> None:
     async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
-        return await decisions.committed(session.state, transaction)
+        return await decisions.transaction_committed(session.state, transaction)
 
     patch.setattr(decisions, "outcome_of", outcome_of)
 
@@ -205,7 +205,7 @@ def an_intent_revalidated_by_version(patch: pytest.MonkeyPatch) -> None:
 
 def a_takeover_that_closes_nothing(patch: pytest.MonkeyPatch) -> None:
     async def close(state: State, runtime: Runtime, transaction: str) -> bool:
-        return await decisions.committed(state, transaction)
+        return await decisions.transaction_committed(state, transaction)
 
     patch.setattr(evidence, "close", close)
 

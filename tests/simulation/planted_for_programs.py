@@ -47,26 +47,28 @@ AnyDriver = Driver[Any]
 
 
 def a_new_write_set_under_the_same_attempt(patch: pytest.MonkeyPatch) -> None:
-    rightly = Driver.begin_again
+    rightly = Driver.new_attempt
 
-    def begin_again(self: AnyDriver) -> None:
+    def new_attempt(self: AnyDriver) -> None:
         attempt = self.attempt
         rightly(self)
         if attempt.id in self.tried:
             self.attempt = attempt
 
-    patch.setattr(Driver, "begin_again", begin_again)
+    patch.setattr(Driver, "new_attempt", new_attempt)
     patch.setattr(Driver, "declared", property(lambda self: self.claimed))
 
 
 def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> None:
     async def take_over(self: AnyDriver) -> Answer:
         earlier = self.attempts()
-        self.begin_again()
-        landed = await self.fence(earlier)
+        self.new_attempt()
+        committed = await self.fence(earlier)
         read_set = await self.mutation.read(Freshness.FRESH)
         await self.claim(await self.write_set(read_set))
-        return await self.drive(Freshness.FRESH) if landed is None else await self.answer_on_evidence(landed)
+        return (
+            await self.run_attempts(Freshness.FRESH) if committed is None else await self.answer_on_evidence(committed)
+        )
 
     patch.setattr(Driver, "take_over", take_over)
 
@@ -82,11 +84,11 @@ def a_drop_content_with_any_older_mark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(evidence, "mark_dropped", mark_dropped)
 
 
-def what_is_beyond_recent_taken_for_not_landed(patch: pytest.MonkeyPatch) -> None:
-    def landed(self: Pointer, attempt: str, since: int) -> bool:
+def what_is_beyond_recent_taken_for_not_committed(patch: pytest.MonkeyPatch) -> None:
+    def has_committed(self: Pointer, attempt: str, since: int) -> bool:
         return attempt in self.recent
 
-    patch.setattr(Pointer, "landed", landed)
+    patch.setattr(Pointer, "has_committed", has_committed)
 
 
 def an_undrop_that_takes_no_location_back(patch: pytest.MonkeyPatch) -> None:
@@ -119,7 +121,7 @@ def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
         async def leave_nothing(attempt: str, write_set: WriteSet) -> None:
             return None
 
-        self.leave_marks = leave_nothing  # type: ignore[method-assign]
+        self.mark_dropped = leave_nothing  # type: ignore[method-assign]
         return await rightly(self, attempt)
 
     patch.setattr(Driver, "answer_on_evidence", answer_on_evidence)
@@ -129,7 +131,7 @@ def the_next_slot_not_looked_at_after_a_fresher_read_set(patch: pytest.MonkeyPat
     rightly = Driver.prepare
 
     async def prepare(self: AnyDriver, plan: PlannedCommit[ReadSet], write_set: WriteSet) -> ReadSet | None:
-        self.next_slot_unseen = False
+        self.next_slot_unchecked = False
         fresher: ReadSet | None = await rightly(self, plan, write_set)
         return fresher
 
@@ -255,7 +257,7 @@ def a_listing_that_takes_what_it_learns_in_one_round(patch: pytest.MonkeyPatch) 
     ) -> tuple[Head, Sequence[str], frozenset[str]]:
         head = await session.state.head()
         waiting = waited_for(head.index, counts)
-        decided = [each for each in waiting if await decisions.committed(session.state, each)]
+        decided = [each for each in waiting if await decisions.transaction_committed(session.state, each)]
         return head, waiting, frozenset(decided)
 
     patch.setattr(listing, "one_instant", one_instant)

@@ -20,7 +20,7 @@ MOST = 600
 CASES: list[tuple[Plant, str]] = [
     (planted.a_new_write_set_under_the_same_attempt, "commit_while_its_name_changes_hands"),
     (planted.a_drop_content_with_any_older_mark, "drops_and_undrops_of_one_table"),
-    (planted.what_is_beyond_recent_taken_for_not_landed, "commits_that_are_forgotten"),
+    (planted.what_is_beyond_recent_taken_for_not_committed, "commits_that_are_forgotten"),
     (planted.an_undrop_that_takes_no_location_back, "drops_and_undrops_of_one_table"),
     (planted.leases_that_never_end, "tables_that_dead_coordinators_hold"),
     (planted.nameless_pointers_noted_as_walked, "creates_that_die_beside_a_reconciler"),

@@ -35,10 +35,10 @@ def test_the_evidence_is_definite_for_a_thousand_moves_and_then_unknown() -> Non
     pointer = first()
     for move in range(RECENT_MOVES):
         pointer = pointer.fenced(f"f{move}")
-    assert pointer.landed("other", since=1) is False
-    assert pointer.landed("m1", since=0) is None
-    assert pointer.fenced("one more").landed("other", since=1) is None
-    assert pointer.landed("f0", since=1) is True
+    assert pointer.has_committed("other", since=1) is False
+    assert pointer.has_committed("m1", since=0) is None
+    assert pointer.fenced("one more").has_committed("other", since=1) is None
+    assert pointer.has_committed("f0", since=1) is True
 
 
 @given(st.dictionaries(st.sampled_from(["x", "y", "origin"]), st.integers(), max_size=3))
