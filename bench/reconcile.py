@@ -29,7 +29,7 @@ from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import relation_key
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.runtime import ulid_of
 from reconciler import spark as there
 from reconciler.catalog_config import CatalogConfig
@@ -69,7 +69,7 @@ class ManyTables:
             entry = RelationEntry.new(kind="table", entity=entity, uuid=entity, locations=[])
             edits[relation_key(("db",), f"t{number}")] = entry.json
         made = Operation(ulid_of(BEGAN_MS, bytes(10)), "create-table", {}, None)
-        head = Head.empty().successor(commit=made.id, at_ms=BEGAN_MS, edits=edits, operations=[made])
+        head = RegistryState.empty().successor(commit=made.id, at_ms=BEGAN_MS, edits=edits, operations=[made])
         self.keep(self.paths.manifest, head.body)
         for number, entity in enumerate(self.entities):
             for _ in range(COMMITS):
@@ -84,13 +84,13 @@ class ManyTables:
         file = MetadataFile(location, BEGAN_MS + number)
         attempt = ulid_of(file.ms, bytes(10))
         after = (
-            Pointer.first(entity=entity, kind="table", move=attempt, metadata=file, facts={})
+            Pointer.first(entity=entity, kind="table", move=attempt, metadata=file, summary={})
             if before is None
-            else before.successor(attempt=attempt, metadata=file, facts={})
+            else before.successor(attempt=attempt, metadata=file, summary={})
         )
-        said: JsonObject = {"attempt": attempt, "principal": "bench", "source": {"kind": "IcebergRest"}}
+        details: JsonObject = {"attempt": attempt, "principal": "bench", "source": {"kind": "IcebergRest"}}
         pending = receipt.pending(
-            entity=entity, metadata=file, base=None if before is None else before.metadata, said=said
+            entity=entity, metadata=file, base=None if before is None else before.metadata, details=details
         )
         self.keep(self._receipt(receipt.PENDING, pending), receipt.encode(pending))
         if not lose:

@@ -5,10 +5,10 @@ from typing import cast
 
 from arco_catalog.iceberg import properties as props
 from arco_catalog.iceberg.commit import Commit
-from arco_catalog.iceberg.creation import CreateTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.metadata import NO_SNAPSHOT
 from arco_catalog.iceberg.snapshots import MAIN, SnapshotRef, branch
+from arco_catalog.iceberg.table_creation import CreateTable
 from arco_catalog.iceberg.updates import SetLocation, SetProperties
 
 

@@ -21,7 +21,6 @@ from arco_catalog.iceberg.accessors import (
 )
 from arco_catalog.iceberg.apply import apply_commit
 from arco_catalog.iceberg.commit import Commit, added_snapshot_ids, engine_of, parse_commit
-from arco_catalog.iceberg.creation import CreateTable, new_table_metadata, parse_create_table
 from arco_catalog.iceberg.files import (
     files_that_left_the_log,
     is_metadata_file_name,
@@ -33,6 +32,7 @@ from arco_catalog.iceberg.files import (
     uses_gzip,
 )
 from arco_catalog.iceberg.registration import check_registered
+from arco_catalog.iceberg.table_creation import CreateTable, new_table_metadata, parse_create_table
 
 __all__ = [
     "Commit",

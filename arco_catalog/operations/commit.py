@@ -79,10 +79,10 @@ class CommitRelation(Mutation[RelationReadSet]):
             return outcome
 
         return PlannedCommit(
-            first=[change.new.write(self.session), change.said.pending],
+            first=[change.new.write(self.session), change.receipts.pending],
             check=check,
             swap=swap,
-            after=[change.said.committed, *change.cleaning],
+            after=[change.receipts.committed, *change.cleaning],
             answer=TableState(change.pointer.entity, change.new.file.location, change.new.body, created=False),
         )
 

@@ -11,17 +11,17 @@ from arco_catalog.operations.answers import Document
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import TableFromCommit
-from arco_catalog.operations.creation import Draft
+from arco_catalog.operations.creator import RelationDraft
 from arco_catalog.operations.decisions import close
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, AttemptAborted, PlannedCommit, ReadSet, Revalidate, Write
 from arco_catalog.operations.name_intents import change_registry, nobodys_commit, settling, try_to_settle
-from arco_catalog.operations.registry_commit import RegistryCommit
+from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.operations.relation_read_set import relation
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import Decision, encode
 from storage_backends import ABSENT, Applied, PreconditionFailed, StoreError, Version
 
@@ -34,7 +34,7 @@ class Plan:
 
     attempt: Attempt
     moves: list[tuple[Pointer, Pointer]] = field(default_factory=list)
-    drafts: list[tuple[TableFromCommit, Draft]] = field(default_factory=list)
+    drafts: list[tuple[TableFromCommit, RelationDraft]] = field(default_factory=list)
     first: list[Write] = field(default_factory=list)
     after: list[Write] = field(default_factory=list)
 
@@ -47,7 +47,7 @@ class Plan:
 class Coordination:
     """One attempt's way from pending to decided."""
 
-    def __init__(self, session: Session, head: Head, plan: Plan, left: list[Pointer]) -> None:
+    def __init__(self, session: Session, head: RegistryState, plan: Plan, left: list[Pointer]) -> None:
         self.session = session
         self.state = session.state
         self.plan = plan
@@ -57,9 +57,9 @@ class Coordination:
         """Where the intents of an attempt that was aborted are noted: those on pointers are no hurry, as whoever wins
         lays over them."""
         self.naming = self.names_commit("lay-names", head, self.new_names(head)) if plan.drafts else None
-        self.settling: RegistryCommit | None = None
+        self.settling: PreparedCommit | None = None
 
-    def names_commit(self, kind: str, head: Head, edits: Edits) -> RegistryCommit:
+    def names_commit(self, kind: str, head: RegistryState, edits: Edits) -> PreparedCommit:
         """A registry commit that lays or settles our intents on names."""
         return nobodys_commit(self.session, kind, self.detail(), head, edits)
 
@@ -71,7 +71,7 @@ class Coordination:
         ]
         return {"transaction": self.plan.id, "tables": tables}
 
-    def new_names(self, head: Head) -> Edits:
+    def new_names(self, head: RegistryState) -> Edits:
         """Intents on all new names, each judged with those before it in place. Raises `Refusal` and `Undecided`."""
         edits: dict[str, JsonObject | None] = {}
         index = Growing(head.index)
@@ -165,7 +165,7 @@ class Coordination:
         self.laid.append(now)  # the refusal was our own echo
         return True
 
-    async def lay_names(self, prepared: RegistryCommit) -> bool:
+    async def lay_names(self, prepared: PreparedCommit) -> bool:
         """Intents on all new names, by one registry commit. A name that is no longer free ends the try."""
         if isinstance(await prepared.swap(), Applied):
             return True
@@ -175,7 +175,7 @@ class Coordination:
             return False
         return True
 
-    def names_to_lay(self, head: Head) -> Edits | None:
+    def names_to_lay(self, head: RegistryState) -> Edits | None:
         """The intents, unless HEAD has them already: a refusal may have been our own echo."""
         mine = (relation(head, creator.namespace, creator.name, "table") for creator, _ in self.plan.drafts)
         if all(entry is not None and entry.transaction == self.plan.id for entry in mine):
@@ -235,6 +235,6 @@ class Coordination:
             steps.append(settle_new_names())
         await gather(*steps)
 
-    def names_to_settle(self, head: Head) -> Edits:
+    def names_to_settle(self, head: RegistryState) -> Edits:
         """What is left of our intents on names."""
         return settling(head.index, {self.plan.id: True})

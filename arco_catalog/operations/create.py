@@ -11,7 +11,7 @@ from arco_catalog.iceberg.shapes import STRING, Fields
 from arco_catalog.iceberg.updates import SetLocation
 from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.creation import Creation, Creator
+from arco_catalog.operations.creator import Creation, Creator
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS
 from arco_catalog.operations.mutation import Attempt, NoOp

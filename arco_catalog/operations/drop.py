@@ -13,7 +13,7 @@ from arco_catalog.state.entries import RelationEntry, released
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import WriteSet
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from storage_backends import StoreError
 
 
@@ -46,7 +46,7 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
 
 def burial(
     session: Session,
-    head: Head,
+    head: RegistryState,
     entry: RelationEntry,
     namespace: Namespace,
     name: str,

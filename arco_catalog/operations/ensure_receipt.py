@@ -85,12 +85,12 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
         "attempt": None,
         "entity_type": kind,
         receipt.uuid_field(kind): semantics.uuid(document),
-        "snapshot_id": semantics.facts(document).get("current_snapshot_id"),
+        "snapshot_id": semantics.summary(document).get("current_snapshot_id"),
         "principal": None,
         "source": {"kind": "Restored"},
     }
     base = _logged_base(pointer, file, document)
-    return receipt.pending(entity=pointer.entity, metadata=file, base=base, said=fields)
+    return receipt.pending(entity=pointer.entity, metadata=file, base=base, details=fields)
 
 
 def _logged_base(pointer: Pointer, file: MetadataFile, document: JsonObject) -> MetadataFile | None:

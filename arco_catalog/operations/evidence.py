@@ -10,7 +10,7 @@ from arco_catalog.operations.name_intents import try_to_settle
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.runtime import Runtime
 from storage_backends import Applied
 
@@ -28,7 +28,7 @@ def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
     return committed
 
 
-async def moved_registry(state: State, head: Head, attempt: str, write_set: WriteSet) -> bool:
+async def moved_registry(state: State, head: RegistryState, attempt: str, write_set: WriteSet) -> bool:
     """Whether an attempt that named the registry did one of its commits, up to `head`."""
     return write_set.registry is not None and await state.commit_of(head, attempt, write_set.registry) is not None
 
@@ -101,7 +101,7 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
         raise CommitStateUnknown(undecided.message) from undecided
 
 
-async def fence_registry(state: State, runtime: Runtime) -> Head:
+async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
     """Makes a registry commit that changes nothing. Returns it."""
     while True:
         head = await state.head()

@@ -19,10 +19,10 @@ from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.registry_commit import RegistryCommit
+from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits, Growing
-from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.registry import Operation, RegistryState
 from storage_backends import Applied, PreconditionFailed, StoreError, StoreUnavailable
 
 MAX_REQUESTS = 128
@@ -62,8 +62,8 @@ class PendingCommit:
     """
 
     state: State
-    replan: Callable[[Head], Replan | None]
-    revalidate: Callable[[Head], Awaitable[bool]]
+    replan: Callable[[RegistryState], Replan | None]
+    revalidate: Callable[[RegistryState], Awaitable[bool]]
     seconds_left: Callable[[], float]
     in_batch: bool = False
     """Whether a leader is making a commit that holds it: until that ends it must not give up."""
@@ -82,7 +82,7 @@ class PendingCommit:
 class Batch:
     """A registry commit and the requests that it holds."""
 
-    commit: RegistryCommit
+    commit: PreparedCommit
     members: Sequence[PendingCommit]
 
     def resolve(self, outcome: Applied | PreconditionFailed | None) -> None:
@@ -130,7 +130,7 @@ class GroupCommitter:
         finally:
             self._preparing -= 1
 
-    async def commit(self, member: PendingCommit, own: RegistryCommit | None) -> Applied | PreconditionFailed:
+    async def commit(self, member: PendingCommit, own: PreparedCommit | None) -> Applied | PreconditionFailed:
         """Commits a request's change: by its own commit if it wrote one and nobody else waits, else in a batch.
 
         Refused means, as after any compare-and-swap, that its own id may be in HEAD all the same. Raises
@@ -214,14 +214,14 @@ class GroupCommitter:
         leader.outcome = FALL_BACK
 
     async def _commit_batch(
-        self, state: State, head: Head, replans: Mapping[PendingCommit, Replan]
+        self, state: State, head: RegistryState, replans: Mapping[PendingCommit, Replan]
     ) -> Applied | PreconditionFailed | None:
         """Makes one commit of all replanned changes; None if one of the members must not be sent."""
         edits: dict[str, JsonObject | None] = {}
         for replan in replans.values():
             edits |= replan.edits
         operations = [replan.operation for replan in replans.values()]
-        commit = await look_up(state, partial(RegistryCommit, state, head, edits, operations))
+        commit = await look_up(state, partial(PreparedCommit, state, head, edits, operations))
         await gather(commit.put(), *(self._revalidate(member, head) for member in replans))
         if not all(self._may_be_sent(member) for member in replans):
             return None
@@ -232,13 +232,13 @@ class GroupCommitter:
         batch.resolve(outcome if isinstance(outcome, Applied) else None)
         return outcome
 
-    async def _base_head(self, state: State) -> Head:
+    async def _base_head(self, state: State) -> RegistryState:
         """The HEAD to build on. If it is not the newest any more, that costs a lost compare-and-swap and nothing
         else."""
         known = state.cached_head() if self._made_cached_head else None
         return known or await state.head()
 
-    def _replan_all(self, head: Head, leader: PendingCommit) -> dict[PendingCommit, Replan]:
+    def _replan_all(self, head: RegistryState, leader: PendingCommit) -> dict[PendingCommit, Replan]:
         """Replans the change of every request that waits, each on what those before it leave; the leader's comes
         first."""
         replans: dict[PendingCommit, Replan] = {}
@@ -262,7 +262,7 @@ class GroupCommitter:
         return replans
 
     @staticmethod
-    async def _revalidate(member: PendingCommit, head: Head) -> None:
+    async def _revalidate(member: PendingCommit, head: RegistryState) -> None:
         """Rule 1, for a HEAD that was read after the member planned; runs while the commit is written."""
         try:
             valid = await member.revalidate(head)
@@ -277,7 +277,7 @@ class GroupCommitter:
             member.error = StoreUnavailable("the request's deadline has passed")
         return member.is_pending and member in self._queue
 
-    async def _send(self, commit: RegistryCommit, state: State) -> Applied | PreconditionFailed:
+    async def _send(self, commit: PreparedCommit, state: State) -> Applied | PreconditionFailed:
         """The compare-and-swap."""
         self._made_cached_head = False
         outcome = await commit.swap(state)

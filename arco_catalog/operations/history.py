@@ -7,7 +7,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.state.fields import sequence
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 
 OWN = frozenset({"fence", "add-locations", "release-locations", "lay-names", "settle-names"})
 """Operations that are no request's own: the protocols need them, and they change no name by themselves."""
@@ -21,7 +21,7 @@ async def history(session: Session, *, own: bool = False) -> AsyncIterator[JsonO
 
     One commit lists the ids of 500 at most; the one before those is where the walk goes on.
     """
-    head: Head | None = await session.state.head()
+    head: RegistryState | None = await session.state.head()
     while head is not None:
         listed = [commit for commit, _ in head.recent()]
         for start in range(0, len(listed), AHEAD):
@@ -34,7 +34,7 @@ async def history(session: Session, *, own: bool = False) -> AsyncIterator[JsonO
         head = None if head.before is None else await _commit(session, head, head.before)
 
 
-async def _commit(session: Session, head: Head, commit: str) -> Head | None:
+async def _commit(session: Session, head: RegistryState, commit: str) -> RegistryState | None:
     if commit == head.id:
         return head
     try:
@@ -43,7 +43,7 @@ async def _commit(session: Session, head: Head, commit: str) -> Head | None:
         return None  # collected
 
 
-def _operations(commit: Head) -> list[JsonObject]:
+def _operations(commit: RegistryState) -> list[JsonObject]:
     made: JsonObject = {"commit": commit.id, "sequence": commit.sequence, "at_ms": commit.at_ms}
     return [
         {**made, **{name: value for name, value in operation.items() if name != "answer"}}

@@ -20,7 +20,7 @@ from arco_catalog.operations.rehearsal import Rehearsal
 from arco_catalog.state.entries import RelationEntry, find_namespace, find_relation
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from storage_backends import StoreError
 
 AT_ONCE = 8
@@ -66,7 +66,7 @@ class Importer:
         self._session = session
         self._properties_of = properties_of
         self._apply = apply
-        self._planned: Head | None = None
+        self._planned: RegistryState | None = None
         self._seen: dict[Identifier, str] = {}
         self._making = asyncio.Lock()
         self._there: set[Namespace] = {()}
@@ -182,7 +182,7 @@ class Importer:
             self._planned = await Rehearsal(creation, head).plan(head)
             self.namespaces.append(namespace)
 
-    async def _head(self) -> Head:
+    async def _head(self) -> RegistryState:
         """HEAD with all that is planned so far."""
         if self._planned is None:
             self._planned = await self._session().state.head()

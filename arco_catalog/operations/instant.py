@@ -13,7 +13,7 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import read_decision
 from arco_catalog.operations.name_intents import waited_for
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 
 ROUNDS = 100
 """How often HEAD is read: again for each time that a transaction commits between it and the look at its decision."""
@@ -23,7 +23,7 @@ AT_ONCE = 32
 
 async def one_instant(
     session: Session, counts: Callable[[str, JsonObject], bool]
-) -> tuple[Head, Sequence[str], frozenset[str]]:
+) -> tuple[RegistryState, Sequence[str], frozenset[str]]:
     """HEAD, the transactions on which the entries that `counts` says depend, and those of them that had committed when
     HEAD was read.
 

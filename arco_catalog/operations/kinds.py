@@ -46,7 +46,7 @@ class Semantics(ABC):
         """The file's own time, always later than its base's."""
 
     @abstractmethod
-    def facts(self, document: JsonObject) -> JsonObject:
+    def summary(self, document: JsonObject) -> JsonObject:
         """What a pointer repeats of its metadata (design.md 5, "Pointers")."""
 
     @abstractmethod
@@ -103,7 +103,7 @@ class TableSemantics(Semantics):
     def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
         return table.last_updated_ms(document)
 
-    def facts(self, document: JsonObject) -> JsonObject:
+    def summary(self, document: JsonObject) -> JsonObject:
         return {
             "table_uuid": table.table_uuid(document),
             "current_snapshot_id": table.current_snapshot_id(document),
@@ -150,7 +150,7 @@ class ViewSemantics(Semantics):
     def ms(self, document: JsonObject, base_ms: int | None, now_ms: int) -> int:
         return now_ms if base_ms is None else max(now_ms, base_ms + 1)
 
-    def facts(self, document: JsonObject) -> JsonObject:
+    def summary(self, document: JsonObject) -> JsonObject:
         return {"view_uuid": view.view_uuid(document), "current_version_id": view.current_version_id(document)}
 
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:

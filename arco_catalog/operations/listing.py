@@ -19,7 +19,7 @@ from arco_catalog.operations.name_intents import waited_for
 from arco_catalog.operations.names import existing_namespace
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 
 ITEMS_AT_ONCE = 4_096
 """How many items of a listing without pages memory is taken for at once."""
@@ -90,7 +90,7 @@ class _Level:
 class _Shown:
     """What all pages of a listing show: a commit, and of the transactions that it waits for, which count."""
 
-    head: Head
+    head: RegistryState
     waiting: Sequence[str]
     committed: Collection[str]
 
@@ -146,7 +146,7 @@ async def _page(session: Session, level: _Level, shown: _Shown, start: str, size
     return Listed(items, None)
 
 
-async def _head_as_of(session: Session, commit: str) -> Head:
+async def _head_as_of(session: Session, commit: str) -> RegistryState:
     known = session.state.cached_head()
     if known is not None and known.id == commit:
         return known

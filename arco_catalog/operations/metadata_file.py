@@ -52,17 +52,17 @@ class NewMetadata:
 
         return Write(self.file.location, put)
 
-    def facts(self, session: Session) -> JsonObject:
+    def summary(self, session: Session) -> JsonObject:
         """What the pointer repeats of it."""
-        return pointer_facts(session, self.semantics, self.document, self.base)
+        return pointer_summary(session, self.semantics, self.document, self.base)
 
 
-def pointer_facts(
+def pointer_summary(
     session: Session, semantics: Semantics, document: JsonObject, previous: MetadataFile | None
 ) -> JsonObject:
     """What a pointer repeats of the metadata that it names, and of who made it so (design.md 5, "Pointers")."""
     return {
-        **semantics.facts(document),
+        **semantics.summary(document),
         "previous_metadata_location": None if previous is None else previous.location,
         "updated_ms": session.now_ms(),
         "updated_by": session.request.source,
@@ -70,14 +70,14 @@ def pointer_facts(
 
 
 @dataclass(frozen=True, slots=True)
-class Receipts:
+class ReceiptWrites:
     """The pending and the committed receipt of one attempt at making a file current."""
 
     pending: Write
     committed: Write
 
 
-def receipts(
+def receipt_writes(
     session: Session,
     *,
     entity: str,
@@ -89,17 +89,18 @@ def receipts(
     updates: Sequence[str] = (),
     snapshots: Iterable[int] = (),
     engine: str | None = None,
-) -> Receipts:
-    """Everything that a receipt says (design.md 6.8): metadata alone could not restore who asked and what for."""
-    facts = new.semantics.facts(new.document)
+) -> ReceiptWrites:
+    """The writes of an attempt's receipts, with all that they say (design.md 6.8): metadata alone does not tell who
+    asked and what for."""
+    summary = new.semantics.summary(new.document)
     snapshot_ids: list[JsonValue] = [*snapshots]
-    said: JsonObject = {
+    details: JsonObject = {
         "attempt": attempt,
         "entity_type": new.semantics.kind,
         receipt.uuid_field(new.semantics.kind): new.semantics.uuid(new.document),
         "namespace": [*namespace],
         "name": name,
-        "snapshot_id": facts.get("current_snapshot_id"),
+        "snapshot_id": summary.get("current_snapshot_id"),
         "added_snapshot_ids": snapshot_ids,
         "requirements": [*requirements],
         "updates": [*updates],
@@ -107,7 +108,7 @@ def receipts(
         **({} if engine is None else {"engine": engine}),
         "request": {"method": session.request.method, "path": session.request.path},
     }
-    announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, said=said)
+    announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, details=details)
 
     def to_write(stage: receipt.Stage, body: JsonObject) -> Write:
         key = session.state.paths.receipt(stage, str(announced["commit_key"]), new.file.ms)
@@ -117,4 +118,6 @@ def receipts(
 
         return Write(key, put)
 
-    return Receipts(to_write(receipt.PENDING, announced), to_write(receipt.COMMITTED, receipt.committed(announced)))
+    return ReceiptWrites(
+        to_write(receipt.PENDING, announced), to_write(receipt.COMMITTED, receipt.committed(announced))
+    )

@@ -11,9 +11,9 @@ from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.registry_commit import RegistryCommit
+from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.state.index import Edits, Index
-from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.registry import Operation, RegistryState
 from storage_backends import Applied, StoreError
 
 
@@ -56,14 +56,16 @@ async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
         session.drop_write("the commit that settles names", error)
 
 
-def nobodys_commit(session: Session, kind: str, detail: JsonObject, head: Head, edits: Edits) -> RegistryCommit:
+def nobodys_commit(
+    session: Session, kind: str, detail: JsonObject, head: RegistryState, edits: Edits
+) -> PreparedCommit:
     """A registry commit under a fresh operation id. Raises `Unread` where it spills."""
     operation = Operation(session.runtime.ulid(), kind, {"principal": session.request.principal, **detail}, None)
-    return RegistryCommit(session.state, head, edits, [operation])
+    return PreparedCommit(session.state, head, edits, [operation])
 
 
 async def change_registry(
-    session: Session, kind: str, detail: JsonObject, edit: Callable[[Head], Edits | None]
+    session: Session, kind: str, detail: JsonObject, edit: Callable[[RegistryState], Edits | None]
 ) -> None:
     """Makes a registry commit as often as it takes, on fresh reads; none if `edit` finds nothing (more) to do."""
     async with session.lock_registry():
@@ -79,7 +81,7 @@ async def change_registry(
 
 
 def _prepared(
-    session: Session, kind: str, detail: JsonObject, head: Head, edit: Callable[[Head], Edits | None]
-) -> RegistryCommit | None:
+    session: Session, kind: str, detail: JsonObject, head: RegistryState, edit: Callable[[RegistryState], Edits | None]
+) -> PreparedCommit | None:
     edits = edit(head)
     return nobodys_commit(session, kind, detail, head, edits) if edits else None

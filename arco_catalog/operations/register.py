@@ -11,11 +11,11 @@ from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.applied import let_long_parts_go, outline
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.creation import first_pointer
+from arco_catalog.operations.creator import first_pointer
 from arco_catalog.operations.driver import run
 from arco_catalog.operations.drop import burial
 from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
-from arco_catalog.operations.metadata_file import pointer_facts
+from arco_catalog.operations.metadata_file import pointer_summary
 from arco_catalog.operations.mutation import Attempt, AttemptAborted, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
@@ -172,13 +172,13 @@ class _Register(RegistryMutation):
 
     def _pointer(self, document: JsonObject, attempt: Attempt) -> Write:
         """`origin` is where our own history of the entity begins: what lies before is another catalog's to receipt."""
-        facts = pointer_facts(self.session, self.semantics, document, None)
+        summary = pointer_summary(self.session, self.semantics, document, None)
         ms = self.semantics.ms(document, None, self.session.now_ms())
         pointer = Pointer.first(
             entity=attempt.entity,
             kind=self.semantics.kind,
             move=attempt.id,
             metadata=MetadataFile(self.file, ms),
-            facts={**facts, "origin": {"registered": self.file}},
+            summary={**summary, "origin": {"registered": self.file}},
         )
         return first_pointer(self.session, pointer)

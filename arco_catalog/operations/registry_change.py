@@ -29,13 +29,13 @@ from arco_catalog.operations.mutation import (
     Revalidate,
     Write,
 )
+from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.operations.rebuilding import rebuilt
-from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import Undecided
 from arco_catalog.state.index import Edits
 from arco_catalog.state.marker import WriteSet
-from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.segments import Unread
 from storage_backends import Applied, PreconditionFailed
 
@@ -45,7 +45,7 @@ class RegistryReadSet(ReadSet):
     """The registry's HEAD as it was read for this request, or as this process cached it."""
 
     state: State
-    head: Head
+    head: RegistryState
     fresh: bool
     refusal: Refusal | None = None
 
@@ -142,7 +142,7 @@ class RegistryMove:
         self.attempt = attempt
         self.change = change
         self.write_set = mutation.write_set(read_set, attempt)
-        self.own: RegistryCommit | None = None
+        self.own: PreparedCommit | None = None
 
     def move(self) -> PlannedCommit[RegistryReadSet]:
         """The plan as the driver carries it out."""
@@ -174,7 +174,7 @@ class RegistryMove:
             return
         with nullcontext() if self.group_committer is None else self.group_committer.preparing():
             operations = [self.operation(self.change)]
-            commit = partial(RegistryCommit, self.state, self.read_set.head, self.change.edits, operations)
+            commit = partial(PreparedCommit, self.state, self.read_set.head, self.change.edits, operations)
             own = await look_up(self.state, commit)
             await own.put()
         self.own = own
@@ -185,7 +185,7 @@ class RegistryMove:
             assert self.own is not None
             return await self.own.swap()
 
-        async def revalidate_at(head: Head) -> bool:
+        async def revalidate_at(head: RegistryState) -> bool:
             return await revalidate(self.seen(head))
 
         session = self.session
@@ -193,11 +193,11 @@ class RegistryMove:
             PendingCommit(self.state, self.replan, revalidate_at, session.seconds_left), self.own
         )
 
-    def seen(self, head: Head) -> RegistryReadSet:
+    def seen(self, head: RegistryState) -> RegistryReadSet:
         """A HEAD that somebody else chose, as this request sees it."""
         return RegistryReadSet(self.state, head.on(self.state.segment_at_hand), fresh=False)
 
-    def replan(self, head: Head) -> Replan | None:
+    def replan(self, head: RegistryState) -> Replan | None:
         """The same change on another HEAD; None if it would be another one, or none, or must read anything first. What
         was written, declared as write set and is to be answered must stay as it is."""
         read_set, planned = self.seen(head), self.change

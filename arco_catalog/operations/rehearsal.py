@@ -8,14 +8,14 @@ from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, NoOp
 from arco_catalog.operations.registry_change import RegistryMutation, RegistryReadSet
 from arco_catalog.state.entries import Undecided
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 
 
 class Rehearsal:
     """One change that is only planned: `prepare` reads what it needs besides a HEAD, `plan` says what it makes of
     one."""
 
-    def __init__(self, mutation: RegistryMutation, head: Head) -> None:
+    def __init__(self, mutation: RegistryMutation, head: RegistryState) -> None:
         self._mutation = mutation
         self._view = RegistryReadSet(mutation.state, head, fresh=True)
         runtime = mutation.session.runtime
@@ -27,7 +27,7 @@ class Rehearsal:
         if self._mutation.incomplete(self._view):
             await self._mutation.complete(self._view)
 
-    async def plan(self, head: Head) -> Head:
+    async def plan(self, head: RegistryState) -> RegistryState:
         """The HEAD as it would be after the change. Raises the `Refusal` that the change would meet, and `Unavailable`
         where a transaction over the name has to end first."""
         mutation, view = self._mutation, self._view

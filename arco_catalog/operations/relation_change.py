@@ -11,7 +11,7 @@ from arco_catalog.operations.applied import apply
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.cleaning import cleaning
 from arco_catalog.operations.kinds import AnyCommit, Semantics
-from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
+from arco_catalog.operations.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
 from arco_catalog.operations.mutation import Attempt, Prerequisite, Write
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.relation_read_set import RelationReadSet
@@ -39,7 +39,7 @@ class ChangedRelation:
     pointer: Pointer
     successor: Pointer
     new: NewMetadata
-    said: Receipts
+    receipts: ReceiptWrites
     cleaning: Sequence[Write]
 
 
@@ -140,7 +140,7 @@ class RelationChange:
         refuse_reserved(Location.parse(folder))
         new = NewMetadata.of(self.session, self.semantics, document, pointer.metadata, body=body)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
-        said = receipts(
+        receipts = receipt_writes(
             self.session,
             entity=pointer.entity,
             attempt=attempt.id,
@@ -152,12 +152,12 @@ class RelationChange:
             snapshots=self.semantics.added_snapshots(self.commit),
             engine=self.semantics.engine(self.commit),
         )
-        facts = new.facts(self.session)
+        summary = new.summary(self.session)
         reserved = reserved_for(self.session, entry, self.semantics.explicit_locations(self.commit))
         if reserved:
-            facts["named_locations"] = [*dict.fromkeys([*pointer.named_locations, *reserved])]
-        successor = pointer.successor(attempt=attempt.id, metadata=new.file, facts=facts)
-        return ChangedRelation(pointer, successor, new, said, self._cleaning(pointer, base, document, folder))
+            summary["named_locations"] = [*dict.fromkeys([*pointer.named_locations, *reserved])]
+        successor = pointer.successor(attempt=attempt.id, metadata=new.file, summary=summary)
+        return ChangedRelation(pointer, successor, new, receipts, self._cleaning(pointer, base, document, folder))
 
     def _cleaning(self, pointer: Pointer, base: JsonObject, document: JsonObject, folder: str) -> Sequence[Write]:
         """Removes what left the metadata log, where the table asks for it."""

@@ -15,7 +15,7 @@ from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Unread
 
 
@@ -52,7 +52,7 @@ class RelationReadSet(ReadSet):
     The base's bytes need no freshness of their own: a metadata file never changes.
     """
 
-    head: Head
+    head: RegistryState
     entry: RelationEntry | None
     pointer: Pointer | None
     head_fresh: bool
@@ -91,7 +91,7 @@ async def read_relation(session: Session, lookup: RelationLookup, freshness: Fre
     cached = None if known is None else cached_relation(known, lookup.namespace, lookup.name, lookup.kind)
     if known is None or cached is None:
         return await read_relation_under(session, lookup, await state.head(), freshness, head_fresh=True)
-    heads: list[Head] = []
+    heads: list[RegistryState] = []
     pointers: list[Pointer | None] = []
 
     async def read_head() -> None:
@@ -110,7 +110,7 @@ async def read_relation(session: Session, lookup: RelationLookup, freshness: Fre
 
 
 async def _read_relation_again(
-    session: Session, lookup: RelationLookup, head: Head, seen: Pointer | None
+    session: Session, lookup: RelationLookup, head: RegistryState, seen: Pointer | None
 ) -> RelationReadSet:
     """What the name means under a HEAD, its pointer read after that; beside it the metadata file that the pointer has
     named before, for it hardly ever has moved on."""
@@ -136,7 +136,7 @@ async def _read_relation_again(
 async def read_relation_under(
     session: Session,
     lookup: RelationLookup,
-    head: Head,
+    head: RegistryState,
     freshness: Freshness,
     *,
     head_fresh: bool,
@@ -170,7 +170,7 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
     return await as_read(session.state, pointer)
 
 
-async def resolve_name(session: Session, head: Head, lookup: RelationLookup) -> RelationEntry | None:
+async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
     """What the name means; an intent on the name counts once its transaction committed."""
     entry = await look_up(session.state, lambda: relation(head, lookup.namespace, lookup.name, lookup.kind))
     if (
@@ -184,14 +184,14 @@ async def resolve_name(session: Session, head: Head, lookup: RelationLookup) -> 
     return entry
 
 
-def relation(head: Head, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
+def relation(head: RegistryState, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
     """The table, or the view, of this name; None if it means something of the other kind, or nothing. Raises
     `Unread`."""
     entry = find_relation(head.index, namespace, name)
     return entry if entry is not None and entry.kind == kind else None
 
 
-def cached_relation(head: Head, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
+def cached_relation(head: RegistryState, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
     """The table or view of this name, if a HEAD and what is at hand can tell: what to read beside a fresh HEAD."""
     try:
         return relation(head, namespace, name, kind)

@@ -18,7 +18,7 @@ from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
 from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
 from arco_catalog.state.locations import Location
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 
 MAX_NAMED = 16
 """Locations that a commit may name. Each is compared with all that the table holds, and then held as long as the table
@@ -84,7 +84,7 @@ class Reservation:
         """Adds the locations; those that a commit has `named` are reserved no longer, but the table's for good."""
         normal = dict.fromkeys(location.normal for location in self.locations)
 
-        def edit(head: Head) -> Edits | None:
+        def edit(head: RegistryState) -> Edits | None:
             entry = self._entry(head)
             if entry is None:
                 return None
@@ -134,7 +134,7 @@ class Reservation:
     async def doubt(self, doubtful: Sequence[str], release: str) -> None:
         """Says in the registry that these are leaving, by this release."""
 
-        def edit(head: Head) -> Edits | None:
+        def edit(head: RegistryState) -> Edits | None:
             entry = self._entry(head)
             reserved = set() if entry is None else {*entry.reserved}
             fresh = {place: release for place in doubtful if place in reserved}
@@ -147,7 +147,7 @@ class Reservation:
     async def release(self, release: str, named: Collection[str]) -> None:
         """Only what still leaves by this very release: a commit may have reserved it again, and named it since."""
 
-        def edit(head: Head) -> Edits | None:
+        def edit(head: RegistryState) -> Edits | None:
             entry = self._entry(head)
             leaving = {} if entry is None else entry.leaving
             mine = {place: by for place, by in leaving.items() if by == release}
@@ -163,7 +163,7 @@ class Reservation:
 
         await change_registry(self.session, "release-locations", self._detail([]), edit)
 
-    def _entry(self, head: Head) -> RelationEntry | None:
+    def _entry(self, head: RegistryState) -> RelationEntry | None:
         """The entry, if the name still means the entity. Raises `Undecided` and `Unread`."""
         entry = find_relation(head.index, self.namespace, self.name)
         return entry if entry is not None and entry.standing().entity == self.entity else None

@@ -32,7 +32,7 @@ from arco_catalog.state.entries import RelationEntry, Undecided
 from arco_catalog.state.index import Growing, Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from storage_backends import StoreError
 
 TableChange = tuple[Namespace, str, JsonObject]
@@ -74,7 +74,7 @@ async def commit_transaction(session: Session, changes: Sequence[TableChange]) -
 class TransactionReadSet(ReadSet):
     """The read sets of all tables of a transaction, under one HEAD."""
 
-    head: Head
+    head: RegistryState
     head_fresh: bool
     tables: Sequence[RelationReadSet]
 
@@ -151,8 +151,8 @@ class Transaction(Mutation[TransactionReadSet]):
                 reservation = computed  # only once all else holds: what is refused reserves nothing
             elif isinstance(computed, ChangedRelation):
                 plan.moves.append((computed.pointer, computed.successor))
-                plan.first += [computed.new.write(self.session), computed.said.pending]
-                plan.after += [computed.said.committed, *computed.cleaning]
+                plan.first += [computed.new.write(self.session), computed.receipts.pending]
+                plan.after += [computed.receipts.committed, *computed.cleaning]
             else:
                 # Only its requirements count; an intent to what is there makes sure that they hold when all else does.
                 plan.moves.append((computed.pointer, computed.pointer))
@@ -166,7 +166,7 @@ class Transaction(Mutation[TransactionReadSet]):
                 index.add(creator.edits(draft))  # the next one is held against this one too
                 plan.drafts.append((creator, draft))
                 plan.first += creator.first_writes(draft)
-                plan.after.append(draft.said.committed)
+                plan.after.append(draft.receipts.committed)
         except Undecided as met:
             transaction = met.transaction
             return Prerequisite(lambda: settle_names(self.session, transaction, self.rank))
@@ -202,7 +202,7 @@ class Transaction(Mutation[TransactionReadSet]):
             await self.load_base(fresher)
         return fresher
 
-    def _named(self, head: Head) -> list[RelationEntry | None]:
+    def _named(self, head: RegistryState) -> list[RelationEntry | None]:
         """What the names of the tables that it changes mean under a HEAD."""
         head.index.need(*(relation_key(change.namespace, change.name) for change in self.commits))
         return [relation(head, change.namespace, change.name, "table") for change in self.commits]

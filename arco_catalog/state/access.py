@@ -12,7 +12,7 @@ from arco_catalog.state.fields import mapping, parse_record
 from arco_catalog.state.index import Edits, nothing_at_hand
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
@@ -65,7 +65,7 @@ class Caches:
     segments: ByteCache[str, Segment]
     pointers: ByteCache[str, Pointer]
     values: ByteCache[str, JsonObject]
-    head: Head | None = None
+    head: RegistryState | None = None
 
     @classmethod
     def of(cls, limit: int) -> "Caches":
@@ -93,38 +93,38 @@ class State:
 
     # Registry
 
-    def cached_head(self) -> Head | None:
+    def cached_head(self) -> RegistryState | None:
         """HEAD as this process saw it last: good for a compare-and-swap, never for a verdict."""
         known = self._caches.head
         return None if known is None else known.on(self.segment_at_hand)
 
-    async def head(self) -> Head:
+    async def head(self) -> RegistryState:
         """HEAD as it is now."""
         key, known = self.paths.manifest, self._caches.head
         match await self.store.get(key, None if known is None else known.version):
             case Found(body, version):
-                head = Head.parse(body, version, key)
+                head = RegistryState.parse(body, version, key)
                 self.cache_head(head)
                 return head.on(self.segment_at_hand)
             case Unchanged() if known is not None:
                 return known.on(self.segment_at_hand)
             case _:
-                return Head.empty()
+                return RegistryState.empty()
 
-    def cache_head(self, head: Head) -> None:
+    def cache_head(self, head: RegistryState) -> None:
         """Keeps the newest HEAD seen. Answers overtake each other: an older one is not kept."""
         known = self._caches.head
         if known is None or head.sequence >= known.sequence:
             self._caches.head = head.on(nothing_at_hand)
 
-    async def move_head(self, successor: Head, expected: Version | None) -> Applied | PreconditionFailed:
+    async def move_head(self, successor: RegistryState, expected: Version | None) -> Applied | PreconditionFailed:
         """The registry's commit point. `expected` is None for its first commit."""
         outcome = await self.swap(self.paths.manifest, successor.body, expected)
         if isinstance(outcome, Applied):
-            self.cache_head(Head(successor.document, successor.index, outcome.version))
+            self.cache_head(RegistryState(successor.document, successor.index, outcome.version))
         return outcome
 
-    def successor(self, head: Head, edits: Edits, operations: Sequence[Operation]) -> Head:
+    def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> RegistryState:
         """A new commit on a HEAD, made now. Raises `Unread` where it spills."""
         return head.successor(
             commit=self._runtime.ulid(),
@@ -134,7 +134,7 @@ class State:
             spilling=self._spilling,
         )
 
-    async def commit_of(self, head: Head, operation: str, since: int) -> str | None:
+    async def commit_of(self, head: RegistryState, operation: str, since: int) -> str | None:
         """The registry commit that did an operation which was tried when the sequence number was `since`; None if there
         is none. Walks back up to 500 commits a GET (design.md 6.3), once: history never changes, so the same request
         looks again only at what came since. Others may wait for that look (shared_commits.py). Raises
@@ -149,13 +149,13 @@ class State:
                 return None
             head = await self.registry_commit(head.before)
 
-    async def registry_commit(self, commit_id: str) -> Head:
+    async def registry_commit(self, commit_id: str) -> RegistryState:
         """One commit of the registry's history."""
         key = self.paths.registry_commit(commit_id)
         found = await self.store.get(key)
         if not isinstance(found, Found):
             raise CommitStateUnknown(f"The registry's history no longer reaches back to commit {commit_id}")
-        return Head.parse(found.body, None, key).on(self.segment_at_hand)
+        return RegistryState.parse(found.body, None, key).on(self.segment_at_hand)
 
     def segment_at_hand(self, segment: str) -> Segment | None:
         """A segment that this request or this process has. What a request has once seen stays at hand until it ends, so

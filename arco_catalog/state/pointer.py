@@ -38,8 +38,8 @@ class Pointer:
         return cls(parse_record(body, where), version)
 
     @classmethod
-    def first(cls, *, entity: str, kind: str, move: str, metadata: MetadataFile, facts: JsonObject) -> Self:
-        """A new entity's pointer. `facts` is what the pointer repeats of its metadata (see `successor`)."""
+    def first(cls, *, entity: str, kind: str, move: str, metadata: MetadataFile, summary: JsonObject) -> Self:
+        """A new entity's pointer. `summary` is what the pointer repeats of its metadata (see `successor`)."""
         return cls(
             {
                 "version": 1,
@@ -50,7 +50,7 @@ class Pointer:
                 "recent": [move],
                 "metadata_location": metadata.location,
                 "metadata_ms": metadata.ms,
-                **facts,
+                **summary,
             },
             None,
         )
@@ -121,7 +121,7 @@ class Pointer:
         document = {**self.document, "sequence": self.sequence + 1, "id": move, "recent": recent, **changes}
         return Pointer(document, None)
 
-    def successor(self, *, attempt: str, metadata: MetadataFile, facts: JsonObject) -> "Pointer":
+    def successor(self, *, attempt: str, metadata: MetadataFile, summary: JsonObject) -> "Pointer":
         """The pointer after a commit. A mark that a drop left before an undrop goes with it."""
         base = self.metadata
         moved = self._moved(
@@ -130,7 +130,7 @@ class Pointer:
                 "metadata_location": metadata.location,
                 "metadata_ms": metadata.ms,
                 "base": {"metadata_location": base.location, "metadata_ms": base.ms},
-                **facts,
+                **summary,
             },
         )
         moved.document.pop("dropped", None)

@@ -32,8 +32,8 @@ def event_id(metadata: MetadataFile, key: str) -> str:
     return ulid_of(metadata.ms, hashlib.sha256(key.encode()).digest()[:10])
 
 
-def pending(*, entity: str, metadata: MetadataFile, base: MetadataFile | None, said: JsonObject) -> JsonObject:
-    """The receipt of an attempt. `said` is what only the writer knows: who, why, and what was asked for."""
+def pending(*, entity: str, metadata: MetadataFile, base: MetadataFile | None, details: JsonObject) -> JsonObject:
+    """The receipt of an attempt. `details` is what only the writer knows: who, why, and what was asked for."""
     key = commit_key(entity, metadata.location)
     return {
         "version": VERSION,
@@ -44,18 +44,18 @@ def pending(*, entity: str, metadata: MetadataFile, base: MetadataFile | None, s
         "metadata_location": metadata.location,
         "metadata_ms": metadata.ms,
         **_replaced(PENDING, base),
-        **said,
+        **details,
     }
 
 
 def committed(receipt: JsonObject) -> JsonObject:
     """The receipt of the commit that a pending one announced, of the version that the pending one is of."""
-    said: JsonObject = {**receipt, "type": "IcebergCommitCommitted"}
+    details: JsonObject = {**receipt, "type": "IcebergCommitCommitted"}
     if receipt.get("version") != VERSION:
-        return said
+        return details
     for name in ("metadata_location", "metadata_ms"):
-        said[f"{_BASE[COMMITTED]}_{name}"] = said.pop(f"{_BASE[PENDING]}_{name}", None)
-    return said
+        details[f"{_BASE[COMMITTED]}_{name}"] = details.pop(f"{_BASE[PENDING]}_{name}", None)
+    return details
 
 
 def uuid_field(kind: str) -> str:
@@ -77,9 +77,9 @@ def with_current_names(receipt: JsonObject, stage: Stage) -> JsonObject:
     """A receipt of any version, with the names that fields have today."""
     if receipt.get("version") == VERSION:
         return receipt
-    said = {name: value for name, value in receipt.items() if name not in ("base", "uuid")}
+    details = {name: value for name, value in receipt.items() if name not in ("base", "uuid")}
     kind = optional_text(receipt, "entity_type") or "table"
-    return {**said, uuid_field(kind): receipt.get("uuid"), **_replaced(stage, base_of(receipt))}
+    return {**details, uuid_field(kind): receipt.get("uuid"), **_replaced(stage, base_of(receipt))}
 
 
 def parse(body: bytes, where: str) -> JsonObject:

@@ -45,8 +45,8 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Head:
-    """One commit of the registry, as HEAD (with the manifest's version) or as history (without).
+class RegistryState:
+    """The registry as one commit left it: the newest, HEAD (with the manifest's version), or an earlier one (without).
 
     `spilled` are the segments that a new commit makes: they must be written before it becomes HEAD. `place` counts the
     changes before one that is planned for the same commit: the index has them already.
@@ -69,9 +69,9 @@ class Head:
         document = parse_record(body, where)
         return cls(document, Index.parse(mapping(document, "index")), version)
 
-    def on(self, shelf: Shelf) -> "Head":
+    def on(self, shelf: Shelf) -> "RegistryState":
         """The same commit, its index read through a shelf."""
-        return Head(self.document, self.index.on(shelf), self.version, self.spilled, self.place)
+        return RegistryState(self.document, self.index.on(shelf), self.version, self.spilled, self.place)
 
     @property
     def id(self) -> str | None:
@@ -124,7 +124,7 @@ class Head:
         edits: Edits,
         operations: Sequence[Operation],
         spilling: Spilling | None = None,
-    ) -> "Head":
+    ) -> "RegistryState":
         """The commit that makes `edits`; without edits and with one operation it is a fence. Where it spills, raises
         `Unread` for the segments that it rewrites."""
         recent = [(commit, [operation.id for operation in operations]), *self.recent()]
@@ -145,7 +145,7 @@ class Head:
             "before": before,
             "index": {**stored, **index.to_json()},
         }
-        return Head(document, index, None, spilled)
+        return RegistryState(document, index, None, spilled)
 
     @cached_property
     def body(self) -> bytes:

@@ -10,7 +10,7 @@ from arco_catalog.state.index import Index, namespace_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from arco_catalog.state.registry import RECENT_COMMITS, Head, Operation
+from arco_catalog.state.registry import RECENT_COMMITS, Operation, RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import RANGES, Directory, Ref, Segment, decode_line, encode_line, range_of, separator
 from arco_catalog.state.spilling import Limits, Spilling, cut
@@ -85,14 +85,14 @@ class Bulk:
             kind="table",
             move=entity,
             metadata=MetadataFile(file.uri, last_updated_ms(document)),
-            facts={"table_uuid": table_uuid(document), "current_snapshot_id": None, "refs": {}},
+            summary={"table_uuid": table_uuid(document), "current_snapshot_id": None, "refs": {}},
         )
         yield "/".join(file.segments[len(self.base.segments) :]), dumps(document)
         yield self.paths.pointer(entity), pointer.body
 
     def one_commit(self) -> Objects:
         """A registry that one commit made, with all entries embedded."""
-        head = self._commit(Head.empty(), self.entries, spilling=False)
+        head = self._commit(RegistryState.empty(), self.entries, spilling=False)
         yield self.paths.registry_commit(head.id or ""), head.body
         yield self.paths.manifest, head.body
 
@@ -102,7 +102,7 @@ class Bulk:
         of them wrote."""
         index, segments = packed(self.entries, self.limits, self.runtime)
         shelf = {segment.id: segment for segment in segments}
-        head = Head(Head.empty().document, index.on(shelf.get), None)
+        head = RegistryState(RegistryState.empty().document, index.on(shelf.get), None)
         for _ in range(RECENT_COMMITS):
             head = self._commit(head, {})
         for namespace, name in later:
@@ -117,7 +117,7 @@ class Bulk:
         yield self.paths.registry_commit(head.id or ""), head.body
         yield self.paths.manifest, head.body
 
-    def _commit(self, head: Head, edits: Entries, *, spilling: bool = True) -> Head:
+    def _commit(self, head: RegistryState, edits: Entries, *, spilling: bool = True) -> RegistryState:
         made = Operation(self.runtime.ulid(), "create-table", {}, None)
         return head.successor(
             commit=self.runtime.ulid(),

@@ -25,7 +25,7 @@ from arco_catalog.state import registry
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.marker_log import MarkerLog
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from storage_backends import Applied, Found, Missing, Outcome, PreconditionFailed, Unchanged, Unknown, Version, When
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
@@ -578,7 +578,7 @@ async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
 ) -> None:
     rightly = RegistryMove.replan
 
-    def replan(self: RegistryMove, head: Head) -> Replan | None:
+    def replan(self: RegistryMove, head: RegistryState) -> Replan | None:
         if self.change.detail["name"] == "b":
             raise ZeroDivisionError
         return rightly(self, head)

@@ -86,9 +86,9 @@ class Site:
             before = pointer.metadata
             number = pointer.sequence
             file = MetadataFile(f"{before.location.rpartition('/')[0]}/{number:05d}-x.metadata.json", before.ms + 1)
-            said = receipt.pending(entity=entity, metadata=file, base=before, said={"entity_type": "table"})
+            said = receipt.pending(entity=entity, metadata=file, base=before, details={"entity_type": "table"})
             await self.lake.put(self._receipt(receipt.PENDING, said), receipt.encode(said), ANY)
-            pointer = pointer.successor(attempt=self.clock.ulid(), metadata=file, facts={})
+            pointer = pointer.successor(attempt=self.clock.ulid(), metadata=file, summary={})
         await self.lake.put(key, pointer.body, ANY)
 
     def _receipt(self, stage: receipt.Stage, said: JsonObject) -> str:

@@ -22,7 +22,7 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.index import Edits, location_key
 from arco_catalog.state.locations import Location
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from storage_backends import ANY, Found, Outcome, Version, When
 from storage_backends.base import Missing, Unchanged
 from storage_backends.memory import MemoryStore
@@ -292,7 +292,7 @@ async def test_who_took_hold_before_holds_had_names_is_told_by_its_entity(desk: 
     entity = (await desk.table("t", location=f"{WAREHOUSE}/mine")).entity
     place = f"{WAREHOUSE}/mine"
 
-    def old(head: Head) -> Edits | None:
+    def old(head: RegistryState) -> Edits | None:
         key = location_key(place, entity)
         known = head.index.get(key)
         return {key: {"entity": entity, "state": "live"}} if known is not None and "name" in known else None

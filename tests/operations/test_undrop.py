@@ -34,7 +34,7 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.entries import newest_tombstone
 from arco_catalog.state.index import Edits, location_key, released_key, tombstones_of
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from storage_backends import ABSENT, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
@@ -335,7 +335,7 @@ class Once:
     def __init__(self, edits: Edits) -> None:
         self.edits: Edits | None = edits
 
-    def edit(self, _: Head) -> Edits | None:
+    def edit(self, _: RegistryState) -> Edits | None:
         edits, self.edits = self.edits, None
         return edits
 

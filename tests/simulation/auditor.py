@@ -18,7 +18,7 @@ from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, mapping, sequence, text
 from arco_catalog.state.paths import Paths, commit_key
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
 from tests.simulation.history import Event
 from tests.simulation.world import World
@@ -224,7 +224,7 @@ class Auditor:
             assert self._segments.setdefault(key, objects[key]) == objects[key], f"{key} was overwritten"
             return Segment.parse(segment, objects[key], key)
 
-        return dict(Head.parse(objects[PATHS.manifest], None, "HEAD").on(segment_at_hand).index.scan(""))
+        return dict(RegistryState.parse(objects[PATHS.manifest], None, "HEAD").on(segment_at_hand).index.scan(""))
 
     def _see_names(self, now: float, objects: dict[str, bytes]) -> None:
         """Which names mean something now: an intent counts once its transaction committed."""

@@ -16,8 +16,8 @@ from arco_catalog.operations.coordination import Coordination
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.group_commit import GroupCommitter, PendingCommit, Replan
 from arco_catalog.operations.mutation import Attempt, Freshness, PlannedCommit, ReadSet
+from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.operations.registry_change import Change, RegistryMove, RegistryReadSet
-from arco_catalog.operations.registry_commit import RegistryCommit
 from arco_catalog.operations.relation_read_set import RelationReadSet
 from arco_catalog.operations.rename import _Rename
 from arco_catalog.operations.transaction import Transaction, TransactionReadSet
@@ -27,7 +27,7 @@ from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import Ref, Segment
 from storage_backends import ANY, Applied, PreconditionFailed, Version
@@ -287,14 +287,16 @@ def a_removal_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
 def a_segment_written_after_the_commit_that_names_it(patch: pytest.MonkeyPatch) -> None:
     rightly = State.move_head
 
-    async def move_head(self: State, successor: Head, expected: Version | None) -> Applied | PreconditionFailed:
+    async def move_head(
+        self: State, successor: RegistryState, expected: Version | None
+    ) -> Applied | PreconditionFailed:
         outcome = await rightly(self, successor, expected)
         for segment in successor.spilled:
             await self.write_segment(segment)
         return outcome
 
     patch.setattr(State, "move_head", move_head)
-    patch.setattr(RegistryCommit, "segments", ())
+    patch.setattr(PreparedCommit, "segments", ())
 
 
 def a_segment_that_was_not_read_taken_for_an_empty_one(patch: pytest.MonkeyPatch) -> None:
@@ -338,7 +340,7 @@ def one_who_was_left_out_told_that_it_is_in(patch: pytest.MonkeyPatch) -> None:
 def a_refused_group_taken_for_applied(patch: pytest.MonkeyPatch) -> None:
     rightly = GroupCommitter._send
 
-    async def send(self: GroupCommitter, commit: RegistryCommit, state: State) -> Applied | PreconditionFailed:
+    async def send(self: GroupCommitter, commit: PreparedCommit, state: State) -> Applied | PreconditionFailed:
         outcome = await rightly(self, commit, state)
         return Applied(Version(""), outcome.now_ms)
 
@@ -359,14 +361,14 @@ def a_group_that_goes_before_what_its_members_write_first(patch: pytest.MonkeyPa
 def parts_planned_beside_each_other(patch: pytest.MonkeyPatch) -> None:
     rightly = RegistryMove.replan
 
-    def replan(self: RegistryMove, head: Head) -> Replan | None:
+    def replan(self: RegistryMove, head: RegistryState) -> Replan | None:
         return rightly(self, self.state.cached_head() or head)
 
     patch.setattr(RegistryMove, "replan", replan)
 
 
 def a_member_whose_next_slot_was_not_seen(patch: pytest.MonkeyPatch) -> None:
-    async def see(member: PendingCommit, head: Head) -> None:
+    async def see(member: PendingCommit, head: RegistryState) -> None:
         return None
 
     patch.setattr(GroupCommitter, "_revalidate", staticmethod(see))

@@ -40,7 +40,7 @@ from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.metadata_claim import Claim
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import Decision
 
 AnyDriver = Driver[Any]
@@ -180,7 +180,7 @@ def an_attempt_without_a_key_bound_to_nothing(patch: pytest.MonkeyPatch) -> None
 
 def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -> None:
     async def read_relation_again(
-        session: Session, lookup: RelationLookup, head: Head, seen: Pointer | None
+        session: Session, lookup: RelationLookup, head: RegistryState, seen: Pointer | None
     ) -> RelationReadSet:
         read = {} if seen is None else {seen.entity: seen}
         return await relation_read_set.read_relation_under(
@@ -254,7 +254,7 @@ def one_file_name_for_all_tables_of_a_request(patch: pytest.MonkeyPatch) -> None
 def a_listing_that_takes_what_it_learns_in_one_round(patch: pytest.MonkeyPatch) -> None:
     async def one_instant(
         session: Session, counts: Callable[[str, JsonObject], bool]
-    ) -> tuple[Head, Sequence[str], frozenset[str]]:
+    ) -> tuple[RegistryState, Sequence[str], frozenset[str]]:
         head = await session.state.head()
         waiting = waited_for(head.index, counts)
         decided = [each for each in waiting if await decisions.transaction_committed(session.state, each)]
@@ -306,7 +306,7 @@ def a_walk_that_is_cut_not_remembered(patch: pytest.MonkeyPatch) -> None:
 def history_walked_through_at_every_look(patch: pytest.MonkeyPatch) -> None:
     rightly = State.commit_of
 
-    async def commit_of(self: State, head: Head, operation: str, since: int) -> str | None:
+    async def commit_of(self: State, head: RegistryState, operation: str, since: int) -> str | None:
         self._not_done_until.clear()
         return await rightly(self, head, operation, since)
 

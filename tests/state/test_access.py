@@ -71,7 +71,7 @@ async def test_a_head_that_was_read_before_a_newer_one_was_made_is_not_remembere
 
 async def test_a_pointer_that_was_read_before_a_newer_one_was_made_is_not_remembered(store: Slow) -> None:
     other, state = a_process(store), a_process(store)
-    first = Pointer.first(entity="e", kind="table", move="m1", metadata=MetadataFile("memory:///f", 1), facts={})
+    first = Pointer.first(entity="e", kind="table", move="m1", metadata=MetadataFile("memory:///f", 1), summary={})
     assert isinstance(await other.move_pointer(first, None), Applied)
     store.keeps = True
     reading = asyncio.create_task(state.pointer("e"))

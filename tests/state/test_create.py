@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from arco_catalog.operations.commit import commit_table
-from arco_catalog.operations.creation import first_pointer
+from arco_catalog.operations.creator import first_pointer
 from arco_catalog.operations.load import load_table
 from arco_catalog.state.access import Occupied
 from arco_catalog.state.pointer import MetadataFile, Pointer
@@ -55,7 +55,7 @@ async def a_pointer(desk: Desk) -> None:
 
 
 def pointer(move: str = "01KAN0Y7Q2M3C4D5E6F7G8H9JM") -> Pointer:
-    return Pointer.first(entity=ENTITY, kind="table", move=move, metadata=MetadataFile(FILE, 1), facts={})
+    return Pointer.first(entity=ENTITY, kind="table", move=move, metadata=MetadataFile(FILE, 1), summary={})
 
 
 CREATES: dict[str, Create] = {

@@ -10,7 +10,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.entries import RelationEntry, held_by_another, holds, overlapping
 from arco_catalog.state.index import Growing, Index, namespace_key, relation_key, relations_in, tombstone_key
 from arco_catalog.state.locations import AllowedLocations, Location, outermost
-from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.segments import Directory, Ref, Segment, encode_line
 from arco_catalog.state.spilling import Limits, Spilling, spill
@@ -73,7 +73,7 @@ def many_plans(size: int) -> int:
 
 
 def one_long_commit(size: int) -> int:
-    head = Head({"sequence": 1, "recent": []}, Index(big_registry(size)), None)
+    head = RegistryState({"sequence": 1, "recent": []}, Index(big_registry(size)), None)
     edits = {key: entry for each in new_names(size) for key, entry in each.items()}
     operations = [Operation(f"o{number}", "create-table", {}, None) for number in range(size)]
     return steps_of(partial(head.successor, commit="c", at_ms=1, edits=edits, operations=operations))
@@ -106,7 +106,7 @@ def spilling_much(size: int) -> int:
 
 def asking_for_operations(size: int) -> int:
     recent = Items([f"c{number}", f"o{number}"] for number in range(size))
-    head = Head({"recent": recent}, Index({}), None)
+    head = RegistryState({"recent": recent}, Index({}), None)
 
     def work() -> None:
         assert [head.commit_of(f"o{number}") for number in range(size)] == [f"c{number}" for number in range(size)]

@@ -10,11 +10,11 @@ FIRST = MetadataFile("file:///t/metadata/00000-a-1.metadata.json", 1)
 
 
 def first() -> Pointer:
-    return Pointer.first(entity="E", kind="table", move="m1", metadata=FIRST, facts={"table_uuid": "u"})
+    return Pointer.first(entity="E", kind="table", move="m1", metadata=FIRST, summary={"table_uuid": "u"})
 
 
 def test_every_move_adds_one_and_goes_in_front() -> None:
-    pointer = first().fenced("m2").marked_dropped("m3", "d").successor(attempt="m4", metadata=FIRST, facts={})
+    pointer = first().fenced("m2").marked_dropped("m3", "d").successor(attempt="m4", metadata=FIRST, summary={})
     assert pointer.sequence == 4
     assert pointer.recent == ("m4", "m3", "m2", "m1")
 
@@ -27,7 +27,7 @@ def test_a_fence_changes_the_bytes_and_nothing_else() -> None:
 
 def test_a_commit_names_its_base_and_clears_the_mark_of_an_undone_drop() -> None:
     new = MetadataFile("file:///t/metadata/00001-b-1.metadata.json", 2)
-    pointer = first().marked_dropped("m2", "d").successor(attempt="m3", metadata=new, facts={})
+    pointer = first().marked_dropped("m2", "d").successor(attempt="m3", metadata=new, summary={})
     assert (pointer.metadata, pointer.base, pointer.dropped_by) == (new, FIRST, None)
 
 
@@ -44,6 +44,6 @@ def test_the_evidence_is_definite_for_a_thousand_moves_and_then_unknown() -> Non
 @given(st.dictionaries(st.sampled_from(["x", "y", "origin"]), st.integers(), max_size=3))
 def test_fields_of_a_later_version_survive_every_move(unknown: dict[str, int]) -> None:
     stored = Pointer({**first().document, **unknown}, Version("1"))
-    moved = stored.fenced("m2").successor(attempt="m3", metadata=FIRST, facts={}).marked_dropped("m4", "d")
+    moved = stored.fenced("m2").successor(attempt="m3", metadata=FIRST, summary={}).marked_dropped("m4", "d")
     assert {key: moved.document[key] for key in unknown} == unknown
     assert Pointer.parse(moved.body, Version("2"), "here").document == moved.document

@@ -34,7 +34,7 @@ SEED = {"table_uuid", "commit_key", "event_id", "metadata_location", "snapshot_i
 
 
 def made(base: MetadataFile | None = BASE) -> JsonObject:
-    return pending(entity="E", metadata=NEW, base=base, said=SAID)
+    return pending(entity="E", metadata=NEW, base=base, details=SAID)
 
 
 def test_fields_have_the_names_of_the_seed() -> None:

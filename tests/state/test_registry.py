@@ -3,13 +3,13 @@
 import pytest
 
 from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.state.registry import RECENT_COMMITS, RECENT_OPERATIONS, Head, Operation
+from arco_catalog.state.registry import RECENT_COMMITS, RECENT_OPERATIONS, Operation, RegistryState
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
 from storage_backends import Version
 
 
-def after(head: Head, number: int) -> Head:
+def after(head: RegistryState, number: int) -> RegistryState:
     operation = Operation(f"op{number}", "create-namespace", {"name": f"n{number}"}, {"status": 200, "body": None})
     return head.successor(
         commit=f"c{number}", at_ms=number, edits={f"k{number}": {"n": number}}, operations=[operation]
@@ -17,7 +17,7 @@ def after(head: Head, number: int) -> Head:
 
 
 def test_a_commit_follows_its_parent_and_keeps_its_operations() -> None:
-    head = after(after(Head.empty(), 1), 2)
+    head = after(after(RegistryState.empty(), 1), 2)
     assert (head.id, head.document["parent"], head.sequence) == ("c2", "c1", 2)
     assert head.operation("op2") is not None
     assert head.operation("op1") is None
@@ -25,14 +25,14 @@ def test_a_commit_follows_its_parent_and_keeps_its_operations() -> None:
 
 
 def test_a_stored_commit_is_read_back_as_it_was() -> None:
-    head = after(after(Head.empty(), 1), 2)
-    again = Head.parse(head.body, Version("v"), "manifest")
+    head = after(after(RegistryState.empty(), 1), 2)
+    again = RegistryState.parse(head.body, Version("v"), "manifest")
     assert again.document == head.document
     assert list(again.index.scan("")) == list(head.index.scan(""))
 
 
 def test_five_hundred_commits_are_remembered_and_the_one_before_them_is_named() -> None:
-    head = Head.empty()
+    head = RegistryState.empty()
     for number in range(1, RECENT_COMMITS + 1):
         head = after(head, number)
     assert head.before is None
@@ -45,7 +45,7 @@ def test_five_hundred_commits_are_remembered_and_the_one_before_them_is_named() 
 
 
 def test_commits_of_many_operations_are_remembered_until_these_are_too_many() -> None:
-    head, shared = Head.empty(), RECENT_OPERATIONS // 4
+    head, shared = RegistryState.empty(), RECENT_OPERATIONS // 4
     for number in range(1, 6):
         operations = [Operation(f"op{number}-{place}", "create-table", {}, None) for place in range(shared)]
         head = head.successor(commit=f"c{number}", at_ms=number, edits={}, operations=operations)
@@ -58,19 +58,21 @@ def test_commits_of_many_operations_are_remembered_until_these_are_too_many() ->
 
 
 def test_fields_of_a_later_version_survive() -> None:
-    head = Head({**after(Head.empty(), 1).document, "later": {"x": 1}}, after(Head.empty(), 1).index, None)
+    head = RegistryState(
+        {**after(RegistryState.empty(), 1).document, "later": {"x": 1}}, after(RegistryState.empty(), 1).index, None
+    )
     assert after(head, 2).document["later"] == {"x": 1}
 
 
 def test_a_directory_of_another_form_stops_a_reader_that_does_not_know_it() -> None:
-    head = after(Head.empty(), 1)
+    head = after(RegistryState.empty(), 1)
     head.document["index"] = {"embedded": {}, "segments": ["s"]}
     with pytest.raises(InternalError, match="directory"):
-        Head.parse(head.body, None, "manifest")
+        RegistryState.parse(head.body, None, "manifest")
 
 
 def test_a_small_registry_has_no_directory() -> None:
-    head = after(Head.empty(), 1)
+    head = after(RegistryState.empty(), 1)
     assert head.document["index"] == {"embedded": {"k1": {"n": 1}}}
     assert not head.spilled
 
@@ -79,20 +81,20 @@ def test_a_commit_that_outgrows_its_limit_makes_segments_and_is_read_back_with_t
     numbers = iter(range(100))
     spilling = Spilling(Limits(embedded=20, segment=60), lambda: f"s{next(numbers)}")
     shelf: dict[str, Segment] = {}
-    head = Head.empty().on(shelf.get)
+    head = RegistryState.empty().on(shelf.get)
     for number in range(1, 9):
         head = head.successor(
             commit=f"c{number}", at_ms=number, edits={f"k{number}": {"n": number}}, operations=[], spilling=spilling
         ).on(shelf.get)
         shelf |= {made.id: Segment.parse(made.id, made.body, "segment") for made in head.spilled}
-    again = Head.parse(head.body, None, "manifest").on(shelf.get)
+    again = RegistryState.parse(head.body, None, "manifest").on(shelf.get)
     assert len(again.index.directory.refs) > 1
     assert len(again.index.edits) < 8
     assert list(again.index.scan("")) == [(f"k{number}", {"n": number}) for number in range(1, 9)]
 
 
 def test_a_fence_spills_nothing() -> None:
-    head = Head.empty().successor(commit="c", at_ms=1, edits={"k": {}}, operations=[])
+    head = RegistryState.empty().successor(commit="c", at_ms=1, edits={"k": {}}, operations=[])
     spilling = Spilling(Limits(embedded=0), lambda: "s")
     assert head.successor(commit="d", at_ms=2, edits={}, operations=[], spilling=spilling).index.edits == {"k": {}}
 
@@ -100,4 +102,4 @@ def test_a_fence_spills_nothing() -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"version":2}'])
 def test_what_is_not_a_commit_is_our_own_fault(body: bytes) -> None:
     with pytest.raises(InternalError):
-        Head.parse(body, None, "manifest")
+        RegistryState.parse(body, None, "manifest")

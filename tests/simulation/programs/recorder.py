@@ -12,7 +12,7 @@ from arco_catalog.operations.history import OWN
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.paths import Paths, commit_key
-from arco_catalog.state.registry import Head
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
 from tests.simulation.history import Event
 from tests.simulation.programs.history import Deletion, Effect, History, Moment, Transaction
@@ -185,7 +185,7 @@ class Recorder:
     # The registry.
 
     def _see_registry(self, at: float, body: bytes) -> None:
-        head = Head.parse(body, None, "HEAD")
+        head = RegistryState.parse(body, None, "HEAD")
         if self.world.peek(PATHS.registry_commit(head.id or "")) != body:
             raise Lie("HEAD's commit is not stored")
         self._entries = dict(head.on(self._segment).index.scan(""))

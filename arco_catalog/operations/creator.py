@@ -1,4 +1,4 @@
-"""What every way to create a table or view shares: a free name, a place of its own, and one draft an attempt.
+"""What every way to create a table or view shares: a free name, a location of its own, and one draft an attempt.
 
 Metadata, pointer, receipt and registry commit are written first, beside each other; the manifest's compare-and-swap is
 the commit point. A create that loses it keeps entity, files and pointer; a refused name leaves an orphan pointer
@@ -18,7 +18,7 @@ from arco_catalog.iceberg.properties import strip_trailing_slash
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.kinds import Semantics
-from arco_catalog.operations.metadata_file import NewMetadata, Receipts, receipts
+from arco_catalog.operations.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
 from arco_catalog.operations.mutation import Attempt, NoOp, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
@@ -33,20 +33,20 @@ from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 from arco_catalog.state.worker_threads import SMALL_BYTES, off_loop
 from storage_backends import Version
 
-SOMEWHERE, SOMEBODY = "a location of the catalog's choice", "a uuid of the catalog's choice"
-"""Stand for both in metadata that is made before they are known. No client can name a location or a uuid so."""
-OURS = ("location", "table-uuid", "view-uuid")
-"""Where they stand."""
+ANY_LOCATION, ANY_UUID = "a location of the catalog's choice", "a uuid of the catalog's choice"
+"""Placeholders in metadata that is made before its location and uuid are known. No client can send either."""
+PLACEHOLDER_FIELDS = ("location", "table-uuid", "view-uuid")
+"""The fields that may hold a placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class RelationDraft:
     """What one attempt would create. It stays the same however often the attempt's registry commit is rebuilt."""
 
     entity: str
     new: NewMetadata
     pointer: Pointer
-    said: Receipts
+    receipts: ReceiptWrites
     locations: Sequence[Location]
 
 
@@ -61,7 +61,7 @@ class Creator:
         self.requirements: Sequence[str] = ()
         self.updates: Sequence[str] = ()
         self.engine: str | None = None
-        self._drafts: dict[str, Draft] = {}
+        self._drafts: dict[str, RelationDraft] = {}
         self._ready: JsonObject | Refusal | None = None
         self._ready_ms = 0
 
@@ -77,7 +77,7 @@ class Creator:
 
     def _beforehand(self) -> JsonObject | Refusal:
         try:
-            return self.make(SOMEWHERE, SOMEBODY, self.session.check_deadline)
+            return self.make(ANY_LOCATION, ANY_UUID, self.session.check_deadline)
         except Refusal as refusal:
             return refusal
 
@@ -93,9 +93,9 @@ class Creator:
             raise self._ready
         if self._ready is None:
             return self.make(location, uuid, no_deadline)
-        chosen = {SOMEWHERE: strip_trailing_slash(location), SOMEBODY: uuid}
+        chosen = {ANY_LOCATION: strip_trailing_slash(location), ANY_UUID: uuid}
         return {
-            name: chosen.get(value, value) if name in OURS and isinstance(value, str) else value
+            name: chosen.get(value, value) if name in PLACEHOLDER_FIELDS and isinstance(value, str) else value
             for name, value in self._ready.items()
         }
 
@@ -135,22 +135,22 @@ class Creator:
         check_named(list(self.named_locations()))
         return outermost([allowed.check(text) for text in (table.location(document), *self.named_locations())])
 
-    def draft(self, index: Index, attempt: Attempt) -> Draft:
+    def draft(self, index: Index, attempt: Attempt) -> RelationDraft:
         """The attempt's draft, made when it is first asked for. Raises `Refusal`, and `Undecided`."""
         self.check_name(index)
         draft = self._drafts.get(attempt.id)
         if draft is None:
-            draft = self._drafts[attempt.id] = self._made(index, attempt)
+            draft = self._drafts[attempt.id] = self._new_draft(index, attempt)
         self.check_locations(index, draft.locations, draft.entity)
         return draft
 
-    def _made(self, index: Index, attempt: Attempt) -> Draft:
+    def _new_draft(self, index: Index, attempt: Attempt) -> RelationDraft:
         document = self.document(index, attempt.entity)
         locations = self.locations(document)
         new = NewMetadata.of(self.session, self.semantics, document, None)
         self.session.check_metadata(new.body, dotted(self.namespace, self.name))
-        snapshot = self.semantics.facts(document).get("current_snapshot_id")
-        said = receipts(
+        snapshot = self.semantics.summary(document).get("current_snapshot_id")
+        receipts = receipt_writes(
             self.session,
             entity=attempt.entity,
             attempt=attempt.id,
@@ -167,15 +167,15 @@ class Creator:
             kind=self.semantics.kind,
             move=attempt.id,
             metadata=new.file,
-            facts=new.facts(self.session),
+            summary=new.summary(self.session),
         )
-        return Draft(attempt.entity, new, pointer, said, locations)
+        return RelationDraft(attempt.entity, new, pointer, receipts, locations)
 
-    def first_writes(self, draft: Draft) -> list[Write]:
+    def first_writes(self, draft: RelationDraft) -> list[Write]:
         """What must be there before the name is."""
-        return [draft.new.write(self.session), first_pointer(self.session, draft.pointer), draft.said.pending]
+        return [draft.new.write(self.session), first_pointer(self.session, draft.pointer), draft.receipts.pending]
 
-    def edits(self, draft: Draft, transaction: str | None = None) -> Edits:
+    def edits(self, draft: RelationDraft, transaction: str | None = None) -> Edits:
         """The index entries that give it its name and its places; with a transaction, if that commits."""
         normal = [location.normal for location in draft.locations]
         entry = RelationEntry.new(
@@ -216,7 +216,7 @@ class Creation(RegistryMutation):
             answer=answer,
             detail={"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity},
             first=creator.first_writes(draft),
-            after=[draft.said.committed],
+            after=[draft.receipts.committed],
         )
 
 

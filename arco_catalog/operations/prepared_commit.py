@@ -1,19 +1,19 @@
-"""One registry commit on one HEAD: an immutable object and the segments that it makes, then a compare-and-swap."""
+"""A registry commit that is to be made on one HEAD: an immutable object and its segments, then a compare-and-swap."""
 
 from collections.abc import Sequence
 
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits
-from arco_catalog.state.registry import Head, Operation
+from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.segments import Segment
 from storage_backends import Applied, PreconditionFailed
 
 
-class RegistryCommit:
-    """Edits and operations on a HEAD: written at one time, made HEAD at another. Raises `Unread` where it spills."""
+class PreparedCommit:
+    """Edits and operations on a HEAD, which `put` writes and `swap` makes HEAD. Raises `Unread` where it spills."""
 
-    def __init__(self, state: State, head: Head, edits: Edits, operations: Sequence[Operation]) -> None:
+    def __init__(self, state: State, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> None:
         self._state = state
         self._expected = head.version
         self._successor = state.successor(head, edits, operations)
@@ -37,6 +37,6 @@ class RegistryCommit:
         await self._state.create(self.key, self._successor.body)
 
     async def swap(self, state: State | None = None) -> Applied | PreconditionFailed:
-        """Makes it HEAD, through any request's door. `PreconditionFailed`: HEAD had moved, perhaps to this very commit
+        """Makes it HEAD, through any request's store. `PreconditionFailed`: HEAD had moved, perhaps to this very commit
         by our own echo."""
         return await (state or self._state).move_head(self._successor, self._expected)
