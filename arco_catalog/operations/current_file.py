@@ -4,7 +4,7 @@ only if the pointer, read again after it was missed, still leads to it."""
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.operations.answers import Reference, TableState
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import as_read
+from arco_catalog.operations.decisions import resolve_for_read
 from arco_catalog.state.pointer import MetadataFile
 
 
@@ -13,7 +13,7 @@ async def current_file(session: Session, entity: str) -> tuple[MetadataFile, byt
     `NotFound` if the file is gone."""
     missed: dict[str, NotFound] = {}
     while (pointer := await session.state.pointer(entity)) is not None:
-        file = (await as_read(session.state, pointer)).metadata
+        file = (await resolve_for_read(session.state, pointer)).metadata
         if file.location in missed:
             raise missed[file.location]
         try:

@@ -1,6 +1,6 @@
 """Decisions of transactions: how readers, writers and takeovers learn them, and who may make them (design.md 6.7).
 
-Whoever *writes* on the strength of an abort has it definite: its own compare-and-swap applied, or read back.
+A writer acts on an abort only once it is definite: its own compare-and-swap applied, or it read the decision.
 """
 
 from arco_catalog.iceberg.errors import Unavailable
@@ -31,7 +31,7 @@ async def decide(state: State, runtime: Runtime, decision: Decision, status: Sta
     return isinstance(await state.swap(key, body, decision.version), Applied)
 
 
-async def close(state: State, runtime: Runtime, transaction: str) -> bool:
+async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -> bool:
     """Makes sure that a transaction is decided, by aborting it if it is not; one that never began is created aborted.
     Returns whether it committed."""
     while True:
@@ -55,8 +55,8 @@ async def transaction_committed(state: State, transaction: str) -> bool:
     return decision is not None and decision.status == "committed"
 
 
-async def as_read(state: State, pointer: Pointer) -> Pointer:
-    """The pointer as a reader sees it: an undecided intent leaves the old state, which is still the true one."""
+async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
+    """The pointer without its intent, for a reader: the new state if the transaction committed, else the old one."""
     while pointer.intent is not None:
         decision = await read_decision(state, pointer.intent)
         if decision is not None:
@@ -68,7 +68,7 @@ async def as_read(state: State, pointer: Pointer) -> Pointer:
     return pointer
 
 
-async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
+async def wait_for_decision(session: Session, transaction: str, rank: str | None = None) -> bool:
     """Waits for a transaction to be decided; aborts it past its lease, or at once for a request of smaller rank, and
     then takes its intents on names away: its coordinator may be dead. Returns whether it committed.
 
@@ -93,10 +93,13 @@ async def outcome_of(session: Session, transaction: str, rank: str | None = None
         await session.runtime.sleep(POLL_SECONDS * (0.5 + session.runtime.random()))
 
 
-async def as_written(session: Session, entity: str, pointer: Pointer | None, rank: str | None = None) -> Pointer | None:
-    """The pointer as a base to move on from: any intent on it is decided first. Raises `Unavailable`."""
+async def resolve_for_write(
+    session: Session, entity: str, pointer: Pointer | None, rank: str | None = None
+) -> Pointer | None:
+    """The pointer without its intent, as a base for a write: waits until the intent is decided. Raises
+    `Unavailable`."""
     while pointer is not None and pointer.intent is not None:
-        committed = await outcome_of(session, pointer.intent, rank)
+        committed = await wait_for_decision(session, pointer.intent, rank)
         again = await session.state.pointer(entity)
         if again is not None and again.intent == pointer.intent:
             return again.resolved(committed)
@@ -107,4 +110,4 @@ async def as_written(session: Session, entity: str, pointer: Pointer | None, ran
 async def settle_names(session: Session, transaction: str, rank: str | None = None) -> None:
     """Waits for the decision (or makes it, by lease or rank) and takes the intents out of the registry: entries that
     count, or none. Raises `Unavailable` if it stays undecided until shortly before our deadline."""
-    await settle_decided(session, {transaction: await outcome_of(session, transaction, rank)})
+    await settle_decided(session, {transaction: await wait_for_decision(session, transaction, rank)})

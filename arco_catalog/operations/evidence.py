@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import as_written, close, transaction_committed
+from arco_catalog.operations.decisions import abort_if_undecided, resolve_for_write, transaction_committed
 from arco_catalog.operations.name_intents import try_to_settle
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
@@ -56,11 +56,11 @@ async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | Non
     closed: dict[str, bool] = {}
     for attempt, write_set in attempts.items():
         if write_set.transaction is not None:
-            if await close(state, runtime, write_set.transaction):
+            if await abort_if_undecided(state, runtime, write_set.transaction):
                 return attempt
             closed[write_set.transaction] = False
     if closed:
-        await try_to_settle(session, closed)  # who laid them may be dead, and we may refuse before we meet them
+        await try_to_settle(session, closed)  # their coordinator may be dead, and we may refuse before we meet them
     by_entity: dict[str, list[str]] = {}
     for attempt, write_set in attempts.items():
         for entity in write_set.pointers:
@@ -96,7 +96,7 @@ async def settled_base(session: Session, entity: str, pointer: Pointer | None) -
     """The pointer with its intent decided, for a move that must be made: one that can't be decided in time leaves
     everything open."""
     try:
-        return await as_written(session, entity, pointer)
+        return await resolve_for_write(session, entity, pointer)
     except Unavailable as undecided:
         raise CommitStateUnknown(undecided.message) from undecided
 

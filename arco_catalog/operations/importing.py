@@ -11,7 +11,7 @@ from enum import StrEnum
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, InternalError, Refusal
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import as_read
+from arco_catalog.operations.decisions import resolve_for_read
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
@@ -211,7 +211,7 @@ class Importer:
         pointer = await session.state.pointer(entry.entity)
         if pointer is None:
             raise InternalError(f"entity {entry.entity} has a name but no pointer")
-        read = await as_read(session.state, pointer)
+        read = await resolve_for_read(session.state, pointer)
         return read.metadata.location, read.registered_from
 
 

@@ -6,7 +6,7 @@ from arco_catalog.iceberg.errors import InternalError, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import as_read, read_decision
+from arco_catalog.operations.decisions import read_decision, resolve_for_read
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import dotted
 from arco_catalog.state.entries import find_relation, newest_tombstone, purge_began, purge_requested
@@ -33,7 +33,7 @@ async def inspect_relation(session: Session, namespace: Namespace, name: str) ->
     pointer = await session.state.pointer(entity)
     if pointer is None:
         raise InternalError(f"entity {entity} has a name but no pointer")
-    read = await as_read(session.state, pointer)
+    read = await resolve_for_read(session.state, pointer)
     markers, all_seen = await _open_markers(session, entity)
     base = read.base
     listed: list[JsonValue] = [*markers]
@@ -70,7 +70,7 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
 
 
 async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
-    """What a transaction laid here, and how far that has come. One that is gone was decided long ago."""
+    """The intent of a transaction on this entity, and its status. One that is gone was decided long ago."""
     if pointer.intent is None:
         return None
     decision = await read_decision(session.state, pointer.intent)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import close, read_decision
+from arco_catalog.operations.decisions import abort_if_undecided, read_decision
 from arco_catalog.operations.name_intents import settle_decided, waited_for
 from storage_backends import StoreError
 
@@ -54,7 +54,7 @@ async def _outcome(session: Session, transaction: str) -> bool | None:
         if decision is None:
             return False
         if decision.status == "pending":
-            return await close(state, runtime, transaction) if decision.expired else None
+            return await abort_if_undecided(state, runtime, transaction) if decision.expired else None
         return decision.status == "committed"
     except (StoreError, CommitStateUnknown, InternalError) as error:
         session.drop_write(f"the decision of transaction {transaction}", error)

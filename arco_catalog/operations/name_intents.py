@@ -1,4 +1,4 @@
-"""Registry commits that are no request's own: they lay and settle intents on names, and add locations.
+"""Registry commits that are no request's own: they place and settle intents on names, and add locations.
 
 A table that a transaction creates is an intent on its name: the registry's entry carries the transaction, and counts
 once that committed (design.md 6.7). Such commits have fresh operation ids, which are evidence of nothing.
@@ -56,7 +56,7 @@ async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
         session.drop_write("the commit that settles names", error)
 
 
-def nobodys_commit(
+def internal_commit(
     session: Session, kind: str, detail: JsonObject, head: RegistryState, edits: Edits
 ) -> PreparedCommit:
     """A registry commit under a fresh operation id. Raises `Unread` where it spills."""
@@ -84,4 +84,4 @@ def _prepared(
     session: Session, kind: str, detail: JsonObject, head: RegistryState, edit: Callable[[RegistryState], Edits | None]
 ) -> PreparedCommit | None:
     edits = edit(head)
-    return nobodys_commit(session, kind, detail, head, edits) if edits else None
+    return internal_commit(session, kind, detail, head, edits) if edits else None

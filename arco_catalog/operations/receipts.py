@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import as_read, transaction_committed
+from arco_catalog.operations.decisions import resolve_for_read, transaction_committed
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import no_such
 from arco_catalog.state import receipt
@@ -70,7 +70,7 @@ async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
     if pointer is None:
         raise NoSuchTable(f"No table or view has the entity id {entity}")
     found: list[JsonObject] = []
-    file: MetadataFile | None = (await as_read(session.state, pointer)).metadata
+    file: MetadataFile | None = (await resolve_for_read(session.state, pointer)).metadata
     while file is not None:
         said = await _receipt(session, entity, file)
         if said is None:

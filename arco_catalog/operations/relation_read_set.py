@@ -7,7 +7,7 @@ from arco_catalog.iceberg.errors import CommitFailed, InternalError, Refusal, Un
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import as_read, as_written, transaction_committed
+from arco_catalog.operations.decisions import resolve_for_read, resolve_for_write, transaction_committed
 from arco_catalog.operations.evidence import moved_pointer
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Freshness, ReadSet
@@ -166,8 +166,8 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
     if pointer.intent is None:
         return pointer
     if lookup.writing:
-        return await as_written(session, pointer.entity, pointer, lookup.rank)
-    return await as_read(session.state, pointer)
+        return await resolve_for_write(session, pointer.entity, pointer, lookup.rank)
+    return await resolve_for_read(session.state, pointer)
 
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:

@@ -16,7 +16,6 @@ from arco_catalog.operations.answers import Answer, Document
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.coordination import Coordination, Plan
 from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.decisions import settle_names
 from arco_catalog.operations.driver import run
@@ -28,6 +27,7 @@ from arco_catalog.operations.name_intents import try_to_settle, waited_for
 from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.relation_change import ChangedRelation, RelationChange
 from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet, read_relation_under, relation
+from arco_catalog.operations.transaction_coordinator import TransactionCoordinator, TransactionPlan
 from arco_catalog.state.entries import RelationEntry, Undecided
 from arco_catalog.state.index import Growing, Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
@@ -64,9 +64,9 @@ async def commit_transaction(session: Session, changes: Sequence[TableChange]) -
     try:
         answer = await run(session, transaction)
     except CatalogError:
-        await transaction.take_back()
+        await transaction.remove_own_intents()
         raise
-    await transaction.take_back()
+    await transaction.remove_own_intents()
     return answer
 
 
@@ -103,8 +103,8 @@ class Transaction(Mutation[TransactionReadSet]):
             else:
                 self.commits.append(RelationChange(session, TABLES, namespace, name, commit))
         self._entities: dict[tuple[str, int], str] = {}
-        self._left: list[Pointer] = []
-        """Intents on tables that aborted attempts of ours laid."""
+        self._leftover: list[Pointer] = []
+        """Intents of our aborted attempts on tables."""
         self._looked_for_lapsed = False
 
     # Reading.
@@ -143,7 +143,7 @@ class Transaction(Mutation[TransactionReadSet]):
     def plan(
         self, read_set: TransactionReadSet, attempt: Attempt
     ) -> PlannedCommit[TransactionReadSet] | NoOp | Prerequisite:
-        plan = Plan(attempt)
+        plan = TransactionPlan(attempt)
         reservation: Prerequisite | None = None
         for change, part in zip(self.commits, read_set.tables, strict=True):
             computed = change.compute(part, attempt)
@@ -172,7 +172,9 @@ class Transaction(Mutation[TransactionReadSet]):
             return Prerequisite(lambda: settle_names(self.session, transaction, self.rank))
         if reservation is not None:
             return reservation
-        return Coordination(self.session, read_set.head, plan, self._left).move(lambda: self.still_named(read_set))
+        return TransactionCoordinator(self.session, read_set.head, plan, self._leftover).move(
+            lambda: self.still_named(read_set)
+        )
 
     def _as_member(self, attempt: Attempt, place: int) -> Attempt:
         """Each new table has an entity of its own; `place` is the table's among the new ones."""
@@ -217,14 +219,14 @@ class Transaction(Mutation[TransactionReadSet]):
     async def _settle_lapsed(self) -> None:
         await settle_lapsed(self.session, CROWDED)
 
-    async def take_back(self) -> None:
-        """Takes the intents of our aborted attempts off the tables, where nobody laid over them yet."""
-        left = [laid for laid in self._left if self.state.cached_pointer(laid.entity) == laid]
+    async def remove_own_intents(self) -> None:
+        """Removes the intents of our aborted attempts from the tables, where no other commit replaced them yet."""
+        left = [placed for placed in self._leftover if self.state.cached_pointer(placed.entity) == placed]
         if left:
-            await self.session.run_in_background(gather(*(self._take_back(laid) for laid in left)))
+            await self.session.run_in_background(gather(*(self._remove_own_intent(placed) for placed in left)))
 
-    async def _take_back(self, laid: Pointer) -> None:
+    async def _remove_own_intent(self, placed: Pointer) -> None:
         try:
-            await self.state.move_pointer(laid.settled(self.session.runtime.ulid(), committed=False), laid.version)
+            await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=False), placed.version)
         except (StoreError, CommitStateUnknown) as error:  # whoever meets it does the same
             self.session.drop_write("the end of an intent", error)

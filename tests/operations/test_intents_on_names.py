@@ -16,7 +16,7 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import coordination, lapsed, transaction
+from arco_catalog.operations import lapsed, transaction, transaction_coordinator
 from arco_catalog.operations.answers import Document
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import commit_table
@@ -111,7 +111,7 @@ async def dies_before_its_decision(desk: Desk, *changes: TableChange, key: str |
         raise CommitStateUnknown("died")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coordination.Coordination, "decide", die)
+        patch.setattr(transaction_coordinator.TransactionCoordinator, "decide", die)
         with pytest.raises(CommitStateUnknown):
             await transact(desk.another(), [*changes], key)
 
@@ -221,13 +221,13 @@ async def test_a_takeover_that_is_refused_leaves_no_intents_of_those_before_it(d
     """The one before it died between its names and its tables, so that nothing else leads to what it left."""
     key, changes = desk.key(), [change("a", OLD_SCHEMA), creation("c")]
 
-    async def die_half_way(self: coordination.Coordination) -> None:
-        assert self.naming is not None
-        assert await self.lay_names(self.naming)
+    async def die_half_way(self: transaction_coordinator.TransactionCoordinator) -> None:
+        assert self.names_commit is not None
+        assert await self.place_on_names(self.names_commit)
         raise CommitStateUnknown("died")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coordination.Coordination, "lay", die_half_way)
+        patch.setattr(transaction_coordinator.TransactionCoordinator, "place_intents", die_half_way)
         with pytest.raises(CommitStateUnknown):
             await transact(desk.another(), changes, key)
     (dead,) = await waiting(desk)

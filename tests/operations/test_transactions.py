@@ -15,9 +15,9 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations import coordination
+from arco_catalog.operations import transaction_coordinator
 from arco_catalog.operations.answers import Document
-from arco_catalog.operations.decisions import close, outcome_of, read_decision
+from arco_catalog.operations.decisions import abort_if_undecided, read_decision, wait_for_decision
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, table_exists
@@ -207,7 +207,7 @@ async def pending_with_intents(desk: Desk, changes: list[TableChange], key: str 
         raise CommitStateUnknown("died")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coordination.Coordination, "decide", die)
+        patch.setattr(transaction_coordinator.TransactionCoordinator, "decide", die)
         with pytest.raises(CommitStateUnknown):
             await transact(desk.another(), changes, key)
 
@@ -252,7 +252,7 @@ async def test_who_began_before_a_transaction_aborts_it_at_once(desk: Desk, cloc
     await pending_with_intents(desk, both("1"))
     transaction, before = await pending_on(desk, "a"), clock.ms
 
-    assert await outcome_of(desk.session(), transaction, older) is False
+    assert await wait_for_decision(desk.session(), transaction, older) is False
 
     decision = await read_decision(desk.session().state, transaction)
     assert decision is not None
@@ -268,7 +268,7 @@ async def test_who_did_not_begin_before_a_transaction_leaves_it_alone(desk: Desk
     rank = {"the same": begun.rank, "younger": clock.ulid(), "without rank": None}[who]
 
     with pytest.raises(Unavailable, match="under way"):
-        await outcome_of(desk.session(), transaction, rank)
+        await wait_for_decision(desk.session(), transaction, rank)
 
     decision = await read_decision(desk.session().state, transaction)
     assert decision is not None
@@ -304,7 +304,7 @@ async def test_what_is_decided_counts_for_everybody_before_it_is_settled(desk: D
         raise StoreUnavailable("died")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coordination.Coordination, "settle", die)
+        patch.setattr(transaction_coordinator.TransactionCoordinator, "settle_intents", die)
         await transact(desk.another(), [creation("c"), *both("1")])
     assert [await value(desk, name) for name in "abc"] == ["1", "1", None]
     await desk.commit(set_property("q", "1"), name="a")
@@ -377,8 +377,8 @@ async def test_a_transaction_that_a_takeover_closed_before_it_began_never_begins
     session = desk.session()
     closed = Decision.closed(transaction="T", move="m")
     await desk.store.put(session.state.paths.transaction("T"), encode(closed.document), ABSENT)
-    assert await close(session.state, session.runtime, "T") is False
-    assert await close(session.state, session.runtime, "never heard of") is False
+    assert await abort_if_undecided(session.state, session.runtime, "T") is False
+    assert await abort_if_undecided(session.state, session.runtime, "never heard of") is False
 
 
 @pytest.mark.parametrize("tables", [2, 3, 10])

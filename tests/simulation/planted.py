@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import coordination, decisions, evidence, group_commit, relation_read_set
+from arco_catalog.operations import decisions, evidence, group_commit, relation_read_set, transaction_coordinator
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import CommitRelation
-from arco_catalog.operations.coordination import Coordination
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.group_commit import GroupCommitter, PendingCommit, Replan
 from arco_catalog.operations.mutation import Attempt, Freshness, PlannedCommit, ReadSet
@@ -21,6 +20,7 @@ from arco_catalog.operations.registry_change import Change, RegistryMove, Regist
 from arco_catalog.operations.relation_read_set import RelationReadSet
 from arco_catalog.operations.rename import _Rename
 from arco_catalog.operations.transaction import Transaction, TransactionReadSet
+from arco_catalog.operations.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state import spilling
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import RelationEntry
@@ -151,74 +151,74 @@ BUGS: tuple[Plant, ...] = (
 
 
 def a_decision_before_every_intent_is_there(patch: pytest.MonkeyPatch) -> None:
-    async def lay(self: Coordination) -> None:
-        await self.lay_pointer(*self.plan.moves[0])
+    async def place_intents(self: TransactionCoordinator) -> None:
+        await self.place_on_pointer(*self.plan.moves[0])
 
-    patch.setattr(Coordination, "lay", lay)
+    patch.setattr(TransactionCoordinator, "place_intents", place_intents)
 
 
 def a_refused_decision_taken_for_a_commit(patch: pytest.MonkeyPatch) -> None:
     async def decided(state: State, runtime: Runtime, transaction: str) -> bool:
         return True
 
-    patch.setattr(coordination, "close", decided)
+    patch.setattr(transaction_coordinator, "abort_if_undecided", decided)
 
 
-def a_plan_laid_again_at_another_version(patch: pytest.MonkeyPatch) -> None:
-    rightly = Coordination.lay_pointer
+def a_plan_placed_again_at_another_version(patch: pytest.MonkeyPatch) -> None:
+    rightly = TransactionCoordinator.place_on_pointer
 
-    async def lay_pointer(self: Coordination, pointer: Pointer, successor: Pointer) -> bool:
+    async def place_on_pointer(self: TransactionCoordinator, pointer: Pointer, successor: Pointer) -> bool:
         if await rightly(self, pointer, successor):
             return True
         now = await self.state.pointer(pointer.entity)
         return now is not None and now.intent is None and await rightly(self, now, successor)
 
-    patch.setattr(Coordination, "lay_pointer", lay_pointer)
+    patch.setattr(TransactionCoordinator, "place_on_pointer", place_on_pointer)
 
 
 def an_abort_acted_on_before_it_is_definite(patch: pytest.MonkeyPatch) -> None:
-    async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
+    async def wait_for_decision(session: Session, transaction: str, rank: str | None = None) -> bool:
         return await decisions.transaction_committed(session.state, transaction)
 
-    patch.setattr(decisions, "outcome_of", outcome_of)
+    patch.setattr(decisions, "wait_for_decision", wait_for_decision)
 
 
 def an_intent_settled_whatever_is_there_now(patch: pytest.MonkeyPatch) -> None:
-    async def settle(self: Coordination) -> None:
-        for laid in self.laid:
-            settled = laid.settled(self.session.runtime.ulid(), committed=True)
-            await self.state.store.put(self.state.paths.pointer(laid.entity), settled.body, ANY)
+    async def settle_intents(self: TransactionCoordinator) -> None:
+        for placed in self.placed:
+            settled = placed.settled(self.session.runtime.ulid(), committed=True)
+            await self.state.store.put(self.state.paths.pointer(placed.entity), settled.body, ANY)
 
-    patch.setattr(Coordination, "settle", settle)
+    patch.setattr(TransactionCoordinator, "settle_intents", settle_intents)
 
 
 def an_intent_revalidated_by_version(patch: pytest.MonkeyPatch) -> None:
-    rightly, seen = decisions.as_read, dict[object, Pointer]()
+    rightly, seen = decisions.resolve_for_read, dict[object, Pointer]()
 
-    async def as_read(state: State, pointer: Pointer) -> Pointer:
+    async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
         if pointer.version not in seen:
             seen[pointer.version] = await rightly(state, pointer)
         return seen[pointer.version]
 
-    patch.setattr(relation_read_set, "as_read", as_read)
+    patch.setattr(relation_read_set, "resolve_for_read", resolve_for_read)
 
 
-def a_takeover_that_closes_nothing(patch: pytest.MonkeyPatch) -> None:
-    async def close(state: State, runtime: Runtime, transaction: str) -> bool:
+def a_takeover_that_aborts_nothing(patch: pytest.MonkeyPatch) -> None:
+    async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -> bool:
         return await decisions.transaction_committed(state, transaction)
 
-    patch.setattr(evidence, "close", close)
+    patch.setattr(evidence, "abort_if_undecided", abort_if_undecided)
 
 
-def a_takeover_that_closes_only_what_has_begun(patch: pytest.MonkeyPatch) -> None:
-    rightly = decisions.close
+def a_takeover_that_aborts_only_what_has_begun(patch: pytest.MonkeyPatch) -> None:
+    rightly = decisions.abort_if_undecided
 
-    async def close(state: State, runtime: Runtime, transaction: str) -> bool:
+    async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -> bool:
         if await decisions.read_decision(state, transaction) is None:
             return False
         return await rightly(state, runtime, transaction)
 
-    patch.setattr(evidence, "close", close)
+    patch.setattr(evidence, "abort_if_undecided", abort_if_undecided)
 
 
 def names_of_a_transaction_not_validated(patch: pytest.MonkeyPatch) -> None:
@@ -229,12 +229,12 @@ def names_of_a_transaction_not_validated(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_commit_over_an_undecided_intent(patch: pytest.MonkeyPatch) -> None:
-    async def as_written(
+    async def resolve_for_write(
         session: Session, entity: str, pointer: Pointer | None, rank: str | None = None
     ) -> Pointer | None:
         return None if pointer is None else pointer.resolved(committed=False)
 
-    patch.setattr(relation_read_set, "as_written", as_written)
+    patch.setattr(relation_read_set, "resolve_for_write", resolve_for_write)
 
 
 def a_registry_commit_on_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
@@ -258,12 +258,12 @@ def a_rename_from_or_to_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
 TRANSACTION_BUGS: tuple[Plant, ...] = (
     a_decision_before_every_intent_is_there,
     a_refused_decision_taken_for_a_commit,
-    a_plan_laid_again_at_another_version,
+    a_plan_placed_again_at_another_version,
     an_abort_acted_on_before_it_is_definite,
     an_intent_settled_whatever_is_there_now,
     an_intent_revalidated_by_version,
-    a_takeover_that_closes_nothing,
-    a_takeover_that_closes_only_what_has_begun,
+    a_takeover_that_aborts_nothing,
+    a_takeover_that_aborts_only_what_has_begun,
     names_of_a_transaction_not_validated,
     a_commit_over_an_undecided_intent,
     a_rename_from_or_to_an_undecided_name,

@@ -160,15 +160,15 @@ def the_age_of_a_key_judged_by_the_machine_before_its_marker(patch: pytest.Monke
 
 
 def an_expired_transaction_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
-    rightly = decisions.outcome_of
+    rightly = decisions.wait_for_decision
 
-    async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
+    async def wait_for_decision(session: Session, transaction: str, rank: str | None = None) -> bool:
         decision = await decisions.read_decision(session.state, transaction)
         if decision is not None and decision.expired:
             return False
         return await rightly(session, transaction, rank)
 
-    patch.setattr(decisions, "outcome_of", outcome_of)
+    patch.setattr(decisions, "wait_for_decision", wait_for_decision)
 
 
 # Faults that there were, planted again.
@@ -191,15 +191,15 @@ def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -
 
 
 def a_definite_no_for_what_is_undecided(patch: pytest.MonkeyPatch) -> None:
-    rightly = decisions.outcome_of
+    rightly = decisions.wait_for_decision
 
-    async def outcome_of(session: Session, transaction: str, rank: str | None = None) -> bool:
+    async def wait_for_decision(session: Session, transaction: str, rank: str | None = None) -> bool:
         try:
             return await rightly(session, transaction, rank)
         except Unavailable as undecided:
             raise CommitFailed("Another transaction over the same table is under way") from undecided
 
-    patch.setattr(decisions, "outcome_of", outcome_of)
+    patch.setattr(decisions, "wait_for_decision", wait_for_decision)
 
 
 def intents_on_names_that_nobody_takes_away(patch: pytest.MonkeyPatch) -> None:

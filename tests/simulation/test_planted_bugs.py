@@ -47,7 +47,7 @@ CASES: list[tuple[planted.Plant, Scenario, Sequence[Fault]]] = [
     (planted.a_drop_answered_before_its_mark, scenarios.commits_and_two_drops_of_one_key, (DELAY, LATE)),
     (planted.a_decision_before_every_intent_is_there, scenarios.two_transactions_in_opposite_order, ()),
     (planted.a_refused_decision_taken_for_a_commit, scenarios.two_transactions_in_opposite_order, ()),
-    (planted.a_plan_laid_again_at_another_version, scenarios.two_transactions_in_opposite_order, ()),
+    (planted.a_plan_placed_again_at_another_version, scenarios.two_transactions_in_opposite_order, ()),
     (planted.an_abort_acted_on_before_it_is_definite, scenarios.a_transaction_a_drop_and_a_rename, ()),
     (planted.an_intent_settled_whatever_is_there_now, scenarios.a_transaction_of_one_key_twice_and_a_commit, ()),
     (
@@ -55,8 +55,8 @@ CASES: list[tuple[planted.Plant, Scenario, Sequence[Fault]]] = [
         scenarios.two_transactions_in_opposite_order,
         (UNAVAILABLE,),
     ),
-    (planted.a_takeover_that_closes_nothing, scenarios.a_transaction_and_a_rename_away, (FREEZE, DELAY)),
-    (planted.a_takeover_that_closes_only_what_has_begun, scenarios.a_transaction_and_a_rename_away, (DELAY, FREEZE)),
+    (planted.a_takeover_that_aborts_nothing, scenarios.a_transaction_and_a_rename_away, (FREEZE, DELAY)),
+    (planted.a_takeover_that_aborts_only_what_has_begun, scenarios.a_transaction_and_a_rename_away, (DELAY, FREEZE)),
     (planted.names_of_a_transaction_not_validated, scenarios.a_transaction_a_drop_and_a_rename, ()),
     (planted.a_commit_over_an_undecided_intent, scenarios.two_transactions_in_opposite_order, ()),
     (

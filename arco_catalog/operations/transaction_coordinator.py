@@ -1,4 +1,4 @@
-"""One attempt at a transaction: from its pending object to its decision, and what is settled then (design.md 6.7)."""
+"""The coordinator of one attempt at a transaction: its object, its intents, its decision (design.md 6.7)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.creator import RelationDraft
-from arco_catalog.operations.decisions import close
+from arco_catalog.operations.decisions import abort_if_undecided
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, AttemptAborted, PlannedCommit, ReadSet, Revalidate, Write
-from arco_catalog.operations.name_intents import change_registry, nobodys_commit, settling, try_to_settle
+from arco_catalog.operations.name_intents import change_registry, internal_commit, settling, try_to_settle
 from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.operations.relation_read_set import relation
 from arco_catalog.state.entries import Undecided
@@ -29,8 +29,8 @@ V = TypeVar("V", bound=ReadSet)
 
 
 @dataclass
-class Plan:
-    """What one attempt lays: intents on pointers, and on names."""
+class TransactionPlan:
+    """What one attempt changes: the pointers and names on which it places intents, and what it writes."""
 
     attempt: Attempt
     moves: list[tuple[Pointer, Pointer]] = field(default_factory=list)
@@ -44,24 +44,23 @@ class Plan:
         return self.attempt.id
 
 
-class Coordination:
-    """One attempt's way from pending to decided."""
+class TransactionCoordinator:
+    """Takes one attempt from pending to decided: creates its object, places its intents, decides, settles them."""
 
-    def __init__(self, session: Session, head: RegistryState, plan: Plan, left: list[Pointer]) -> None:
+    def __init__(self, session: Session, head: RegistryState, plan: TransactionPlan, leftover: list[Pointer]) -> None:
         self.session = session
         self.state = session.state
         self.plan = plan
         self.pending: Decision | None = None
-        self.laid: list[Pointer] = []
-        self.left = left
-        """Where the intents of an attempt that was aborted are noted: those on pointers are no hurry, as whoever wins
-        lays over them."""
-        self.naming = self.names_commit("lay-names", head, self.new_names(head)) if plan.drafts else None
-        self.settling: PreparedCommit | None = None
+        self.placed: list[Pointer] = []
+        self.leftover = leftover
+        """The intents of aborted attempts that are still on pointers: not urgent, as the next commit replaces them."""
+        self.names_commit = self.internal_commit("lay-names", head, self.new_names(head)) if plan.drafts else None
+        self.settling_commit: PreparedCommit | None = None
 
-    def names_commit(self, kind: str, head: RegistryState, edits: Edits) -> PreparedCommit:
-        """A registry commit that lays or settles our intents on names."""
-        return nobodys_commit(self.session, kind, self.detail(), head, edits)
+    def internal_commit(self, kind: str, head: RegistryState, edits: Edits) -> PreparedCommit:
+        """A registry commit that places or settles our intents on names."""
+        return internal_commit(self.session, kind, self.detail(), head, edits)
 
     def detail(self) -> JsonObject:
         """What the registry's history says of the tables that it creates."""
@@ -85,19 +84,19 @@ class Coordination:
     def move(self, check: Callable[[], Awaitable[V | None]]) -> PlannedCommit[V]:
         """The attempt as the driver carries it out; `check` validates the names."""
         plan = self.plan
-        naming = [] if self.naming is None else [Write(self.naming.key, self.naming.put)]
+        naming = [] if self.names_commit is None else [Write(self.names_commit.key, self.names_commit.put)]
         return PlannedCommit(
             first=[*plan.first, *naming, Write(self.state.paths.transaction(plan.id), self.begin)],
             check=check,
-            ready=self.lay,
+            ready=self.place_intents,
             swap=self.decide,
-            after=[*plan.after, Write("intents", self.settle)],
+            after=[*plan.after, Write("intents", self.settle_intents)],
             answer=Document(204),
         )
 
     async def begin(self) -> None:
-        """Creates the transaction's object. One that is not ours for certain ends the try: a takeover may have closed
-        it, and a late copy of ours must never be decided."""
+        """Creates the transaction's object. Raises `AttemptAborted` unless it is ours for certain: a takeover may have
+        created it aborted, and a late copy of ours must never be decided."""
         members: list[JsonObject] = [
             {
                 "entity": pointer.entity,
@@ -122,61 +121,61 @@ class Coordination:
             raise AttemptAborted
         self.pending = Decision(pending.document, outcome.version, 0)
 
-    async def lay(self) -> None:
-        """Lays every intent, beside each other. If one can't be laid, this try is over: it is aborted for certain, so
-        that nobody need wait for it, and its names are free again."""
-        steps = [self.lay_pointer(*move) for move in self.plan.moves]
-        if self.naming is not None:
-            steps.append(self.lay_names(self.naming))
+    async def place_intents(self) -> None:
+        """Places all intents concurrently. If one can't be placed, aborts this attempt for certain, so that nobody
+        waits for it and its names are free again, and raises `AttemptAborted`."""
+        steps = [self.place_on_pointer(*move) for move in self.plan.moves]
+        if self.names_commit is not None:
+            steps.append(self.place_on_names(self.names_commit))
         try:
-            all_laid = all(await gather(*steps))
+            all_placed = all(await gather(*steps))
         except (StoreError, CommitStateUnknown):
             await self.give_up()
             raise
-        if not all_laid:
-            await close(self.state, self.session.runtime, self.plan.id)
+        if not all_placed:
+            await abort_if_undecided(self.state, self.session.runtime, self.plan.id)
             await self.clear()
             raise AttemptAborted
 
     async def give_up(self) -> None:
-        """Aborts, as far as the store still lets us, before anybody has to wait for our lease."""
+        """Aborts at best effort, so that nobody has to wait for our lease."""
         try:
-            if not await close(self.state, self.session.runtime, self.plan.id):
+            if not await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 await self.clear()
         except (StoreError, CommitStateUnknown) as error:
             self.session.drop_write("the abort of a transaction", error)
 
     async def clear(self) -> None:
-        """Who aborts cleans up: takes our names out of the registry, where nobody else may ever look for them."""
-        self.left += self.laid
-        if self.naming is not None:
+        """Cleans up after an abort: removes our names from the registry, where nobody else may ever look for them."""
+        self.leftover += self.placed
+        if self.names_commit is not None:
             await try_to_settle(self.session, {self.plan.id: False})
 
-    async def lay_pointer(self, pointer: Pointer, successor: Pointer) -> bool:
-        """An intent on one pointer, at the version that the plan stands on and no other."""
-        laid = pointer.with_intent(self.session.runtime.ulid(), self.plan.id, successor)
-        outcome = await self.state.move_pointer(laid, pointer.version)
+    async def place_on_pointer(self, pointer: Pointer, successor: Pointer) -> bool:
+        """Places an intent on one pointer, at the version that the plan relies on and no other."""
+        placed = pointer.with_intent(self.session.runtime.ulid(), self.plan.id, successor)
+        outcome = await self.state.move_pointer(placed, pointer.version)
         if isinstance(outcome, Applied):
-            self.laid.append(Pointer(laid.document, outcome.version))
+            self.placed.append(Pointer(placed.document, outcome.version))
             return True
         now = await self.state.pointer(pointer.entity)
         if now is None or now.intent != self.plan.id:
             return False
-        self.laid.append(now)  # the refusal was our own echo
+        self.placed.append(now)  # the refusal was our own echo
         return True
 
-    async def lay_names(self, prepared: PreparedCommit) -> bool:
-        """Intents on all new names, by one registry commit. A name that is no longer free ends the try."""
+    async def place_on_names(self, prepared: PreparedCommit) -> bool:
+        """Places intents on all new names, by one registry commit. False if a name is no longer free."""
         if isinstance(await prepared.swap(), Applied):
             return True
         try:
-            await change_registry(self.session, "lay-names", self.detail(), self.names_to_lay)
+            await change_registry(self.session, "lay-names", self.detail(), self.intents_to_place)
         except (Refusal, Undecided):
             return False
         return True
 
-    def names_to_lay(self, head: RegistryState) -> Edits | None:
-        """The intents, unless HEAD has them already: a refusal may have been our own echo."""
+    def intents_to_place(self, head: RegistryState) -> Edits | None:
+        """The intents to place, None if HEAD has them already: a lost swap may have been our own echo."""
         mine = (relation(head, creator.namespace, creator.name, "table") for creator, _ in self.plan.drafts)
         if all(entry is not None and entry.transaction == self.plan.id for entry in mine):
             return None
@@ -193,13 +192,13 @@ class Coordination:
             outcomes.append(await self.state.swap(self.state.paths.transaction(self.plan.id), body, version))
 
         try:
-            await gather(swap(self.pending.version), self.prepare_settling())
+            await gather(swap(self.pending.version), self.prepare_settling_commit())
         except StoreError:  # nothing was sent
             await self.give_up()
             raise
         outcome = outcomes[0]
         if isinstance(outcome, PreconditionFailed):
-            if await close(self.state, self.session.runtime, self.plan.id):
+            if await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 return Applied(Version(""), outcome.now_ms)
             await self.clear()
             raise AttemptAborted
@@ -208,33 +207,33 @@ class Coordination:
                 self.session.files.forget(pointer.metadata.location)
         return outcome
 
-    async def prepare_settling(self) -> None:
+    async def prepare_settling_commit(self) -> None:
         """Writes the registry commit that is to settle the names, while the decision is under way."""
         head = self.state.cached_head()
-        if self.naming is None or head is None or not (edits := self.names_to_settle(head)):
+        if self.names_commit is None or head is None or not (edits := self.intents_to_settle(head)):
             return
         try:
-            prepared = await look_up(self.state, partial(self.names_commit, "settle-names", head, edits))
+            prepared = await look_up(self.state, partial(self.internal_commit, "settle-names", head, edits))
             await prepared.put()
-            self.settling = prepared
+            self.settling_commit = prepared
         except (StoreError, InternalError) as error:  # nothing that fails here may cut the decision off
             self.session.drop_write("the commit that settles names", error)
 
-    async def settle(self) -> None:
-        """Takes the intents off again. Whoever meets one that is left does the same."""
+    async def settle_intents(self) -> None:
+        """Settles all intents. Whoever meets one that is left does the same."""
 
-        async def settle_pointer(laid: Pointer) -> None:
-            await self.state.move_pointer(laid.settled(self.session.runtime.ulid(), committed=True), laid.version)
+        async def settle_pointer(placed: Pointer) -> None:
+            await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=True), placed.version)
 
         async def settle_new_names() -> None:
-            if self.settling is None or isinstance(await self.settling.swap(), PreconditionFailed):
-                await change_registry(self.session, "settle-names", self.detail(), self.names_to_settle)
+            if self.settling_commit is None or isinstance(await self.settling_commit.swap(), PreconditionFailed):
+                await change_registry(self.session, "settle-names", self.detail(), self.intents_to_settle)
 
-        steps = [settle_pointer(laid) for laid in self.laid]
-        if self.naming is not None:
+        steps = [settle_pointer(placed) for placed in self.placed]
+        if self.names_commit is not None:
             steps.append(settle_new_names())
         await gather(*steps)
 
-    def names_to_settle(self, head: RegistryState) -> Edits:
-        """What is left of our intents on names."""
+    def intents_to_settle(self, head: RegistryState) -> Edits:
+        """Those of our intents on names that are not settled yet."""
         return settling(head.index, {self.plan.id: True})
