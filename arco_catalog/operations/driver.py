@@ -200,7 +200,7 @@ class Driver(Generic[V]):
             if plan.ready is not None:
                 await plan.ready()
             self.check_deadline()
-            if await self.move(plan, write_set):
+            if await self.swap(plan, write_set):
                 self.stats.outcome = "moved"
                 await self.follow_up(plan, write_set)
                 return True, None
@@ -279,7 +279,7 @@ class Driver(Generic[V]):
         await write.put()
         self.written.add(write.key)
 
-    async def move(self, plan: PlannedCommit[V], write_set: WriteSet) -> bool:
+    async def swap(self, plan: PlannedCommit[V], write_set: WriteSet) -> bool:
         """The commit point. False: refused, perhaps by our own echo."""
         self.tried.setdefault(self.attempt.id, write_set)
         return isinstance(await plan.swap(self.revalidate), Applied)

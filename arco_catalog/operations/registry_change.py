@@ -108,7 +108,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
             return Prerequisite(lambda: settle_names(self.session, transaction))
         if isinstance(change, NoOp):
             return change
-        return RegistryMove(self, read_set, attempt, change).move()
+        return RegistryPlan(self, read_set, attempt, change).planned_commit()
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         """The answer that the registry commit itself kept."""
@@ -129,9 +129,9 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return await rebuilt(self.session, kept)
 
 
-class RegistryMove:
-    """One plan's way to HEAD: by a registry commit of its own, written beside all else that goes first, or, where
-    others are moving HEAD, by one that it shares with them."""
+class RegistryPlan:
+    """A planned change of the registry. It is committed by a registry commit of its own, written with the other first
+    writes, or, where other requests are moving HEAD, by one that it shares with them."""
 
     def __init__(self, mutation: RegistryMutation, read_set: RegistryReadSet, attempt: Attempt, change: Change) -> None:
         self.mutation = mutation
@@ -144,8 +144,8 @@ class RegistryMove:
         self.write_set = mutation.write_set(read_set, attempt)
         self.own: PreparedCommit | None = None
 
-    def move(self) -> PlannedCommit[RegistryReadSet]:
-        """The plan as the driver carries it out."""
+    def planned_commit(self) -> PlannedCommit[RegistryReadSet]:
+        """The plan in the form that the driver executes."""
         change = self.change
         commit = Write(f"registry commit of {self.attempt.id} on {self.read_set.head.version}", self.put)
         return PlannedCommit(

@@ -172,7 +172,7 @@ class Transaction(Mutation[TransactionReadSet]):
             return Prerequisite(lambda: settle_names(self.session, transaction, self.rank))
         if reservation is not None:
             return reservation
-        return TransactionCoordinator(self.session, read_set.head, plan, self._leftover).move(
+        return TransactionCoordinator(self.session, read_set.head, plan, self._leftover).planned_commit(
             lambda: self.still_named(read_set)
         )
 

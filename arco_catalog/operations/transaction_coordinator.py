@@ -81,8 +81,8 @@ class TransactionCoordinator:
             edits |= creator.edits(draft, self.plan.id)
         return edits
 
-    def move(self, check: Callable[[], Awaitable[V | None]]) -> PlannedCommit[V]:
-        """The attempt as the driver carries it out; `check` validates the names."""
+    def planned_commit(self, check: Callable[[], Awaitable[V | None]]) -> PlannedCommit[V]:
+        """The attempt in the form that the driver executes; `check` validates the names."""
         plan = self.plan
         naming = [] if self.names_commit is None else [Write(self.names_commit.key, self.names_commit.put)]
         return PlannedCommit(

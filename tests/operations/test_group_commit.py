@@ -19,7 +19,7 @@ from arco_catalog.operations.group_commit import GroupCommitter, Replan
 from arco_catalog.operations.history import history
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, load_namespace, update_properties
-from arco_catalog.operations.registry_change import RegistryMove
+from arco_catalog.operations.registry_change import RegistryPlan
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.state import registry
 from arco_catalog.state.access import State
@@ -576,14 +576,14 @@ async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_alr
 async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
     desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rightly = RegistryMove.replan
+    rightly = RegistryPlan.replan
 
-    def replan(self: RegistryMove, head: RegistryState) -> Replan | None:
+    def replan(self: RegistryPlan, head: RegistryState) -> Replan | None:
         if self.change.detail["name"] == "b":
             raise ZeroDivisionError
         return rightly(self, head)
 
-    monkeypatch.setattr(RegistryMove, "replan", replan)
+    monkeypatch.setattr(RegistryPlan, "replan", replan)
     async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
         pass
     answers = await asyncio.gather(*tasks, return_exceptions=True)

@@ -16,7 +16,7 @@ from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.group_commit import GroupCommitter, PendingCommit, Replan
 from arco_catalog.operations.mutation import Attempt, Freshness, PlannedCommit, ReadSet
 from arco_catalog.operations.prepared_commit import PreparedCommit
-from arco_catalog.operations.registry_change import Change, RegistryMove, RegistryReadSet
+from arco_catalog.operations.registry_change import Change, RegistryPlan, RegistryReadSet
 from arco_catalog.operations.relation_read_set import RelationReadSet
 from arco_catalog.operations.rename import _Rename
 from arco_catalog.operations.transaction import Transaction, TransactionReadSet
@@ -348,23 +348,23 @@ def a_refused_group_taken_for_applied(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_group_that_goes_before_what_its_members_write_first(patch: pytest.MonkeyPatch) -> None:
-    rightly = RegistryMove.move
+    rightly = RegistryPlan.planned_commit
 
-    def move(self: RegistryMove) -> PlannedCommit[RegistryReadSet]:
+    def planned_commit(self: RegistryPlan) -> PlannedCommit[RegistryReadSet]:
         planned = rightly(self)
         commit, *others = planned.first
         return replace(planned, first=[commit], after=[*others, *planned.after])
 
-    patch.setattr(RegistryMove, "move", move)
+    patch.setattr(RegistryPlan, "planned_commit", planned_commit)
 
 
 def parts_planned_beside_each_other(patch: pytest.MonkeyPatch) -> None:
-    rightly = RegistryMove.replan
+    rightly = RegistryPlan.replan
 
-    def replan(self: RegistryMove, head: RegistryState) -> Replan | None:
+    def replan(self: RegistryPlan, head: RegistryState) -> Replan | None:
         return rightly(self, self.state.cached_head() or head)
 
-    patch.setattr(RegistryMove, "replan", replan)
+    patch.setattr(RegistryPlan, "replan", replan)
 
 
 def a_member_whose_next_slot_was_not_seen(patch: pytest.MonkeyPatch) -> None:
