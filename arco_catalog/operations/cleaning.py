@@ -64,8 +64,8 @@ async def _clean(session: Session, entity: str, files: Sequence[Location]) -> No
 
 async def _remove(session: Session, entity: str, file: Location) -> None:
     try:
-        standing = await claim(session.state, file, Claim.REMOVED, entity=entity, claim_id=session.runtime.ulid())
-        if standing is Claim.REMOVED:
+        existing = await claim(session.state, file, Claim.REMOVED, entity=entity, claim_id=session.runtime.ulid())
+        if existing is Claim.REMOVED:
             await session.files.remove(file.uri)
     except (StoreError, CatalogError) as error:
         session.drop_write(f"the removal of {file.uri}", error)

@@ -23,8 +23,8 @@ from arco_catalog.operations.mutation import Attempt, NoOp, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
-from arco_catalog.operations.reserve import check_named
-from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
+from arco_catalog.operations.reservations import check_named
+from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation, location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, outermost, slug
 from arco_catalog.state.marker import WriteSet
@@ -114,7 +114,7 @@ class Creator:
         existing = find_relation(index, self.namespace, self.name)
         if existing is None:
             return
-        if existing.standing().kind == self.semantics.kind:
+        if existing.require_committed().kind == self.semantics.kind:
             raise self.already_there()
         raise self.semantics.name_taken(existing.kind, self.namespace, self.name)
 
@@ -136,7 +136,7 @@ class Creator:
         return outermost([allowed.check(text) for text in (table.location(document), *self.named_locations())])
 
     def draft(self, index: Index, attempt: Attempt) -> RelationDraft:
-        """The attempt's draft, made when it is first asked for. Raises `Refusal`, and `Undecided`."""
+        """The attempt's draft, made when it is first asked for. Raises `Refusal`, and `PendingTransaction`."""
         self.check_name(index)
         draft = self._drafts.get(attempt.id)
         if draft is None:
@@ -185,7 +185,7 @@ class Creator:
             locations=normal,
             transaction=transaction,
         )
-        held = holds(draft.entity, normal, transaction, name=(*self.namespace, self.name))
+        held = location_holds(draft.entity, normal, transaction, name=(*self.namespace, self.name))
         return {relation_key(self.namespace, self.name): entry.json, **held}
 
 
@@ -203,7 +203,7 @@ class Creation(RegistryMutation):
 
     def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         creates: tuple[str, str] | None = None
-        with suppress(Refusal, Undecided):  # what can't be planned creates nothing, and names nothing
+        with suppress(Refusal, PendingTransaction):  # what can't be planned creates nothing, and names nothing
             creates = attempt.entity, self.creator.draft(read_set.head.index, attempt).new.file.location
         return WriteSet(registry=read_set.head.sequence, creates=creates)
 

@@ -18,7 +18,6 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations import evidence
 from arco_catalog.operations.answers import Answer, encode_answer
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.concurrency import Superseded, gather
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import (
@@ -33,6 +32,7 @@ from arco_catalog.operations.mutation import (
     Write,
 )
 from arco_catalog.operations.replay import replay, replay_only
+from arco_catalog.operations.slot_claims import SlotClaims
 from arco_catalog.operations.store_refusals import refused_by_store
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.age import has_passed
@@ -84,7 +84,7 @@ class Driver(Generic[V]):
         self.mutation = mutation
         self.marker: MarkerLog | None = session.marker()
         key = session.request.key
-        self.claims = None if self.marker is None or key is None else Claims(self.marker, key)
+        self.claims = None if self.marker is None or key is None else SlotClaims(self.marker, key)
         self.rank: str | None = None
         self.attempt = self.create_attempt()
         self.claimed: WriteSet | None = None
@@ -297,14 +297,14 @@ class Driver(Generic[V]):
         return await look_up(self.session.state, partial(self.mutation.write_set, read_set, self.attempt))
 
     async def claim(self, write_set: WriteSet) -> None:
-        """Takes the next slot for our attempt. Raises `Superseded`, and what `Claims.put` does."""
+        """Takes the next slot for our attempt. Raises `Superseded`, and what `SlotClaims.put` does."""
         assert self.claims is not None
         await self.claims.put(self.attempt.id, write_set)
         self.claimed = write_set
 
     async def finalize(self, answer: JsonObject, read_set: V) -> None:
         """Puts the final slot: only after this may a failure or a no-op be told. Raises `Superseded`, and what
-        `Claims.put` does."""
+        `SlotClaims.put` does."""
         if self.claims is not None:
             write_set = await self.write_set(read_set) if self.claimed is None else self.claimed
             await self.claims.put(self.attempt.id, write_set, answer)

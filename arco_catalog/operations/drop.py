@@ -9,7 +9,7 @@ from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.operations.relation_read_set import relation
-from arco_catalog.state.entries import RelationEntry, released
+from arco_catalog.state.entries import RelationEntry, released_holds
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import WriteSet
@@ -44,7 +44,7 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
         raise CommitStateUnknown(f"The table was unregistered, but its last state can't be read: {error}") from error
 
 
-def burial(
+def tombstone_edits(
     session: Session,
     head: RegistryState,
     entry: RelationEntry,
@@ -55,7 +55,7 @@ def burial(
     purge: bool,
 ) -> Edits:
     """Edits that leave a tombstone in place of what had the name; the name's own entry is the caller's."""
-    stone = entry.buried(
+    tombstone = entry.tombstone(
         namespace=namespace,
         name=name,
         operation=operation,
@@ -64,7 +64,7 @@ def burial(
         at_ms=session.now_ms(),
         purge=purge,
     )
-    return {tombstone_key(namespace, name, entry.entity): stone, **released(entry.entity, entry.locations)}
+    return {tombstone_key(namespace, name, entry.entity): tombstone, **released_holds(entry.entity, entry.locations)}
 
 
 class Drop(RegistryMutation):
@@ -95,10 +95,12 @@ class Drop(RegistryMutation):
         if entry is None:
             raise self.semantics.no_such(self.namespace, self.name)
         self.session.stats.about(entry.entity, entry.uuid)
-        entry.standing()
-        stone = burial(self.session, read_set.head, entry, self.namespace, self.name, attempt.id, purge=self.purge)
+        entry.require_committed()
+        tombstone = tombstone_edits(
+            self.session, read_set.head, entry, self.namespace, self.name, attempt.id, purge=self.purge
+        )
         return Change(
-            edits={relation_key(self.namespace, self.name): None, **stone},
+            edits={relation_key(self.namespace, self.name): None, **tombstone},
             answer=self.answer(entry),
             detail={
                 "namespace": [*self.namespace],

@@ -63,7 +63,7 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
     entry = find_relation(index, namespace, name)
     if entry is not None:
         return entry.json, "live" if entry.transaction is None else "in a transaction"
-    newest = newest_tombstone(stone for _, stone in index.scan(tombstones_of(namespace, name)))
+    newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(namespace, name)))
     if newest is None:
         raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
     return newest, "purging" if purge_began(newest) else "dropped"

@@ -12,7 +12,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import read_decision
-from arco_catalog.operations.name_intents import waited_for
+from arco_catalog.operations.name_intents import pending_transactions
 from arco_catalog.state.registry import RegistryState
 
 ROUNDS = 100
@@ -34,7 +34,7 @@ async def one_instant(
     decided: dict[str, bool] = {}
     for _ in range(ROUNDS):
         head = await session.state.head()
-        waiting = waited_for(head.index, counts)
+        waiting = pending_transactions(head.index, counts)
         learned = await _decided(session, [each for each in waiting if each not in decided])
         if not any(learned.values()):
             return head, waiting, frozenset(each for each in waiting if decided.get(each))

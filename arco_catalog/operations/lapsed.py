@@ -10,7 +10,7 @@ from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.decisions import abort_if_undecided, read_decision
-from arco_catalog.operations.name_intents import settle_decided, waited_for
+from arco_catalog.operations.name_intents import pending_transactions, settle_decided
 from storage_backends import StoreError
 
 CROWDED = 100
@@ -26,7 +26,7 @@ async def settle_lapsed(session: Session, most: int = A_RUN, should_stop: Callab
     """Settles the intents on names of transactions that are decided, and of those past their lease, which it aborts.
     What is inside its lease is left alone. Returns how many transactions were settled. What can't be read or written
     is counted and left for the next run: nothing waits for this."""
-    waiting = waited_for((await session.state.head()).index)[:most]
+    waiting = pending_transactions((await session.state.head()).index)[:most]
     settled = 0
     for start in range(0, len(waiting), AT_ONCE):
         if should_stop():

@@ -15,7 +15,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dump
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.instant import one_instant
 from arco_catalog.operations.lookup import entries_in, look_up
-from arco_catalog.operations.name_intents import waited_for
+from arco_catalog.operations.name_intents import pending_transactions
 from arco_catalog.operations.names import existing_namespace
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
@@ -172,7 +172,7 @@ async def _as_of(session: Session, level: _Level, token: str) -> tuple[_Shown, s
     """What a token's listing shows, and where its page begins. Raises `BadRequest`."""
     commit, start, bits = _decode(token, level.prefix)
     head = await _head_as_of(session, commit)
-    waiting = waited_for(head.index, level.lists)
+    waiting = pending_transactions(head.index, level.lists)
     return _Shown(
         head, waiting, {each for each, bit in zip(waiting, reversed(f"{bits:b}"), strict=False) if bit == "1"}
     ), start

@@ -17,7 +17,9 @@ from arco_catalog.state.registry import Operation, RegistryState
 from storage_backends import Applied, StoreError
 
 
-def waited_for(index: Index, counts: Callable[[str, JsonObject], bool] = lambda key, entry: True) -> Sequence[str]:
+def pending_transactions(
+    index: Index, counts: Callable[[str, JsonObject], bool] = lambda key, entry: True
+) -> Sequence[str]:
     """The transactions on which entries depend, oldest first; only those entries that `counts` says. No intent is ever
     spilled, so all of them are among the edits."""
     found = {

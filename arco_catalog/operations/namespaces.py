@@ -226,7 +226,7 @@ class _Drop(_NamespaceChange):
         if intents is None or index.any_in(namespaces_in(self.namespace)):
             raise NamespaceNotEmpty(f"Namespace {dotted(self.namespace)} is not empty")
         for intent in intents:
-            intent.standing()
+            intent.require_committed()
         return Change(
             edits={namespace_key(self.namespace): None},
             answer=Document(204),

@@ -23,8 +23,8 @@ def refuse_overlap(
     but: Sequence[str] = (),
     fresh: str | None = None,
 ) -> None:
-    """Raises `BadRequest` if somebody else holds one of these locations, `Undecided`, and `Unread`. `fresh` is an
-    entity id minted for this request (see `overlapping`)."""
+    """Raises `BadRequest` if somebody else holds one of these locations, `PendingTransaction`, and `Unread`. `fresh` is
+    an entity id minted for this request (see `overlapping`)."""
     if session.settings.allow_location_overlap:
         return
     for location in locations:

@@ -34,22 +34,22 @@ async def entities_named(session: Session, namespace: Namespace, name: str) -> l
     """What the name means now, if anything, then what was dropped under it, the last first. Raises `NoSuchTable` if
     there is nothing of either."""
     index = (await session.state.head()).index
-    entry, stones = await look_up(session.state, lambda: _entries(index, namespace, name))
+    entry, tombstones = await look_up(session.state, lambda: _entries(index, namespace, name))
     found: list[NamedEntity] = []
     if entry is not None and (
         entry.transaction is None or await transaction_committed(session.state, entry.transaction)
     ):
         found.append(NamedEntity(entry.entity, None))
-    stones.sort(key=order_of_drop, reverse=True)
-    found += [NamedEntity(text(stone, "entity"), integer(stone, "dropped_ms")) for stone in stones]
+    tombstones.sort(key=order_of_drop, reverse=True)
+    found += [NamedEntity(text(tombstone, "entity"), integer(tombstone, "dropped_ms")) for tombstone in tombstones]
     if not found:
         raise no_such("table", namespace, name)
     return found
 
 
 def _entries(index: Index, namespace: Namespace, name: str) -> tuple[RelationEntry | None, list[JsonObject]]:
-    stones = [stone for _, stone in index.scan(tombstones_of(namespace, name))]
-    return find_relation(index, namespace, name), stones
+    tombstones = [tombstone for _, tombstone in index.scan(tombstones_of(namespace, name))]
+    return find_relation(index, namespace, name), tombstones
 
 
 async def receipts(session: Session, namespace: Namespace, name: str) -> list[JsonObject]:

@@ -13,7 +13,7 @@ from arco_catalog.operations.applied import let_long_parts_go, outline
 from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.creator import first_pointer
 from arco_catalog.operations.driver import run
-from arco_catalog.operations.drop import burial
+from arco_catalog.operations.drop import tombstone_edits
 from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.metadata_file import pointer_summary
 from arco_catalog.operations.mutation import Attempt, AttemptAborted, Write
@@ -21,7 +21,7 @@ from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.operations.relation_read_set import relation
-from arco_catalog.state.entries import RelationEntry, find_relation, holds
+from arco_catalog.state.entries import RelationEntry, find_relation, location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import WriteSet
@@ -86,8 +86,8 @@ class _Register(RegistryMutation):
         index.need(namespace_key(self.namespace), relation_key(self.namespace, self.name))
         existing_namespace(index, self.namespace)
         existing = find_relation(index, self.namespace, self.name)
-        if existing is not None and not (self.overwrite and existing.standing().kind == self.semantics.kind):
-            raise self.semantics.name_taken(existing.standing().kind, self.namespace, self.name)
+        if existing is not None and not (self.overwrite and existing.require_committed().kind == self.semantics.kind):
+            raise self.semantics.name_taken(existing.require_committed().kind, self.namespace, self.name)
 
     def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         replaced = relation(read_set.head, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
@@ -110,14 +110,16 @@ class _Register(RegistryMutation):
             kind=self.semantics.kind, entity=attempt.entity, uuid=self.semantics.uuid(document), locations=normal
         )
         self.session.stats.about(entry.entity, entry.uuid)
-        buried: Edits = {}
+        tombstone: Edits = {}
         if replaced is not None:
-            buried = burial(self.session, read_set.head, replaced, self.namespace, self.name, attempt.id, purge=False)
+            tombstone = tombstone_edits(
+                self.session, read_set.head, replaced, self.namespace, self.name, attempt.id, purge=False
+            )
         return Change(
             edits={
-                **buried,
+                **tombstone,
                 relation_key(self.namespace, self.name): entry.json,
-                **holds(attempt.entity, normal, name=(*self.namespace, self.name)),
+                **location_holds(attempt.entity, normal, name=(*self.namespace, self.name)),
             },
             answer=TableState(attempt.entity, self.file, body, created=True),
             detail={

@@ -32,7 +32,7 @@ from arco_catalog.operations.mutation import (
 from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.operations.rebuilding import rebuilt
 from arco_catalog.state.access import State
-from arco_catalog.state.entries import Undecided
+from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.index import Edits
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.registry import Operation, RegistryState
@@ -82,8 +82,8 @@ class RegistryMutation(Mutation[RegistryReadSet]):
 
     @abstractmethod
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change | NoOp:
-        """The change to make on this HEAD. Raises `Refusal`, `Undecided` where it depends on a transaction, and
-        `Unread`."""
+        """The change to make on this HEAD. Raises `Refusal`, `PendingTransaction` where it depends on a transaction,
+        and `Unread`."""
 
     async def read(self, freshness: Freshness) -> RegistryReadSet:
         head = self.state.cached_head() if freshness is Freshness.CACHED else None
@@ -103,7 +103,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
     def plan(self, read_set: RegistryReadSet, attempt: Attempt) -> PlannedCommit[RegistryReadSet] | NoOp | Prerequisite:
         try:
             change = self.change(read_set, attempt)
-        except Undecided as met:
+        except PendingTransaction as met:
             transaction = met.transaction
             return Prerequisite(lambda: settle_names(self.session, transaction))
         if isinstance(change, NoOp):
@@ -206,7 +206,7 @@ class RegistryPlan:
             if not isinstance(change, Change) or change.answer != planned.answer:
                 return None
             write_set = replace(self.mutation.write_set(read_set, self.attempt), registry=self.write_set.registry)
-        except (Refusal, Undecided, Unread):
+        except (Refusal, PendingTransaction, Unread):
             return None
         same = write_set == self.write_set and _keys(change.first) <= _keys(planned.first)
         return Replan(change.edits, self.operation(change)) if same else None

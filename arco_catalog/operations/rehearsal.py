@@ -7,7 +7,7 @@ from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, NoOp
 from arco_catalog.operations.registry_change import RegistryMutation, RegistryReadSet
-from arco_catalog.state.entries import Undecided
+from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.registry import RegistryState
 
 
@@ -34,6 +34,6 @@ class Rehearsal:
         view.head = head
         try:
             change = await look_up(mutation.state, lambda: mutation.change(view, self._attempt))
-        except Undecided as met:
+        except PendingTransaction as met:
             raise Unavailable(f"Transaction {met.transaction} over this name is under way: try again") from met
         return head if isinstance(change, NoOp) else replace(head, index=head.index.edited(change.edits))

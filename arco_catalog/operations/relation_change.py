@@ -15,7 +15,7 @@ from arco_catalog.operations.metadata_file import NewMetadata, ReceiptWrites, re
 from arco_catalog.operations.mutation import Attempt, Prerequisite, Write
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.relation_read_set import RelationReadSet
-from arco_catalog.operations.reserve import reserve, reserved_for, unheld
+from arco_catalog.operations.reservations import locations_to_reserve, reserve_locations, reserved_for
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location, refuse_reserved
@@ -118,14 +118,16 @@ class RelationChange:
             raise InternalError(f"{dotted(self.namespace, self.name)} was planned before its base was loaded")
         if applied.document is None:
             return UnchangedRelation(pointer, body)
-        missing = unheld(self.session, read_set.entry, self.semantics.explicit_locations(self.commit))
+        missing = locations_to_reserve(self.session, read_set.entry, self.semantics.explicit_locations(self.commit))
         if missing:
-            return Prerequisite(lambda: reserve(self.session, self.namespace, self.name, pointer.entity, missing))
+            return Prerequisite(
+                lambda: reserve_locations(self.session, self.namespace, self.name, pointer.entity, missing)
+            )
         return self._changed(read_set.entry, pointer, applied.base, applied.document, applied.body, attempt)
 
     def lacks(self, entry: RelationEntry) -> bool:
         """Whether the registry's entry, read again, no longer holds a location that the commit names."""
-        return bool(unheld(self.session, entry, self.semantics.explicit_locations(self.commit)))
+        return bool(locations_to_reserve(self.session, entry, self.semantics.explicit_locations(self.commit)))
 
     def _changed(
         self,

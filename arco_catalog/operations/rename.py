@@ -8,7 +8,7 @@ from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import Identifier, dotted, existing_namespace, no_such
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.operations.relation_read_set import relation
-from arco_catalog.state.entries import find_relation, holds
+from arco_catalog.state.entries import find_relation, location_holds
 from arco_catalog.state.index import namespace_key, relation_key
 
 
@@ -37,11 +37,11 @@ class _Rename(RegistryMutation):
         if entry is None:
             raise no_such(self.what, *self.source)
         self.session.stats.about(entry.entity, entry.uuid)
-        entry.standing()
+        entry.require_committed()
         existing_namespace(read_set.head.index, self.destination[0])
         there = find_relation(read_set.head.index, *self.destination)
         if there is not None:
-            there.standing()
+            there.require_committed()
         if there is not None and there.kind == self.what == "table":
             raise AlreadyExists(f"Table already exists: {dotted(*self.destination)}")
         if there is not None:
@@ -53,7 +53,7 @@ class _Rename(RegistryMutation):
             edits={
                 relation_key(*self.source): None,
                 relation_key(*self.destination): entry.json,
-                **holds(entry.entity, entry.locations, name=(*self.destination[0], self.destination[1])),
+                **location_holds(entry.entity, entry.locations, name=(*self.destination[0], self.destination[1])),
             },
             answer=Document(204),
             detail={

@@ -4,8 +4,8 @@ from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refus
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.answers import Answer, Reference, decode_answer
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.rebuilding import rebuilt
+from arco_catalog.operations.slot_claims import SlotClaims
 
 
 async def replay(session: Session, kept: JsonObject) -> Answer:
@@ -23,7 +23,7 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
                 raise CommitStateUnknown(f"The answer cannot be rebuilt: {lost.message}") from lost
 
 
-async def replay_only(session: Session, claims: Claims | None, reason: str) -> Answer:
+async def replay_only(session: Session, claims: SlotClaims | None, reason: str) -> Answer:
     """Nothing may be written, so nothing is begun; but what was done before under this key is not denied. Raises
     `Unsupported` for everything else."""
     slots = [] if claims is None else await claims.read()

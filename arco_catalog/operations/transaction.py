@@ -23,12 +23,12 @@ from arco_catalog.operations.kinds import TABLES
 from arco_catalog.operations.lapsed import CROWDED, settle_lapsed
 from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, ReadSet
-from arco_catalog.operations.name_intents import try_to_settle, waited_for
+from arco_catalog.operations.name_intents import pending_transactions, try_to_settle
 from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.relation_change import ChangedRelation, RelationChange
 from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet, read_relation_under, relation
 from arco_catalog.operations.transaction_coordinator import TransactionCoordinator, TransactionPlan
-from arco_catalog.state.entries import RelationEntry, Undecided
+from arco_catalog.state.entries import PendingTransaction, RelationEntry
 from arco_catalog.state.index import Growing, Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer
@@ -157,7 +157,7 @@ class Transaction(Mutation[TransactionReadSet]):
                 # Only its requirements count; an intent to what is there makes sure that they hold when all else does.
                 plan.moves.append((computed.pointer, computed.pointer))
         index = Growing(read_set.head.index)
-        if self.creations and not self._looked_for_lapsed and len(waited_for(index)) >= CROWDED:
+        if self.creations and not self._looked_for_lapsed and len(pending_transactions(index)) >= CROWDED:
             self._looked_for_lapsed = True
             return Prerequisite(self._settle_lapsed)
         try:
@@ -167,7 +167,7 @@ class Transaction(Mutation[TransactionReadSet]):
                 plan.drafts.append((creator, draft))
                 plan.first += creator.first_writes(draft)
                 plan.after.append(draft.receipts.committed)
-        except Undecided as met:
+        except PendingTransaction as met:
             transaction = met.transaction
             return Prerequisite(lambda: settle_names(self.session, transaction, self.rank))
         if reservation is not None:

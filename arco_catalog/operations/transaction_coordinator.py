@@ -18,7 +18,7 @@ from arco_catalog.operations.mutation import Attempt, AttemptAborted, PlannedCom
 from arco_catalog.operations.name_intents import change_registry, internal_commit, settling, try_to_settle
 from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.operations.relation_read_set import relation
-from arco_catalog.state.entries import Undecided
+from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
@@ -71,7 +71,8 @@ class TransactionCoordinator:
         return {"transaction": self.plan.id, "tables": tables}
 
     def new_names(self, head: RegistryState) -> Edits:
-        """Intents on all new names, each judged with those before it in place. Raises `Refusal` and `Undecided`."""
+        """Intents on all new names, each judged with those before it in place. Raises `Refusal` and
+        `PendingTransaction`."""
         edits: dict[str, JsonObject | None] = {}
         index = Growing(head.index)
         for creator, draft in self.plan.drafts:
@@ -170,7 +171,7 @@ class TransactionCoordinator:
             return True
         try:
             await change_registry(self.session, "lay-names", self.detail(), self.intents_to_place)
-        except (Refusal, Undecided):
+        except (Refusal, PendingTransaction):
             return False
         return True
 

@@ -18,7 +18,14 @@ from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
-from arco_catalog.state.entries import BURIAL, RelationEntry, find_relation, held_again, newest_tombstone, purge_began
+from arco_catalog.state.entries import (
+    TOMBSTONE_FIELDS,
+    RelationEntry,
+    find_relation,
+    newest_tombstone,
+    purge_began,
+    restored_holds,
+)
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstone_key, tombstones_of
 from arco_catalog.state.locations import Location
@@ -51,27 +58,27 @@ class _Undrop(RegistryMutation):
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         try:
-            stone = self._newest(read_set.head.index)
+            tombstone = self._newest(read_set.head.index)
         except Unread:
             return True
-        return stone is not None and _drop_of(stone) not in self._examined
+        return tombstone is not None and _drop_operation(tombstone) not in self._examined
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
-        stone = await look_up(self.state, lambda: self._newest(read_set.head.index))
-        if stone is not None and _drop_of(stone) not in self._examined:
-            self._examined[_drop_of(stone)] = await self._examine(stone)
+        tombstone = await look_up(self.state, lambda: self._newest(read_set.head.index))
+        if tombstone is not None and _drop_operation(tombstone) not in self._examined:
+            self._examined[_drop_operation(tombstone)] = await self._examine(tombstone)
 
-    async def _examine(self, stone: RelationEntry) -> Refusal | None:
-        """Why its files do not let it come back."""
+    async def _examine(self, tombstone: RelationEntry) -> Refusal | None:
+        """The refusal if its files do not allow to restore it, else None."""
         called = dotted(self.namespace, self.name)
         try:
-            found = await current_file(self.session, stone.entity)
+            found = await current_file(self.session, tombstone.entity)
         except NotFound as gone:
             return NotFound(f"{called} cannot be restored: its metadata file is missing. {gone.message}")
         if found is None:
-            return NotFound(f"{called} cannot be restored: the pointer of entity {stone.entity} is gone")
+            return NotFound(f"{called} cannot be restored: the pointer of entity {tombstone.entity} is gone")
         file, body = found
-        if stone.kind != "table" or self.force:
+        if tombstone.kind != "table" or self.force:
             return None
         try:
             document = loads(body)
@@ -86,40 +93,40 @@ class _Undrop(RegistryMutation):
         names = relation_key(self.namespace, self.name), tombstones_of(self.namespace, self.name)
         index.need(namespace_key(self.namespace), *names)
         existing_namespace(index, self.namespace)
-        stone = self._newest(index)
-        if stone is None:
+        tombstone = self._newest(index)
+        if tombstone is None:
             raise NoSuchTable(f"No dropped table or view has the name {dotted(self.namespace, self.name)}")
-        if purge_began(stone.json):
+        if purge_began(tombstone.json):
             raise CommitFailed(f"{dotted(self.namespace, self.name)} is being purged: it cannot be restored")
         existing = find_relation(index, self.namespace, self.name)
         if existing is not None:
-            kind = TABLES if stone.kind == "table" else VIEWS
-            raise kind.name_taken(existing.standing().kind, self.namespace, self.name)
-        locations = [Location.of_normal(location) for location in stone.locations]
+            kind = TABLES if tombstone.kind == "table" else VIEWS
+            raise kind.name_taken(existing.require_committed().kind, self.namespace, self.name)
+        locations = [Location.of_normal(location) for location in tombstone.locations]
         refuse_overlap(self.session, index, locations)
-        refusal = self._examined[_drop_of(stone)]
+        refusal = self._examined[_drop_operation(tombstone)]
         if refusal is not None:
             raise refusal
-        entry: JsonObject = {key: value for key, value in stone.json.items() if key not in BURIAL}
+        entry: JsonObject = {key: value for key, value in tombstone.json.items() if key not in TOMBSTONE_FIELDS}
         return Change(
             edits={
-                tombstone_key(self.namespace, self.name, stone.entity): None,
+                tombstone_key(self.namespace, self.name, tombstone.entity): None,
                 relation_key(self.namespace, self.name): entry,
-                **held_again(stone.entity, stone.locations, name=(*self.namespace, self.name)),
+                **restored_holds(tombstone.entity, tombstone.locations, name=(*self.namespace, self.name)),
             },
             answer=Document(204),
-            detail={"namespace": [*self.namespace], "name": self.name, "entity": stone.entity},
+            detail={"namespace": [*self.namespace], "name": self.name, "entity": tombstone.entity},
         )
 
     def _newest(self, index: Index) -> RelationEntry | None:
         """The tombstone that was left last. Raises `Unread`."""
-        newest = newest_tombstone(stone for _, stone in index.scan(tombstones_of(self.namespace, self.name)))
+        newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(self.namespace, self.name)))
         return None if newest is None else RelationEntry(newest)
 
 
-def _drop_of(stone: RelationEntry) -> str:
+def _drop_operation(tombstone: RelationEntry) -> str:
     """Which drop left the tombstone: an entity may be dropped again, at other files."""
-    return text(stone.json, "operation")
+    return text(tombstone.json, "operation")
 
 
 @dataclass(frozen=True, slots=True)

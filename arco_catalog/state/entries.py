@@ -25,12 +25,12 @@ from arco_catalog.state.locations import Location
 Kind = Literal["table", "view"]
 
 
-BURIAL = ("namespace", "name", "operation", "sequence", "place", "dropped_ms", "state", "purge_requested")
+TOMBSTONE_FIELDS = ("namespace", "name", "operation", "sequence", "place", "dropped_ms", "state", "purge_requested")
 """The fields that a tombstone has besides those of the entry that it was."""
 
 
-class Undecided(Exception):
-    """What was looked at depends on a transaction: its intent must be decided and settled first (design.md 6.7)."""
+class PendingTransaction(Exception):
+    """An entry is the intent of a transaction, which must be decided and settled first (design.md 6.7)."""
 
     def __init__(self, transaction: str) -> None:
         super().__init__(transaction)
@@ -118,13 +118,14 @@ class RelationEntry:
 
     @property
     def transaction(self) -> str | None:
-        """The transaction on which this name's meaning anything depends; None for one that is there."""
+        """The transaction of which this entry is an intent; None for a committed entry."""
         return optional_text(self.json, "transaction")
 
-    def standing(self) -> "RelationEntry":
-        """This entry, as one that is there. Raises `Undecided` for an intent: a registry commit never acts on those."""
+    def require_committed(self) -> "RelationEntry":
+        """This entry, if it is committed. Raises `PendingTransaction` for an intent: a registry commit never acts on
+        one."""
         if self.transaction is not None:
-            raise Undecided(self.transaction)
+            raise PendingTransaction(self.transaction)
         return self
 
     def with_locations(
@@ -139,7 +140,7 @@ class RelationEntry:
             entry["leaving"] = {**leaving}
         return RelationEntry(entry)
 
-    def buried(
+    def tombstone(
         self, *, namespace: Namespace, name: str, operation: str, sequence: int, place: int, at_ms: int, purge: bool
     ) -> JsonObject:
         """The tombstone that keeps what a drop must not lose: entity, pointer and locations (design.md 6.6). `sequence`
@@ -171,20 +172,20 @@ def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntr
     return None if entry is None else RelationEntry(entry)
 
 
-def newest_tombstone(stones: Iterable[JsonObject]) -> JsonObject | None:
+def newest_tombstone(tombstones: Iterable[JsonObject]) -> JsonObject | None:
     """What was dropped last under a name, of all its tombstones. Those of an earlier version have no place within their
     commit, which one process made: there its clock decides."""
-    return max(stones, key=order_of_drop, default=None)
+    return max(tombstones, key=order_of_drop, default=None)
 
 
-def order_of_drop(stone: JsonObject) -> tuple[int, int, int, str]:
+def order_of_drop(tombstone: JsonObject) -> tuple[int, int, int, str]:
     """By which drops under one name are ordered, the last being the greatest."""
-    place = stone.get("place")
+    place = tombstone.get("place")
     known = place if isinstance(place, int) else 0
-    return integer(stone, "sequence"), known, integer(stone, "dropped_ms"), text(stone, "entity")
+    return integer(tombstone, "sequence"), known, integer(tombstone, "dropped_ms"), text(tombstone, "entity")
 
 
-def holds(
+def location_holds(
     entity: str,
     locations: Iterable[str],
     transaction: str | None = None,
@@ -201,7 +202,7 @@ def holds(
     return {location_key(location, entity): hold for location in locations}
 
 
-def released(entity: str, locations: Iterable[str]) -> Edits:
+def released_holds(entity: str, locations: Iterable[str]) -> Edits:
     """Edits by which a dropped entity gives its locations up, to whoever wants them, and is still known to have files
     there. What anybody may hold is kept apart, so that every hold is in the way of others."""
     edits: dict[str, JsonObject | None] = {}
@@ -211,22 +212,22 @@ def released(entity: str, locations: Iterable[str]) -> Edits:
     return edits
 
 
-def held_again(entity: str, locations: Iterable[str], *, name: Sequence[str] = ()) -> Edits:
-    """Edits by which an entity takes back what it had given up."""
+def restored_holds(entity: str, locations: Iterable[str], *, name: Sequence[str] = ()) -> Edits:
+    """Edits by which an entity holds again the locations that its drop released."""
     places = [*locations]
     gone: Edits = {released_key(location, entity): None for location in places}
-    return {**gone, **holds(entity, places, name=name)}
+    return {**gone, **location_holds(entity, places, name=name)}
 
 
-def purge_began(stone_or_hold: JsonObject) -> bool:
+def purge_began(tombstone_or_hold: JsonObject) -> bool:
     """Whether a tombstone, or its hold on a location, is of a purge that has begun. An earlier version wrote `purging`
     at every drop that asked for a purge, and purged nothing: without a task that is a plain drop."""
-    return stone_or_hold.get("state") == "purging" and "task" in stone_or_hold
+    return tombstone_or_hold.get("state") == "purging" and "task" in tombstone_or_hold
 
 
-def purge_requested(stone: JsonObject) -> bool:
+def purge_requested(tombstone: JsonObject) -> bool:
     """Whether the drop that left this tombstone asked for a purge."""
-    return stone.get("purge_requested") is True or stone.get("state") == "purging"
+    return tombstone.get("purge_requested") is True or tombstone.get("state") == "purging"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,7 @@ def overlapping(
     index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None
 ) -> Holder | None:
     """Who holds a location which equals, contains or lies inside this one: a live table's, or one whose purge has
-    begun. Those in `but` are not looked at. Raises `Undecided` for a hold that is an intent, and `Unread`.
+    begun. Those in `but` are not looked at. Raises `PendingTransaction` for a hold that is an intent, and `Unread`.
 
     Nobody can have named a place that is called by an entity id minted for this very request, `fresh`, or anything
     inside it: then only what contains it is looked at.
@@ -250,7 +251,7 @@ def overlapping(
     ignored = set(but)
     named = fresh is None or not location.segments[-1:] or not location.segments[-1].endswith(f"-{fresh}")
     inside = [index.scan(locations_at(location.normal))] if named else []
-    around = [index.held_at(folder) for folder in location.around()]
+    around = [index.holds_on(folder) for folder in location.around()]
     for _, hold in chain(*inside, *around):
         entity = text(hold, "entity")
         if entity in ignored or hold.get("state") == "dropped":  # as an earlier version kept it
@@ -259,7 +260,7 @@ def overlapping(
             continue
         transaction = optional_text(hold, "transaction")
         if transaction is not None:
-            raise Undecided(transaction)
+            raise PendingTransaction(transaction)
         return Holder(entity, texts(hold, "name"))
     return None
 
@@ -268,6 +269,6 @@ def held_by_another(index: Index, file: Location, entity: str) -> bool:
     """Whether anybody but this entity holds a folder of this file, or held it when it was dropped. Raises `Unread`."""
     for folder in file.around():
         given_up = index.scan(released_key(folder, ""))
-        if any(text(hold, "entity") != entity for _, hold in chain(index.held_at(folder), given_up)):
+        if any(text(hold, "entity") != entity for _, hold in chain(index.holds_on(folder), given_up)):
             return True
     return False

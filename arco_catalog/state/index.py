@@ -158,7 +158,7 @@ class Index:
         """Whether any key starts with `prefix`."""
         return next(self.scan(prefix), None) is not None
 
-    def held_at(self, location: str) -> Iterator[tuple[str, JsonObject]]:
+    def holds_on(self, location: str) -> Iterator[tuple[str, JsonObject]]:
         """Holds on a normalised location itself, not on what lies inside. Where the directory tells that a segment has
         none, it need not be at hand: an ancestor of a default location is hardly ever held."""
         prefix = f"{locations_at(location)}\n"

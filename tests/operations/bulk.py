@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.iceberg.table import last_updated_ms, new_table_metadata, parse_create_table, table_uuid
 from arco_catalog.state.access import encode_value
-from arco_catalog.state.entries import NamespaceEntry, RelationEntry, holds
+from arco_catalog.state.entries import NamespaceEntry, RelationEntry, location_holds
 from arco_catalog.state.index import Index, namespace_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.paths import Paths
@@ -131,7 +131,7 @@ class Bulk:
 def named(namespace: str, name: str, entity: str, uuid: str, home: Location) -> Entries:
     """A table's entries in the index."""
     entry = RelationEntry.new(kind="table", entity=entity, uuid=uuid, locations=[home.normal])
-    held = {key: hold for key, hold in holds(entity, [home.normal]).items() if hold is not None}
+    held = {key: hold for key, hold in location_holds(entity, [home.normal]).items() if hold is not None}
     return {relation_key((namespace,), name): entry.json, **held}
 
 

@@ -230,9 +230,9 @@ async def test_what_takes_a_table_away_marks_the_one_that_it_took(
         assert await drop_table(session, NS, "t", purge=False) == Document(204)
 
     (second,) = made
-    stone = (await pointer_of(desk, second)).dropped_by
-    assert stone is not None
-    assert stone != (await pointer_of(desk, first.entity)).dropped_by
+    tombstone = (await pointer_of(desk, second)).dropped_by
+    assert tombstone is not None
+    assert tombstone != (await pointer_of(desk, first.entity)).dropped_by
 
 
 async def test_a_resent_overwrite_leaves_no_mark_on_what_another_dropped(desk: Desk, store: Scripted) -> None:

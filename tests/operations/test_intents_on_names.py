@@ -24,7 +24,7 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.decisions import read_decision
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table, table_exists
-from arco_catalog.operations.name_intents import waited_for
+from arco_catalog.operations.name_intents import pending_transactions
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.reconcile import reconcile
@@ -88,7 +88,7 @@ async def desk(store: Hooked, clock: Clockwork) -> Desk:
 
 async def waiting(desk: Desk) -> list[str]:
     """The transactions on which HEAD waits."""
-    return [*waited_for((await desk.another().session().state.head()).index)]
+    return [*pending_transactions((await desk.another().session().state.head()).index)]
 
 
 async def intent_on(desk: Desk, name: str) -> str | None:

@@ -16,11 +16,11 @@ from arco_catalog.operations.namespaces import create_namespace, drop_namespace,
 from arco_catalog.operations.receipts import entities_named, receipts_of
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.reserve import unheld
+from arco_catalog.operations.reservations import locations_to_reserve
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state import registry
-from arco_catalog.state.entries import RelationEntry, holds
+from arco_catalog.state.entries import RelationEntry, location_holds
 from arco_catalog.state.index import namespace_key, relation_key, tombstone_key
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.registry import Operation
@@ -70,9 +70,11 @@ def big_registry(size: int) -> dict[str, JsonObject | None]:
         entries[namespace_key((f"n{number:04}",))] = namespace
         entries[namespace_key((*NS, f"n{number:04}"))] = namespace
         entries[relation_key(NS, f"t{number:04}")] = entry.json
-        entries |= holds(entity(number), [place, *many])
-        stone = entry.buried(namespace=NS, name="gone", operation="o", sequence=number, place=0, at_ms=1, purge=False)
-        entries[tombstone_key(NS, "gone", entity(number))] = {**stone, "entity": entity(number)}
+        entries |= location_holds(entity(number), [place, *many])
+        tombstone = entry.tombstone(
+            namespace=NS, name="gone", operation="o", sequence=number, place=0, at_ms=1, purge=False
+        )
+        entries[tombstone_key(NS, "gone", entity(number))] = {**tombstone, "entity": entity(number)}
     return keyed(entries)
 
 
@@ -285,6 +287,8 @@ def test_which_locations_a_commit_adds_costs_what_there_are() -> None:
     def asking(size: int) -> int:
         held = [f"memory:///wh/warehouse/h{number}" for number in range(8 * size)]
         entry = RelationEntry.new(kind="table", entity=entity(1), uuid=None, locations=held)
-        return steps_of(lambda: unheld(session, entry, [f"memory:///wh/warehouse/n{each}" for each in range(size)]))
+        return steps_of(
+            lambda: locations_to_reserve(session, entry, [f"memory:///wh/warehouse/n{each}" for each in range(size)])
+        )
 
     assert_linear([asking(size) for size in (4, 8, 16)], "asking for locations")

@@ -14,7 +14,7 @@ from arco_catalog.operations import instant
 from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Listed, Paging, list_relations
-from arco_catalog.operations.name_intents import settle_decided, waited_for
+from arco_catalog.operations.name_intents import pending_transactions, settle_decided
 from arco_catalog.state.transaction import Decision
 from storage_backends import Found, Missing, Unchanged, Version
 from storage_backends.memory import MemoryStore
@@ -67,7 +67,7 @@ class Site:
         known = set(self.transactions.values())
         await dies_before_its_decision(self.desk, *(creation(name) for name in names))
         head = await self.desk.another().session().state.head()
-        (mine,) = set(waited_for(head.index)) - known
+        (mine,) = set(pending_transactions(head.index)) - known
         self.transactions[names[0]] = mine
 
     def seen(self) -> None:

@@ -204,11 +204,11 @@ async def test_a_drop_leaves_a_tombstone_and_a_marked_pointer(desk: Desk) -> Non
     made = await desk.table("t")
     await drop_table(desk.session(), NS, "t", purge=False)
     session = desk.session()
-    stones = list((await session.state.head()).index.scan(tombstones_of(NS, "t")))
+    tombstones = list((await session.state.head()).index.scan(tombstones_of(NS, "t")))
     pointer = await session.state.pointer(made.entity)
-    assert [stone["entity"] for _, stone in stones] == [made.entity]
+    assert [tombstone["entity"] for _, tombstone in tombstones] == [made.entity]
     assert pointer is not None
-    assert pointer.dropped_by == stones[0][1]["operation"]
+    assert pointer.dropped_by == tombstones[0][1]["operation"]
     with pytest.raises(NoSuchTable):
         await drop_table(desk.session(), NS, "t", purge=False)
 

@@ -222,9 +222,9 @@ async def test_two_that_one_commit_dropped_under_a_name_come_back_in_the_order_o
             slow.held[path].set()
             await until(partial(more_wait, group_committer, before))
     await asyncio.gather(drop_of_first, rename, drop_of_second)
-    stones = [stone for _, stone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))]
-    assert len({stone["sequence"] for stone in stones}) == 1
-    assert {stone["entity"]: stone["place"] for stone in stones} == {first.entity: 0, second.entity: 2}
+    tombstones = [tombstone for _, tombstone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))]
+    assert len({tombstone["sequence"] for tombstone in tombstones}) == 1
+    assert {tombstone["entity"]: tombstone["place"] for tombstone in tombstones} == {first.entity: 0, second.entity: 2}
 
     assert (await inspect_relation(desk.session(), NS, "t"))["entity"] == second.entity
     await undrop(desk.session(), NS, "t")
@@ -236,7 +236,7 @@ async def test_two_that_one_commit_dropped_under_a_name_come_back_in_the_order_o
     assert all(isinstance(each, dict) and "place" not in each for each in entries)
 
 
-def stone(entity: str, sequence: int, dropped_ms: int, place: int | None = None) -> JsonObject:
+def tombstone(entity: str, sequence: int, dropped_ms: int, place: int | None = None) -> JsonObject:
     known: JsonObject = {} if place is None else {"place": place}
     return {"entity": entity, "sequence": sequence, "dropped_ms": dropped_ms, **known}
 
@@ -244,11 +244,11 @@ def stone(entity: str, sequence: int, dropped_ms: int, place: int | None = None)
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
-        (stone("B", 7, 9_000), stone("A", 8, 1_000)),
-        (stone("B", 7, 9_000, 1), stone("A", 7, 1_000, 2)),
-        (stone("B", 7, 9_000), stone("A", 8, 1_000, 0)),
-        (stone("B", 7, 1_000), stone("A", 7, 1_001)),
-        (stone("A", 7, 1_000), stone("B", 7, 1_000)),
+        (tombstone("B", 7, 9_000), tombstone("A", 8, 1_000)),
+        (tombstone("B", 7, 9_000, 1), tombstone("A", 7, 1_000, 2)),
+        (tombstone("B", 7, 9_000), tombstone("A", 8, 1_000, 0)),
+        (tombstone("B", 7, 1_000), tombstone("A", 7, 1_001)),
+        (tombstone("A", 7, 1_000), tombstone("B", 7, 1_000)),
     ],
     ids=["sequence", "place", "sequence, one without place", "clock, both without place", "entity"],
 )
@@ -304,8 +304,8 @@ async def test_a_drop_that_asked_for_a_purge_is_undone_like_any_other(desk: Desk
     made = await desk.table("t")
     before = await entry(desk)
     await drop(desk, purge=True)
-    [(_, stone)] = list((await desk.session().state.head()).index.scan(tombstones_of(NS, "t")))
-    assert (stone["state"], stone["purge_requested"]) == ("dropped", True)
+    [(_, tombstone)] = list((await desk.session().state.head()).index.scan(tombstones_of(NS, "t")))
+    assert (tombstone["state"], tombstone["purge_requested"]) == ("dropped", True)
 
     await undrop(desk.session(), NS, "t")
 
@@ -318,8 +318,8 @@ async def with_stone_of_a_purge(desk: Desk, **more: str) -> None:
     made = await desk.table("t", location=PLACE)
     await drop(desk, purge=True)
     head = await desk.session().state.head()
-    [(key, stone)] = list(head.index.scan(tombstones_of(NS, "t")))
-    old = {name: value for name, value in stone.items() if name != "purge_requested"}
+    [(key, tombstone)] = list(head.index.scan(tombstones_of(NS, "t")))
+    old = {name: value for name, value in tombstone.items() if name != "purge_requested"}
     hold: JsonObject = {"entity": made.entity, "state": "purging", **more}
     edits: Edits = {
         key: {**old, "state": "purging", **more},
@@ -461,16 +461,16 @@ async def test_what_a_registration_buried_comes_back(desk: Desk) -> None:
     await desk.table("old")
     file = (await load_table(desk.session(), NS, "old")).metadata_location
     await drop(desk, "old")
-    buried = await desk.table("t")
+    tombstone = await desk.table("t")
     await register_table(desk.session(), NS, "t", file, overwrite=True)
     await drop(desk)
-    stones = [stone for _, stone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))]
-    assert len(stones) == 2
+    tombstones = [tombstone for _, tombstone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))]
+    assert len(tombstones) == 2
 
     await rename_after_undrop(desk)
 
     await undrop(desk.session(), NS, "t")
-    assert (await load_table(desk.session(), NS, "t")).entity == buried.entity
+    assert (await load_table(desk.session(), NS, "t")).entity == tombstone.entity
 
 
 async def rename_after_undrop(desk: Desk) -> None:
@@ -503,8 +503,10 @@ async def test_a_drop_after_an_undrop_leaves_a_mark_of_its_own(desk: Desk) -> No
     assert before is not None
     assert pointer is not None
     assert pointer.sequence == before.sequence + 1
-    (stone,) = [stone for _, stone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))]
-    assert pointer.dropped_by == stone["operation"] != before.dropped_by
+    (tombstone,) = [
+        tombstone for _, tombstone in (await desk.session().state.head()).index.scan(tombstones_of(NS, "t"))
+    ]
+    assert pointer.dropped_by == tombstone["operation"] != before.dropped_by
 
 
 async def test_a_commit_that_slept_through_drop_undrop_and_drop_does_not_land(clock: Clockwork) -> None:

@@ -238,10 +238,10 @@ def a_commit_over_an_undecided_intent(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_registry_commit_on_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
-    def standing(self: RelationEntry) -> RelationEntry:
+    def require_committed(self: RelationEntry) -> RelationEntry:
         return self
 
-    patch.setattr(RelationEntry, "standing", standing)
+    patch.setattr(RelationEntry, "require_committed", require_committed)
 
 
 def a_rename_from_or_to_an_undecided_name(patch: pytest.MonkeyPatch) -> None:

@@ -23,16 +23,16 @@ from arco_catalog.operations import (
 )
 from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.claims import Claims
 from arco_catalog.operations.concurrency import Superseded
 from arco_catalog.operations.driver import Driver
 from arco_catalog.operations.metadata_file import NewMetadata
 from arco_catalog.operations.mutation import Freshness, PlannedCommit, ReadSet
-from arco_catalog.operations.name_intents import waited_for
+from arco_catalog.operations.name_intents import pending_transactions
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet
+from arco_catalog.operations.slot_claims import SlotClaims
 from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
 from arco_catalog.state.entries import RelationEntry
@@ -92,7 +92,7 @@ def what_is_beyond_recent_taken_for_not_committed(patch: pytest.MonkeyPatch) -> 
 
 
 def an_undrop_that_takes_no_location_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(undrop, "held_again", lambda *_, **__: {})
+    patch.setattr(undrop, "restored_holds", lambda *_, **__: {})
 
 
 def leases_that_never_end(patch: pytest.MonkeyPatch) -> None:
@@ -139,12 +139,12 @@ def the_next_slot_not_looked_at_after_a_fresher_read_set(patch: pytest.MonkeyPat
 
 
 def one_sequence_for_all_tombstones(patch: pytest.MonkeyPatch) -> None:
-    rightly = RelationEntry.buried
+    rightly = RelationEntry.tombstone
 
-    def buried(self: RelationEntry, **said: Any) -> JsonObject:
+    def tombstone(self: RelationEntry, **said: Any) -> JsonObject:
         return rightly(self, **{**said, "sequence": 7})
 
-    patch.setattr(RelationEntry, "buried", buried)
+    patch.setattr(RelationEntry, "tombstone", tombstone)
 
 
 def the_age_of_a_key_judged_by_the_machine_before_its_marker(patch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def a_listing_that_takes_what_it_learns_in_one_round(patch: pytest.MonkeyPatch) 
         session: Session, counts: Callable[[str, JsonObject], bool]
     ) -> tuple[RegistryState, Sequence[str], frozenset[str]]:
         head = await session.state.head()
-        waiting = waited_for(head.index, counts)
+        waiting = pending_transactions(head.index, counts)
         decided = [each for each in waiting if await decisions.transaction_committed(session.state, each)]
         return head, waiting, frozenset(decided)
 
@@ -264,23 +264,23 @@ def a_listing_that_takes_what_it_learns_in_one_round(patch: pytest.MonkeyPatch) 
 
 
 def ones_own_claim_taken_for_anothers(patch: pytest.MonkeyPatch) -> None:
-    async def put(self: Claims, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
+    async def put(self: SlotClaims, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
         if not await self._marker.put(Slot(attempt, write_set, self._request(), answer)):
             raise Superseded
         if len(self._marker.slots) == 1:
             await self._check_age(attempt, write_set, answer)
 
-    patch.setattr(Claims, "put", put)
+    patch.setattr(SlotClaims, "put", put)
 
 
 def a_definite_no_that_no_final_slot_holds(patch: pytest.MonkeyPatch) -> None:
-    rightly = Claims.give_up
+    rightly = SlotClaims.give_up
 
-    async def give_up(self: Claims, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
+    async def give_up(self: SlotClaims, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
         with suppress(KeyInProgress):
             await rightly(self, attempt, write_set, answer)
 
-    patch.setattr(Claims, "give_up", give_up)
+    patch.setattr(SlotClaims, "give_up", give_up)
 
 
 def a_walk_that_is_cut_taken_for_complete(patch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,6 @@ def test_tables_of_one_namespace_are_not_listed_in_another(
 
 
 def test_all_tombstones_of_a_name_are_found_and_no_others() -> None:
-    stones = [(("a",), "t", "1"), (("a",), "t", "2"), (("a",), "t2", "3"), (("a", "t"), "x", "4")]
-    index = Index({tombstone_key(*stone): {} for stone in stones})
+    tombstones = [(("a",), "t", "1"), (("a",), "t", "2"), (("a",), "t2", "3"), (("a", "t"), "x", "4")]
+    index = Index({tombstone_key(*tombstone): {} for tombstone in tombstones})
     assert [key[-1] for key, _ in index.scan(tombstones_of(("a",), "t"))] == ["1", "2"]

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.entries import RelationEntry, held_by_another, holds, overlapping
+from arco_catalog.state.entries import RelationEntry, held_by_another, location_holds, overlapping
 from arco_catalog.state.index import Growing, Index, namespace_key, relation_key, relations_in, tombstone_key
 from arco_catalog.state.locations import AllowedLocations, Location, outermost
 from arco_catalog.state.registry import Operation, RegistryState
@@ -38,7 +38,7 @@ def big_registry(size: int) -> dict[str, JsonObject | None]:
         entry = RelationEntry.new(kind="table", entity=entity(number), uuid=None, locations=[place])
         entries[namespace_key((f"n{number}",))] = {"entity": entity(number), "value": "v", "location": "s3://b/wh"}
         entries[relation_key(NS, f"t{number:05}")] = entry.json
-        entries |= holds(entity(number), [place])
+        entries |= location_holds(entity(number), [place])
         entries[tombstone_key(NS, "gone", entity(number))] = {"entity": entity(number), "sequence": number}
     return keyed(entries)
 
@@ -166,7 +166,7 @@ def deep(depth: int, tag: str = "a") -> Location:
 
 
 def under_many_folders(depth: int) -> int:
-    index = Index(keyed(holds("F", [deep(1, "z").normal])))
+    index = Index(keyed(location_holds("F", [deep(1, "z").normal])))
     location = deep(depth)
     return steps_of(lambda: (overlapping(index, location), held_by_another(index, location, "E")))
 
@@ -201,8 +201,8 @@ def looking_for_folders(size: int) -> int:
 
 def own_holds(size: int) -> int:
     """Many holds of one's own, inside the one place that is looked at."""
-    held = holds("E", [f"s3://b/a/x{number}" for number in range(size)])
-    index = Index(keyed({**held, **holds("F", ["s3://b/b"])}))
+    held = location_holds("E", [f"s3://b/a/x{number}" for number in range(size)])
+    index = Index(keyed({**held, **location_holds("F", ["s3://b/b"])}))
     return steps_of(lambda: overlapping(index, deep(1), but=["E"]))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.entries import held_again, holds, released
+from arco_catalog.state.entries import location_holds, released_holds, restored_holds
 from arco_catalog.state.entries import overlapping as holder_of
 from arco_catalog.state.index import Index, location_key
 from arco_catalog.state.locations import AllowedLocations, Location, slug
@@ -122,21 +122,21 @@ def test_a_slug_is_one_safe_segment(name: str) -> None:
 
 @pytest.mark.parametrize("other", ["s3://b/t", "s3://b/t/inside", "s3://b"])
 def test_a_location_overlaps_what_equals_contains_or_lies_inside_it(other: str) -> None:
-    index = Index({}).edited(holds("E", [Location.parse("s3://b/t").normal]))
+    index = Index({}).edited(location_holds("E", [Location.parse("s3://b/t").normal]))
     assert overlapping(index, Location.parse(other)) == "E"
 
 
 @pytest.mark.parametrize("other", ["s3://b/t2", "s3://b/s", "s3://c/t", "gs://b/t"])
 def test_a_neighbour_is_no_overlap(other: str) -> None:
-    index = Index({}).edited(holds("E", ["s3://b/t"], "live"))
+    index = Index({}).edited(location_holds("E", ["s3://b/t"], "live"))
     assert overlapping(index, Location.parse(other)) is None
 
 
 def test_a_dropped_tables_location_is_free_until_it_is_held_again() -> None:
     place = Location.parse("s3://b/t")
-    index = Index({}).edited(holds("E", [place.normal])).edited(released("E", [place.normal]))
+    index = Index({}).edited(location_holds("E", [place.normal])).edited(released_holds("E", [place.normal]))
     assert overlapping(index, place) is None
-    assert overlapping(index.edited(held_again("E", [place.normal])), place) == "E"
+    assert overlapping(index.edited(restored_holds("E", [place.normal])), place) == "E"
 
 
 @pytest.mark.parametrize(("task", "holder"), [({}, None), ({"task": "T"}, "E")])
@@ -155,5 +155,5 @@ def test_a_location_that_an_earlier_version_released_in_place_is_free() -> None:
 
 def test_a_tables_own_holds_are_not_in_its_way() -> None:
     place = Location.parse("s3://b/t")
-    index = Index({}).edited(holds("E", [place.normal]))
+    index = Index({}).edited(location_holds("E", [place.normal]))
     assert overlapping(index, place, but=["E"]) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.state.entries import holds, released
+from arco_catalog.state.entries import location_holds, released_holds
 from arco_catalog.state.entries import overlapping as holder_of
 from arco_catalog.state.index import Edits, Index, location_key, namespace_key, relation_key, relations_in
 from arco_catalog.state.locations import Location
@@ -229,9 +229,9 @@ def test_overlaps_in_a_spilled_index_are_those_that_comparing_all_would_find(
         assert (found in truth) if truth else found is None
         if step == "release":
             for other in truth:
-                registry.commit(released(other, [held.live.pop(other).normal]))
+                registry.commit(released_holds(other, [held.live.pop(other).normal]))
         elif step == "force" or not truth:
-            registry.commit(holds(entity, [place.normal]))
+            registry.commit(location_holds(entity, [place.normal]))
             held.live[entity] = place
     found, truth = overlapping(registry.index, asked), held.overlapping(asked)
     assert (found in truth) if truth else found is None
@@ -243,7 +243,7 @@ def test_overlaps_in_a_spilled_index_are_those_that_comparing_all_would_find(
 def test_a_default_location_is_judged_as_any_other(limits: Limits, held: list[Location], folder: Location) -> None:
     registry, fresh = Registry(limits), ulid_of(3, b"0123456789")
     for number, place in enumerate(held):
-        registry.commit(holds(f"E{number}", [place.normal]))
+        registry.commit(location_holds(f"E{number}", [place.normal]))
     wanted = folder.below(f"t-{fresh}")
     found = overlapping(registry.index, wanted, fresh=fresh)
     assert (found is None) == (overlapping(registry.index, wanted) is None)
@@ -252,8 +252,8 @@ def test_a_default_location_is_judged_as_any_other(limits: Limits, held: list[Lo
 def test_a_default_location_among_default_locations_needs_no_segment() -> None:
     registry, folder = Registry(Limits(embedded=0, segment=300)), Location.parse("s3://bucket/wh/warehouse/db")
     for number in range(20):
-        registry.commit(holds("E", [folder.below(f"t-{ulid_of(number, b'0123456789')}").normal]))
-    registry.commit(holds("explicit", [folder.below("mine").normal]))
+        registry.commit(location_holds("E", [folder.below(f"t-{ulid_of(number, b'0123456789')}").normal]))
+    registry.commit(location_holds("explicit", [folder.below("mine").normal]))
     blind, fresh = registry.index.on(lambda segment: None), ulid_of(99, b"0123456789")
     assert overlapping(blind, folder.below(f"t-{fresh}"), fresh=fresh) is None
     with pytest.raises(Unread):
@@ -262,9 +262,9 @@ def test_a_default_location_among_default_locations_needs_no_segment() -> None:
 
 def test_a_held_folder_is_in_the_way_of_a_default_location_in_it() -> None:
     registry, folder = Registry(Limits(embedded=0, segment=300)), Location.parse("s3://bucket/wh/warehouse/db")
-    registry.commit(holds("E", [folder.normal]))
+    registry.commit(location_holds("E", [folder.normal]))
     for number in range(20):
-        registry.commit(holds("E", [folder.below(f"t-{ulid_of(number, b'0123456789')}").normal]))
+        registry.commit(location_holds("E", [folder.below(f"t-{ulid_of(number, b'0123456789')}").normal]))
     fresh = ulid_of(99, b"0123456789")
     assert overlapping(registry.index, folder.below(f"t-{fresh}"), fresh=fresh) == "E"
     with pytest.raises(Unread):

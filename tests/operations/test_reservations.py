@@ -16,7 +16,7 @@ from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.reserve import MAX_HELD, MAX_NAMED, Reservation, reserve
+from arco_catalog.operations.reservations import MAX_HELD, MAX_NAMED, Reservation, reserve_locations
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.entries import RelationEntry, find_relation
@@ -52,7 +52,7 @@ async def dead_writer(desk: Desk, *places: str) -> None:
     """A writer that reserves locations for its commit, and dies before that."""
     held = await entry(desk)
     wanted = [Location.parse(f"{WAREHOUSE}/{place}") for place in places]
-    await reserve(desk.another().session(), NS, "t", held.entity, wanted)
+    await reserve_locations(desk.another().session(), NS, "t", held.entity, wanted)
 
 
 async def test_locations_of_commits_that_never_came_are_given_back(desk: Desk) -> None:

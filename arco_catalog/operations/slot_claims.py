@@ -16,8 +16,8 @@ from arco_catalog.state.marker_log import MarkerLog
 from storage_backends import StoreError
 
 
-class Claims:
-    """What one request reads and puts there."""
+class SlotClaims:
+    """Reads the slots of one request's marker, and puts its own."""
 
     def __init__(self, marker: MarkerLog, key: IdempotencyKey) -> None:
         self._marker = marker

@@ -15,7 +15,7 @@ from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
-from arco_catalog.state.entries import RelationEntry, Undecided, find_relation, holds
+from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation, location_holds
 from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.registry import RegistryState
@@ -33,7 +33,7 @@ def check_named(named: Sequence[str]) -> None:
         raise BadRequest(f"A commit may name at most {MAX_NAMED} locations, not {len(named)}")
 
 
-def unheld(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[Location]:
+def locations_to_reserve(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[Location]:
     """Those of the named locations that the table does not hold yet, or is about to give back. Raises `BadRequest` for
     a forbidden one, and for more than a commit may name."""
     check_named(named)
@@ -44,13 +44,14 @@ def unheld(session: Session, entry: RelationEntry, named: Sequence[str]) -> list
 
 
 def reserved_for(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[str]:
-    """The reserved locations that a commit which names these relies on. Raises `BadRequest` as `unheld` does."""
+    """The reserved locations that a commit which names these relies on. Raises `BadRequest` as `locations_to_reserve`
+    does."""
     wanted = [session.catalog.locations.check(location) for location in named]
     relied_on = {folder for location in wanted for folder in (location.normal, *location.around())}
     return [normal for normal in entry.reserved if normal in relied_on]
 
 
-async def reserve(
+async def reserve_locations(
     session: Session, namespace: Namespace, name: str, entity: str, locations: Sequence[Location]
 ) -> None:
     """Makes a registry commit by which the entity holds these locations too, under a fresh operation id that no slot
@@ -64,7 +65,7 @@ async def reserve(
             named = await reservation.give_back()
             await reservation.add(named)
             return
-        except Undecided as met:
+        except PendingTransaction as met:
             await settle_names(session, met.transaction)
 
 
@@ -100,7 +101,7 @@ class Reservation:
             leaving = {place: release for place, release in entry.leaving.items() if place not in normal}
             return {
                 **self._entry_edit(entry.with_locations(held, [*reserved, *normal], leaving)),
-                **holds(self.entity, normal, name=(*self.namespace, self.name)),
+                **location_holds(self.entity, normal, name=(*self.namespace, self.name)),
             }
 
         await change_registry(self.session, "add-locations", self._detail(normal), edit)
@@ -164,9 +165,9 @@ class Reservation:
         await change_registry(self.session, "release-locations", self._detail([]), edit)
 
     def _entry(self, head: RegistryState) -> RelationEntry | None:
-        """The entry, if the name still means the entity. Raises `Undecided` and `Unread`."""
+        """The entry, if the name still means the entity. Raises `PendingTransaction` and `Unread`."""
         entry = find_relation(head.index, self.namespace, self.name)
-        return entry if entry is not None and entry.standing().entity == self.entity else None
+        return entry if entry is not None and entry.require_committed().entity == self.entity else None
 
     def _entry_edit(self, entry: RelationEntry) -> Edits:
         return {relation_key(self.namespace, self.name): entry.json}
