@@ -121,7 +121,7 @@ async def build(desk: CountingDesk, tables: int, seed: int) -> tuple[list[Name],
     """Stores a registry. Returns tables that can be loaded, spread over it, and the bytes of segments that each of the
     last creates wrote."""
     chance = random.Random(seed)
-    bulk = Bulk(desk.catalog.spaces[0].root, desk.catalog.paths, desk.runtime, desk.settings.spill)
+    bulk = Bulk(desk.catalog.mounts[0].root, desk.catalog.paths, desk.runtime, desk.settings.spill)
     names = spread(tables)
     whole = set(chance.sample(names, RUNS))
     written: list[int] = []

@@ -125,7 +125,7 @@ class Checks:
         await self._allowed(session)
 
     async def _allowed(self, session: Session) -> None:
-        for space in session.catalog.spaces[1:]:
+        for space in session.catalog.mounts[1:]:
             name = "allowed location"
             try:
                 await space.store.list("")

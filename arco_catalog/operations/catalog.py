@@ -15,7 +15,7 @@ from arco_catalog.operations.group_commit import GroupCommitter
 from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.operations.request_stats import current_stats
 from arco_catalog.state.access import Caches, State
-from arco_catalog.state.files import FileCache, Files, Space
+from arco_catalog.state.files import FileCache, Files, Mount
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.marker import RequestIdentity
@@ -69,7 +69,7 @@ class Catalog:
     settings: Settings
     store: ObjectStore
     paths: Paths
-    spaces: Sequence[Space]
+    mounts: Sequence[Mount]
     locations: AllowedLocations
     warehouse: Location
     runtime: Runtime
@@ -86,8 +86,8 @@ class Catalog:
 
     async def close(self) -> None:
         """Closes the stores, that of the state and those of other places alike."""
-        for space in self.spaces:
-            await space.store.close()
+        for mount in self.mounts:
+            await mount.store.close()
 
 
 class Session:
@@ -109,9 +109,9 @@ class Session:
 
         timed = TimekeepingStore(catalog.store, catalog.runtime.now_ms, catalog.clock.told)
         self.state = State(bounded(timed), catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill)
-        spaces = [Space(space.root, bounded(space.store)) for space in catalog.spaces]
+        mounts = [Mount(mount.root, bounded(mount.store)) for mount in catalog.mounts]
         self.hold = request.hold
-        self.files = Files(spaces, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
+        self.files = Files(mounts, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
         self._identity: RequestIdentity | None = None
 
     async def identify(self) -> None:

@@ -132,11 +132,11 @@ async def _page(session: Session, level: _Level, shown: _Shown, start: str, size
     limit = min(size or DEFAULT_PAGE, DEFAULT_PAGE)
     index = shown.head.index
     items: list[JsonValue] = []
-    for number, stretch in enumerate(index.stretches(level.prefix, start)):
+    for number, key_range in enumerate(index.key_ranges(level.prefix, start)):
         if items or number == EMPTY_SEGMENTS:
-            return Listed(items, _encode(shown, stretch.low))
-        segment = None if stretch.ref is None else await session.state.segment(stretch.ref.id)
-        for key, entry in index.entries(stretch, segment):
+            return Listed(items, _encode(shown, key_range.low))
+        segment = None if key_range.ref is None else await session.state.segment(key_range.ref.id)
+        for key, entry in index.entries(key_range, segment):
             item = level.item(key, entry)
             if item is None or not shown.stands(entry):
                 continue

@@ -1,7 +1,7 @@
 """Lookups in the registry's index, whose older parts are segments: what a lookup turns out to need is read first.
 
 Looking is a pure function of a HEAD. It raises `Unread` rather than take an entry that it can't see for one that is not
-there; then the segments that it names are brought to hand, beside each other, and it is done again from the start.
+there; then the segments that it names are loaded concurrently, and it is done again from the start.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -13,7 +13,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.concurrency import gather
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
-from arco_catalog.state.segments import Segment, Stretch, Unread
+from arco_catalog.state.segments import KeyRange, Segment, Unread
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ AHEAD = 8
 
 
 async def look_up(state: State, look: Callable[[], T]) -> T:
-    """What `look` returns, or raises, once all that it needs is at hand. Raises `SegmentGone`."""
+    """What `look` returns, or raises, once all that it needs is loaded. Raises `SegmentGone`."""
     for _ in range(ROUNDS):
         try:
             return look()
@@ -38,13 +38,13 @@ async def look_up(state: State, look: Callable[[], T]) -> T:
 async def entries_in(state: State, index: Index, prefix: str) -> AsyncGenerator[tuple[str, JsonObject], None]:
     """All entries whose keys start with `prefix`, in order, a few segments at a time: however many there are, what is
     held in memory is bounded. Raises `SegmentGone`."""
-    stretches = index.stretches(prefix)
+    key_ranges = index.key_ranges(prefix)
 
-    async def read(stretch: Stretch) -> Segment | None:
-        return None if stretch.ref is None else await state.segment(stretch.ref.id)
+    async def read(key_range: KeyRange) -> Segment | None:
+        return None if key_range.ref is None else await state.segment(key_range.ref.id)
 
-    while batch := list(islice(stretches, AHEAD)):
-        segments = await gather(*(read(stretch) for stretch in batch))
-        for stretch, segment in zip(batch, segments, strict=True):
-            for item in index.entries(stretch, segment):
+    while batch := list(islice(key_ranges, AHEAD)):
+        segments = await gather(*(read(key_range) for key_range in batch))
+        for key_range, segment in zip(batch, segments, strict=True):
+            for item in index.entries(key_range, segment):
                 yield item

@@ -6,7 +6,7 @@ from dataclasses import replace
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.state.access import Caches
 from arco_catalog.state.cache import ByteCache
-from arco_catalog.state.files import Space
+from arco_catalog.state.files import Mount
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import Runtime
@@ -44,17 +44,17 @@ def build_catalog(
         if place.reserved:
             raise ValueError(f"{place.uri} is inside a catalog's own state, where tables are not allowed")
     warehouse = base.below(paths.warehouse)
-    spaces = [Space(base, store)]
+    mounts = [Mount(base, store)]
     prefixes = [warehouse]
     for prefix in map(Location.parse, allowed):
         prefixes.append(prefix)
         if not prefix.inside(base):
-            spaces.append(Space(prefix, open_store(prefix.uri)))
+            mounts.append(Mount(prefix, open_store(prefix.uri)))
     return Catalog(
         settings=settings,
         store=store,
         paths=paths,
-        spaces=spaces,
+        mounts=mounts,
         locations=AllowedLocations(prefixes, forbidden=[base.below(paths.state)]),
         warehouse=warehouse,
         runtime=runtime,

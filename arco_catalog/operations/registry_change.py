@@ -195,7 +195,7 @@ class RegistryPlan:
 
     def seen(self, head: RegistryState) -> RegistryReadSet:
         """A HEAD that somebody else chose, as this request sees it."""
-        return RegistryReadSet(self.state, head.on(self.state.segment_at_hand), fresh=False)
+        return RegistryReadSet(self.state, head.with_segments(self.state.loaded_segment), fresh=False)
 
     def replan(self, head: RegistryState) -> Replan | None:
         """The same change on another HEAD; None if it would be another one, or none, or must read anything first. What

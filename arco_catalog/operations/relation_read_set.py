@@ -192,7 +192,7 @@ def relation(head: RegistryState, namespace: Namespace, name: str, kind: str) ->
 
 
 def cached_relation(head: RegistryState, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
-    """The table or view of this name, if a HEAD and what is at hand can tell: what to read beside a fresh HEAD."""
+    """The table or view of this name, if a HEAD and the loaded segments can tell: what to read beside a fresh HEAD."""
     try:
         return relation(head, namespace, name, kind)
     except Unread:

@@ -9,7 +9,7 @@ from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.fields import mapping, parse_record
-from arco_catalog.state.index import Edits, nothing_at_hand
+from arco_catalog.state.index import Edits, no_segments
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Operation, RegistryState
@@ -86,7 +86,7 @@ class State:
         self.paths = paths
         self._caches = caches
         self._runtime = runtime
-        self._at_hand: dict[str, Segment] = {}
+        self._loaded: dict[str, Segment] = {}
         self._not_done_until: dict[str, int] = {}
         """Sequence numbers of the registry up to which its history was seen not to hold an operation."""
         self._spilling = Spilling(Limits() if limits is None else limits, runtime.ulid)
@@ -96,7 +96,7 @@ class State:
     def cached_head(self) -> RegistryState | None:
         """HEAD as this process saw it last: good for a compare-and-swap, never for a verdict."""
         known = self._caches.head
-        return None if known is None else known.on(self.segment_at_hand)
+        return None if known is None else known.with_segments(self.loaded_segment)
 
     async def head(self) -> RegistryState:
         """HEAD as it is now."""
@@ -105,9 +105,9 @@ class State:
             case Found(body, version):
                 head = RegistryState.parse(body, version, key)
                 self.cache_head(head)
-                return head.on(self.segment_at_hand)
+                return head.with_segments(self.loaded_segment)
             case Unchanged() if known is not None:
-                return known.on(self.segment_at_hand)
+                return known.with_segments(self.loaded_segment)
             case _:
                 return RegistryState.empty()
 
@@ -115,7 +115,7 @@ class State:
         """Keeps the newest HEAD seen. Answers overtake each other: an older one is not kept."""
         known = self._caches.head
         if known is None or head.sequence >= known.sequence:
-            self._caches.head = head.on(nothing_at_hand)
+            self._caches.head = head.with_segments(no_segments)
 
     async def move_head(self, successor: RegistryState, expected: Version | None) -> Applied | PreconditionFailed:
         """The registry's commit point. `expected` is None for its first commit."""
@@ -155,26 +155,26 @@ class State:
         found = await self.store.get(key)
         if not isinstance(found, Found):
             raise CommitStateUnknown(f"The registry's history no longer reaches back to commit {commit_id}")
-        return RegistryState.parse(found.body, None, key).on(self.segment_at_hand)
+        return RegistryState.parse(found.body, None, key).with_segments(self.loaded_segment)
 
-    def segment_at_hand(self, segment: str) -> Segment | None:
-        """A segment that this request or this process has. What a request has once seen stays at hand until it ends, so
-        that it gets on however small the cache is."""
-        known = self._at_hand.get(segment)
+    def loaded_segment(self, segment: str) -> Segment | None:
+        """A segment that this request or this process has loaded. What a request has loaded stays so until it ends, so
+        that it makes progress however small the cache is."""
+        known = self._loaded.get(segment)
         if known is None:
             known = self._caches.segments.get(segment)
             if known is not None:
-                self._at_hand[segment] = known
+                self._loaded[segment] = known
         return known
 
     async def fetch_segment(self, segment: str) -> None:
-        """Brings a segment to hand."""
-        self._at_hand[segment] = await self.segment(segment)
-        self._cache_segment(self._at_hand[segment])
+        """Loads a segment."""
+        self._loaded[segment] = await self.segment(segment)
+        self._cache_segment(self._loaded[segment])
 
     async def segment(self, segment: str) -> Segment:
         """A segment, for one look. Immutable, so what was read once is good. Raises `SegmentGone`."""
-        known = self._at_hand.get(segment) or self._caches.segments.get(segment)
+        known = self._loaded.get(segment) or self._caches.segments.get(segment)
         if known is not None:
             return known
         key = self.paths.index_segment(segment)

@@ -23,7 +23,7 @@ FIRST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class Mount:
     """A store, and the location of its root."""
 
     root: Location
@@ -47,13 +47,13 @@ class Files:
 
     def __init__(
         self,
-        spaces: Sequence[Space],
+        mounts: Sequence[Mount],
         cache: FileCache,
         state: State,
         most: int = MAX_METADATA_BYTES,
         hold: Hold | None = None,
     ) -> None:
-        self._spaces = sorted(spaces, key=lambda space: len(space.root.segments), reverse=True)
+        self._mounts = sorted(mounts, key=lambda mount: len(mount.root.segments), reverse=True)
         self._cache = cache
         self._state = state
         self._most = most
@@ -61,9 +61,9 @@ class Files:
 
     def _find(self, location: str) -> tuple[ObjectStore, str]:
         wanted = _parsed(location)
-        for space in self._spaces:
-            if wanted.written_below(space.root):
-                return space.store, "/".join(wanted.segments[len(space.root.segments) :])
+        for mount in self._mounts:
+            if wanted.written_below(mount.root):
+                return mount.store, "/".join(wanted.segments[len(mount.root.segments) :])
         raise BadRequest(
             f"Location {location} is not in any store of this catalog: allow its place (--allowed-location, or "
             "ARCO_ALLOWED_LOCATIONS)"

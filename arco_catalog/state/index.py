@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, sequence
-from arco_catalog.state.segments import Directory, Ref, Segment, Stretch, Unread, depth, numbered
+from arco_catalog.state.segments import Directory, KeyRange, Ref, Segment, Unread, depth, numbered
 
 Namespace = tuple[str, ...]
 """Levels of a namespace, outermost first; empty for the catalog itself."""
@@ -77,12 +77,12 @@ def _end_of(prefix: str) -> str | None:
     return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else None
 
 
-Shelf = Callable[[str], Segment | None]
-"""Segments at hand, by id."""
+SegmentLookup = Callable[[str], Segment | None]
+"""Returns a loaded segment by its id, None if it is not loaded."""
 
 
-def nothing_at_hand(_: str) -> Segment | None:
-    """The shelf of an index that nobody reads through."""
+def no_segments(_: str) -> Segment | None:
+    """The lookup of an index that has no segments loaded."""
     return None
 
 
@@ -90,31 +90,31 @@ class Index:
     """An ordered map that is never changed, only succeeded.
 
     It consists of recent edits (None marks what is gone) and a directory of segments, which the edits override. A
-    lookup that needs a segment which is not on the shelf raises `Unread`, and never guesses.
+    lookup that needs a segment which is not loaded raises `Unread`, and never guesses.
     """
 
-    __slots__ = ("_order", "directory", "edits", "shelf")
+    __slots__ = ("_order", "directory", "edits", "segment_lookup")
 
     def __init__(
         self,
         edits: Mapping[str, JsonObject | None],
         directory: Directory | None = None,
-        shelf: Shelf = nothing_at_hand,
+        segment_lookup: SegmentLookup = no_segments,
         order: list[str] | None = None,
     ) -> None:
         self.edits: Mapping[str, JsonObject | None] = edits
         """What no segment has yet."""
         self._order = sorted(edits) if order is None else order
-        self.shelf = shelf
+        self.segment_lookup = segment_lookup
         self.directory = Directory() if directory is None else directory
 
-    def on(self, shelf: Shelf) -> "Index":
-        """The same index, read through a shelf."""
-        return Index(self.edits, self.directory, shelf, self._order)
+    def with_segments(self, segment_lookup: SegmentLookup) -> "Index":
+        """The same index, which reads segments by this lookup."""
+        return Index(self.edits, self.directory, segment_lookup, self._order)
 
-    def at_hand(self, *refs: Ref | None) -> list[Segment | None]:
+    def loaded(self, *refs: Ref | None) -> list[Segment | None]:
         """These segments, None for None. Raises `Unread` naming all that are missing."""
-        found = [None if ref is None else self.shelf(ref.id) for ref in refs]
+        found = [None if ref is None else self.segment_lookup(ref.id) for ref in refs]
         missing = [ref.id for ref, segment in zip(refs, found, strict=True) if ref is not None and segment is None]
         if missing:
             raise Unread(frozenset(missing))
@@ -122,37 +122,37 @@ class Index:
 
     def need(self, *keys: str) -> None:
         """Raises `Unread`, for all of them at once, unless these keys can be looked up."""
-        self.at_hand(*(self.directory.covering(key) for key in keys if key not in self.edits))
+        self.loaded(*(self.directory.covering(key) for key in keys if key not in self.edits))
 
     def get(self, key: str) -> JsonObject | None:
         """The entry of a key."""
         if key in self.edits:
             return self.edits[key]
-        (segment,) = self.at_hand(self.directory.covering(key))
+        (segment,) = self.loaded(self.directory.covering(key))
         return None if segment is None else segment.get(key)
 
     def scan(self, prefix: str, start: str | None = None) -> Iterator[tuple[str, JsonObject]]:
         """Entries whose keys start with `prefix`, in order, from the key `start` on."""
-        for stretch in self.stretches(prefix, start):
-            yield from self.entries(stretch, *self.at_hand(stretch.ref))
+        for key_range in self.key_ranges(prefix, start):
+            yield from self.entries(key_range, *self.loaded(key_range.ref))
 
-    def stretches(self, prefix: str, start: str | None = None) -> Iterator[Stretch]:
-        """Where a scan leads, a segment at a time."""
-        return self.directory.stretches(max(prefix, start or prefix), _end_of(prefix))
+    def key_ranges(self, prefix: str, start: str | None = None) -> Iterator[KeyRange]:
+        """The key ranges of a scan, each covered by one segment at most."""
+        return self.directory.key_ranges(max(prefix, start or prefix), _end_of(prefix))
 
-    def entries(self, stretch: Stretch, segment: Segment | None) -> Iterator[tuple[str, JsonObject]]:
-        """The entries of a stretch, given the segment that covers it."""
-        recent = ((key, self.edits[key]) for key in self.edited_in(stretch))
-        older = () if segment is None else segment.scan(stretch.low, stretch.high)
+    def entries(self, key_range: KeyRange, segment: Segment | None) -> Iterator[tuple[str, JsonObject]]:
+        """The entries of a key range, given the segment that covers it."""
+        recent = ((key, self.edits[key]) for key in self.edited_in(key_range))
+        older = () if segment is None else segment.scan(key_range.low, key_range.high)
         there = ((key, entry) for key, entry in older if key not in self.edits)
         for key, entry in merge(recent, there, key=itemgetter(0)):
             if entry is not None:
                 yield key, entry
 
-    def edited_in(self, stretch: Stretch) -> Iterator[str]:
-        """The keys of a stretch that are among the edits, one after the other: a page looks at few of them."""
-        end = len(self._order) if stretch.high is None else bisect_left(self._order, stretch.high)
-        return (self._order[place] for place in range(bisect_left(self._order, stretch.low), end))
+    def edited_in(self, key_range: KeyRange) -> Iterator[str]:
+        """The keys of a key range that are among the edits, one after the other: a page looks at few of them."""
+        end = len(self._order) if key_range.high is None else bisect_left(self._order, key_range.high)
+        return (self._order[place] for place in range(bisect_left(self._order, key_range.low), end))
 
     def any_in(self, prefix: str) -> bool:
         """Whether any key starts with `prefix`."""
@@ -160,20 +160,20 @@ class Index:
 
     def holds_on(self, location: str) -> Iterator[tuple[str, JsonObject]]:
         """Holds on a normalised location itself, not on what lies inside. Where the directory tells that a segment has
-        none, it need not be at hand: an ancestor of a default location is hardly ever held."""
+        none, it need not be loaded: an ancestor of a default location is hardly ever held."""
         prefix = f"{locations_at(location)}\n"
-        for stretch in self.stretches(prefix):
-            ref = stretch.ref
+        for key_range in self.key_ranges(prefix):
+            ref = key_range.ref
             if ref is not None and not numbered(locations_at(location)):
                 may_hold = ref.shallowest is not None and ref.shallowest <= depth(prefix)
-                stretch = stretch if may_hold else Stretch(stretch.low, stretch.high, None)
-            yield from self.entries(stretch, *self.at_hand(stretch.ref))
+                key_range = key_range if may_hold else KeyRange(key_range.low, key_range.high, None)
+            yield from self.entries(key_range, *self.loaded(key_range.ref))
 
     def edited(self, edits: Edits) -> "Index":
         """The index after a commit."""
         after = Growing(self)
         after.add(edits)
-        return Index(after.edits, self.directory, self.shelf, after._order)
+        return Index(after.edits, self.directory, self.segment_lookup, after._order)
 
     def to_json(self) -> JsonObject:
         """The stored form."""
@@ -198,7 +198,7 @@ class Growing(Index):
 
     def __init__(self, index: Index) -> None:
         self._after = dict(index.edits)
-        super().__init__(self._after, index.directory, index.shelf, list(index._order))
+        super().__init__(self._after, index.directory, index.segment_lookup, list(index._order))
 
     def add(self, edits: Edits) -> None:
         """Makes a commit's edits. Whoever reads this index sees them at once."""

@@ -15,7 +15,7 @@ from typing import Self
 
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence
-from arco_catalog.state.index import Edits, Index, Shelf
+from arco_catalog.state.index import Edits, Index, SegmentLookup
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Spilling, spill
 from storage_backends import Version
@@ -69,9 +69,11 @@ class RegistryState:
         document = parse_record(body, where)
         return cls(document, Index.parse(mapping(document, "index")), version)
 
-    def on(self, shelf: Shelf) -> "RegistryState":
-        """The same commit, its index read through a shelf."""
-        return RegistryState(self.document, self.index.on(shelf), self.version, self.spilled, self.place)
+    def with_segments(self, segment_lookup: SegmentLookup) -> "RegistryState":
+        """The same state; its index reads segments by this lookup."""
+        return RegistryState(
+            self.document, self.index.with_segments(segment_lookup), self.version, self.spilled, self.place
+        )
 
     @property
     def id(self) -> str | None:

@@ -23,7 +23,7 @@ _NUMBERED = re.compile(r"-[0-9A-HJKMNP-TV-Z]{26}/$")
 
 
 class Unread(Exception):
-    """A lookup needs segments that are not at hand. Whoever catches it reads them and looks again: it says nothing of
+    """A lookup needs segments that are not loaded. Whoever catches it reads them and looks again: it says nothing of
     what is there."""
 
     def __init__(self, segments: frozenset[str]) -> None:
@@ -153,7 +153,7 @@ def shallowest(segment: Segment) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class KeyRange:
     """Keys from `low` on and before `high` (None: to the end), which at most one segment covers."""
 
     low: str
@@ -184,7 +184,7 @@ class Directory:
             if 0 <= neighbour < len(self.refs) and range_of(self.refs[neighbour].first) == range_of(ref.first):
                 yield self.refs[neighbour]
 
-    def stretches(self, low: str, high: str | None) -> Iterator[Stretch]:
+    def key_ranges(self, low: str, high: str | None) -> Iterator[KeyRange]:
         """The keys from `low` on and before `high`, cut where another segment or range begins. Each is found when it is
         asked for: whoever reads a level page by page looks at few of them, and at others with each page."""
         ranges = [start for start in RANGES if start > low and (high is None or start < high)]
@@ -192,6 +192,6 @@ class Directory:
         segments = (self._firsts[place] for place in range(bisect_right(self._firsts, low), last))
         for cut in merge(ranges, segments):
             if cut != low:  # a segment may begin where its range does
-                yield Stretch(low, cut, self.covering(low))
+                yield KeyRange(low, cut, self.covering(low))
                 low = cut
-        yield Stretch(low, high, self.covering(low))
+        yield KeyRange(low, high, self.covering(low))

@@ -17,9 +17,9 @@ from arco_catalog.state.index import Index
 from arco_catalog.state.segments import (
     RANGES,
     Directory,
+    KeyRange,
     Ref,
     Segment,
-    Stretch,
     decode_line,
     encode_line,
     range_of,
@@ -93,11 +93,11 @@ def spill(index: Index, edits: int, spilling: Spilling) -> tuple[Index, list[Seg
     `Unread` for the segments that are rewritten."""
     sizes = Counter(range_of(ref.first) for ref in index.directory.refs)
     buffers = {start: spilling.limits.buffer(sizes[start]) for start in RANGES}
-    chosen = _fattest(_groups(index, spilling.limits, buffers), buffers, 1 + edits // EDITS_A_FLUSH)
+    chosen = _largest(_groups(index, spilling.limits, buffers), buffers, 1 + edits // EDITS_A_FLUSH)
     if not chosen:
         return index, []
     busy = {group.ref for group in chosen if group.ref is not None}
-    index.at_hand(*busy)
+    index.loaded(*busy)
     flushes: list[_Flush] = []
     for group in chosen:
         flushes.append(_flush(index, group, busy, spilling))
@@ -105,19 +105,19 @@ def spill(index: Index, edits: int, spilling: Spilling) -> tuple[Index, list[Seg
     taken = {key for flush in flushes for key in flush.taken}
     gone = {ref for flush in flushes for ref in flush.gone}
     made = [new for flush in flushes for new in flush.made]
-    directory = _whole([*(ref for ref in index.directory.refs if ref not in gone), *(ref for ref, _ in made)])
+    directory = _normalise([*(ref for ref in index.directory.refs if ref not in gone), *(ref for ref, _ in made)])
     rest = {key: entry for key, entry in index.edits.items() if key not in taken}
-    return Index(rest, directory, index.shelf), [segment for _, segment in made]
+    return Index(rest, directory, index.segment_lookup), [segment for _, segment in made]
 
 
 def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spilling) -> _Flush:
     """Merges a group into its segment, and what becomes small with a neighbour that is not `busy` either."""
-    (base,) = index.at_hand(group.ref)
+    (base,) = index.loaded(group.ref)
     lines = _merged(base, group.lines)
     gone = [] if group.ref is None else [group.ref]
     neighbour = _neighbour(index.directory, group.ref, lines, spilling.limits.segment)
     if neighbour is not None and neighbour not in busy:
-        (beside,) = index.at_hand(neighbour)
+        (beside,) = index.loaded(neighbour)
         lines = _merged(beside, list(lines.items()))
         gone.append(neighbour)
     first = min((ref.first for ref in gone), default=group.range)
@@ -130,7 +130,7 @@ def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spillin
     return _Flush([key for key, _ in group.lines], gone, made)
 
 
-def waits(entry: JsonObject | None) -> bool:
+def is_pending(entry: JsonObject | None) -> bool:
     """Whether what an entry means depends on a transaction: then it stays embedded."""
     return entry is not None and "transaction" in entry
 
@@ -139,13 +139,13 @@ def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterato
     """The edits of each range that has outgrown the limit, by the segments that they are meant for."""
     ends: list[str | None] = [*RANGES[1:], None]
     for start, end in zip(RANGES, ends, strict=True):
-        everything = index.edited_in(Stretch(start, end, None))
-        pending: JsonObject = {key: index.edits[key] for key in everything if not waits(index.edits[key])}
+        everything = index.edited_in(KeyRange(start, end, None))
+        pending: JsonObject = {key: index.edits[key] for key in everything if not is_pending(index.edits[key])}
         if len(dumps(pending)) <= buffers[start]:
             continue
-        for stretch in index.directory.stretches(start, end):
-            group = _Group(start, stretch.ref)
-            for key in index.edited_in(stretch):
+        for key_range in index.directory.key_ranges(start, end):
+            group = _Group(start, key_range.ref)
+            for key in index.edited_in(key_range):
                 if group.size > PIECES * limits.segment:
                     break
                 if key in pending:
@@ -155,7 +155,7 @@ def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterato
                 yield group
 
 
-def _fattest(groups: Iterator[_Group], buffers: Mapping[str, int], most: int) -> list[_Group]:
+def _largest(groups: Iterator[_Group], buffers: Mapping[str, int], most: int) -> list[_Group]:
     """The groups to flush: of each range, the largest ones until what is left is within the limit."""
     chosen: list[_Group] = []
     by_range = sorted(
@@ -201,7 +201,7 @@ def cut(lines: Sequence[bytes], limit: int) -> list[list[bytes]]:
     return [piece for piece in pieces if piece]
 
 
-def _whole(refs: Sequence[Ref]) -> Directory:
+def _normalise(refs: Sequence[Ref]) -> Directory:
     """A directory in which the first segment of a range begins where the range does: keys before it are its own too."""
     ordered = sorted(refs, key=lambda ref: ref.first)
     for place, ref in enumerate(ordered):

@@ -101,19 +101,19 @@ class Bulk:
         leave the buffer of recent edits as it is in a catalog at work. `written` hears how many bytes of segments each
         of them wrote."""
         index, segments = packed(self.entries, self.limits, self.runtime)
-        shelf = {segment.id: segment for segment in segments}
-        head = RegistryState(RegistryState.empty().document, index.on(shelf.get), None)
+        segments_by_id = {segment.id: segment for segment in segments}
+        head = RegistryState(RegistryState.empty().document, index.with_segments(segments_by_id.get), None)
         for _ in range(RECENT_COMMITS):
             head = self._commit(head, {})
         for namespace, name in later:
             self.entries.clear()
             self.table(namespace, name)
             head = self._commit(head, self.entries)
-            shelf |= {segment.id: segment for segment in head.spilled}
+            segments_by_id |= {segment.id: segment for segment in head.spilled}
             if written is not None:
                 written.append(sum(segment.size for segment in head.spilled))
         for ref in head.index.directory.refs:
-            yield self.paths.index_segment(ref.id), shelf[ref.id].body
+            yield self.paths.index_segment(ref.id), segments_by_id[ref.id].body
         yield self.paths.registry_commit(head.id or ""), head.body
         yield self.paths.manifest, head.body
 

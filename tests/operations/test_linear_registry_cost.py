@@ -86,7 +86,7 @@ async def grown(desk: Desk, entries: Mapping[str, JsonObject | None]) -> None:
     index, segments = packed(every, desk.settings.spill, runtime)
     for segment in segments:
         await state.write_segment(segment)
-    shown = replace(head, index=index.on(state.segment_at_hand))
+    shown = replace(head, index=index.with_segments(state.loaded_segment))
     made = state.successor(shown, {}, [Operation(runtime.ulid(), "test", {}, None)])
     await state.create(state.paths.registry_commit(str(made.id)), made.body)
     await state.move_head(made, head.version)

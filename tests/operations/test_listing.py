@@ -112,7 +112,7 @@ async def test_a_page_reads_few_segments_in_vain_and_is_empty_then(
 ) -> None:
     monkeypatch.setattr(listing, "EMPTY_SEGMENTS", 3)
     index = (await spilled.session().state.head()).index
-    segments = len([*index.stretches(relations_in(NS), relations_in(NS))])
+    segments = len([*index.key_ranges(relations_in(NS), relations_in(NS))])
     assert segments > 6
     assert [page async for page in pages(spilled, None, "view")] == [[]] * math.ceil(segments / 3)
 
@@ -130,7 +130,7 @@ async def test_spilled_namespaces_are_listed_in_order() -> None:
 
 async def test_a_large_catalog_is_listed_whole_and_in_pages() -> None:
     desk = Desk()
-    bulk = Bulk(desk.catalog.spaces[0].root, desk.catalog.paths, desk.runtime, desk.settings.spill)
+    bulk = Bulk(desk.catalog.mounts[0].root, desk.catalog.paths, desk.runtime, desk.settings.spill)
     names = [name for _, name in spread(3_000, each=3_000)]
     objects = dict(bulk.namespace("db"))
     for name in names:

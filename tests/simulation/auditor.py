@@ -218,13 +218,15 @@ class Auditor:
     def _index(self, objects: dict[str, bytes]) -> dict[str, JsonObject]:
         """All that HEAD's index holds. Its segments must be there, and must never change."""
 
-        def segment_at_hand(segment: str) -> Segment:
+        def loaded_segment(segment: str) -> Segment:
             key = PATHS.index_segment(segment)
             assert key in objects, f"HEAD names {key}, which is not stored"
             assert self._segments.setdefault(key, objects[key]) == objects[key], f"{key} was overwritten"
             return Segment.parse(segment, objects[key], key)
 
-        return dict(RegistryState.parse(objects[PATHS.manifest], None, "HEAD").on(segment_at_hand).index.scan(""))
+        return dict(
+            RegistryState.parse(objects[PATHS.manifest], None, "HEAD").with_segments(loaded_segment).index.scan("")
+        )
 
     def _see_names(self, now: float, objects: dict[str, bytes]) -> None:
         """Which names mean something now: an intent counts once its transaction committed."""

@@ -279,7 +279,7 @@ def a_removal_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
     def edited(self: Index, edits: Edits) -> Index:
         after = rightly(self, edits)
         kept = {key: entry for key, entry in after.edits.items() if entry is not None}
-        return Index(kept, after.directory, after.shelf)
+        return Index(kept, after.directory, after.segment_lookup)
 
     patch.setattr(Index, "edited", edited)
 
@@ -300,17 +300,17 @@ def a_segment_written_after_the_commit_that_names_it(patch: pytest.MonkeyPatch) 
 
 
 def a_segment_that_was_not_read_taken_for_an_empty_one(patch: pytest.MonkeyPatch) -> None:
-    def at_hand(self: Index, *refs: Ref | None) -> list[Segment | None]:
-        return [None if ref is None else self.shelf(ref.id) for ref in refs]
+    def loaded(self: Index, *refs: Ref | None) -> list[Segment | None]:
+        return [None if ref is None else self.segment_lookup(ref.id) for ref in refs]
 
-    patch.setattr(Index, "at_hand", at_hand)
+    patch.setattr(Index, "loaded", loaded)
 
 
 def a_segment_that_wins_over_later_edits(patch: pytest.MonkeyPatch) -> None:
     rightly = Index.get
 
     def get(self: Index, key: str) -> JsonObject | None:
-        (segment,) = self.at_hand(self.directory.covering(key))
+        (segment,) = self.loaded(self.directory.covering(key))
         older = None if segment is None else segment.get(key)
         return rightly(self, key) if older is None else older
 
@@ -318,7 +318,7 @@ def a_segment_that_wins_over_later_edits(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_intent_on_a_name_that_is_spilled(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(spilling, "waits", lambda entry: False)
+    patch.setattr(spilling, "is_pending", lambda entry: False)
 
 
 SPILL_BUGS: tuple[Plant, ...] = (

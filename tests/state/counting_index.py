@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.index import Index, Shelf, nothing_at_hand
+from arco_catalog.state.index import Index, SegmentLookup, no_segments
 from arco_catalog.state.segments import Directory
 from tests.iceberg.counted import Fields, Items, Text
 
@@ -18,12 +18,12 @@ def count_indexes(patch: pytest.MonkeyPatch) -> None:
         self: Index,
         edits: Mapping[str, JsonObject | None],
         directory: Directory | None = None,
-        shelf: Shelf = nothing_at_hand,
+        segment_lookup: SegmentLookup = no_segments,
         order: list[str] | None = None,
     ) -> None:
         if type(self) is Index and not isinstance(edits, Fields):
             edits = Fields(edits)
-        rightly(self, edits, directory, shelf, None if order is None else Items(order))
+        rightly(self, edits, directory, segment_lookup, None if order is None else Items(order))
 
     patch.setattr(Index, "__init__", counting)
 

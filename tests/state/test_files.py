@@ -9,7 +9,7 @@ import pytest
 from arco_catalog.iceberg.errors import MetadataTooLarge, NotFound
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
-from arco_catalog.state.files import FIRST_BYTES, Files, Space, unpack
+from arco_catalog.state.files import FIRST_BYTES, Files, Mount, unpack
 from arco_catalog.state.locations import Location
 from arco_catalog.state.memory import FILE_WEIGHT, Memory, OutOfMemory
 from arco_catalog.state.paths import Paths
@@ -38,7 +38,7 @@ class Shelf:
         self.hold.close()
         self.hold = self.memory.hold()
         state = State(self.store, Paths("wh"), Caches.of(MB), Clockwork())
-        return Files([Space(Location.parse("memory:///"), self.store)], self.cache, state, MOST, self.hold)  # type: ignore[arg-type]
+        return Files([Mount(Location.parse("memory:///"), self.store)], self.cache, state, MOST, self.hold)  # type: ignore[arg-type]
 
 
 def zeros_packed(megabytes: int) -> bytes:

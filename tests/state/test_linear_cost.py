@@ -128,10 +128,10 @@ def pages_of(size: int) -> tuple[int, int]:
 
     def page(start: str) -> tuple[list[str], str | None]:
         names: list[str] = []
-        for stretch in islice(index.stretches(relations_in(NS), start), 2):
+        for key_range in islice(index.key_ranges(relations_in(NS), start), 2):
             if names:
-                return names, stretch.low
-            for key, _ in index.entries(stretch, *index.at_hand(stretch.ref)):
+                return names, key_range.low
+            for key, _ in index.entries(key_range, *index.loaded(key_range.ref)):
                 if len(names) == 3:
                     return names, key
                 names.append(key)

@@ -80,14 +80,14 @@ def test_a_small_registry_has_no_directory() -> None:
 def test_a_commit_that_outgrows_its_limit_makes_segments_and_is_read_back_with_them() -> None:
     numbers = iter(range(100))
     spilling = Spilling(Limits(embedded=20, segment=60), lambda: f"s{next(numbers)}")
-    shelf: dict[str, Segment] = {}
-    head = RegistryState.empty().on(shelf.get)
+    segments_by_id: dict[str, Segment] = {}
+    head = RegistryState.empty().with_segments(segments_by_id.get)
     for number in range(1, 9):
         head = head.successor(
             commit=f"c{number}", at_ms=number, edits={f"k{number}": {"n": number}}, operations=[], spilling=spilling
-        ).on(shelf.get)
-        shelf |= {made.id: Segment.parse(made.id, made.body, "segment") for made in head.spilled}
-    again = RegistryState.parse(head.body, None, "manifest").on(shelf.get)
+        ).with_segments(segments_by_id.get)
+        segments_by_id |= {made.id: Segment.parse(made.id, made.body, "segment") for made in head.spilled}
+    again = RegistryState.parse(head.body, None, "manifest").with_segments(segments_by_id.get)
     assert len(again.index.directory.refs) > 1
     assert len(again.index.edits) < 8
     assert list(again.index.scan("")) == [(f"k{number}", {"n": number}) for number in range(1, 9)]

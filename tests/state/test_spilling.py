@@ -33,7 +33,7 @@ class Registry:
     index: Index = field(init=False)
 
     def __post_init__(self) -> None:
-        self.index = Index({}).on(self.written.get)
+        self.index = Index({}).with_segments(self.written.get)
 
     def commit(self, edits: Edits) -> None:
         """One commit. What it writes becomes readable only after it."""
@@ -43,7 +43,7 @@ class Registry:
         for segment in segments:
             assert segment.id not in self.written
             self.written[segment.id] = Segment.parse(segment.id, segment.body, segment.id)
-        self.index = Index.parse(index.to_json()).on(self.written.get)
+        self.index = Index.parse(index.to_json()).with_segments(self.written.get)
 
 
 kinds = st.sampled_from(["dropped", "location", "namespace", "relation", "tombstone"])
@@ -178,7 +178,7 @@ def test_what_is_not_at_hand_is_not_taken_for_what_is_not_there() -> None:
     registry = Registry(Limits(embedded=0, segment=60))
     for n in range(9):
         registry.commit({relation_key(("db",), f"t{n}"): {}, namespace_key((f"n{n}",)): {}})
-    blind = registry.index.on(lambda segment: None)
+    blind = registry.index.with_segments(lambda segment: None)
     with pytest.raises(Unread):
         blind.get(relation_key(("db",), "never"))
     with pytest.raises(Unread):
@@ -254,7 +254,7 @@ def test_a_default_location_among_default_locations_needs_no_segment() -> None:
     for number in range(20):
         registry.commit(location_holds("E", [folder.below(f"t-{ulid_of(number, b'0123456789')}").normal]))
     registry.commit(location_holds("explicit", [folder.below("mine").normal]))
-    blind, fresh = registry.index.on(lambda segment: None), ulid_of(99, b"0123456789")
+    blind, fresh = registry.index.with_segments(lambda segment: None), ulid_of(99, b"0123456789")
     assert overlapping(blind, folder.below(f"t-{fresh}"), fresh=fresh) is None
     with pytest.raises(Unread):
         overlapping(blind, folder.below(f"t-{fresh}"))
@@ -268,7 +268,7 @@ def test_a_held_folder_is_in_the_way_of_a_default_location_in_it() -> None:
     fresh = ulid_of(99, b"0123456789")
     assert overlapping(registry.index, folder.below(f"t-{fresh}"), fresh=fresh) == "E"
     with pytest.raises(Unread):
-        overlapping(registry.index.on(lambda segment: None), folder.below(f"t-{fresh}"), fresh=fresh)
+        overlapping(registry.index.with_segments(lambda segment: None), folder.below(f"t-{fresh}"), fresh=fresh)
 
 
 # The stored form.

@@ -188,7 +188,7 @@ class Recorder:
         head = RegistryState.parse(body, None, "HEAD")
         if self.world.peek(PATHS.registry_commit(head.id or "")) != body:
             raise Lie("HEAD's commit is not stored")
-        self._entries = dict(head.on(self._segment).index.scan(""))
+        self._entries = dict(head.with_segments(self._segment).index.scan(""))
         operations = [item for item in sequence(head.document, "operations") if isinstance(item, dict)]
         for transaction in {entry.get("transaction") for entry in self._entries.values()}:
             if isinstance(transaction, str):
