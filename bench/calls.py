@@ -18,7 +18,7 @@ from demo.server import s3
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.operations.desk import NS, CountingDesk, set_property
+from tests.support.catalog_fixture import NS, CountingFixture, set_property
 
 STORES = ("s3", "local", "memory")
 S3_URL = "s3://arco-bench/calls"
@@ -29,79 +29,81 @@ TABLES = 3
 """How many a transaction names."""
 
 
-Scenario: TypeAlias = Callable[[CountingDesk], Awaitable[Measurement]]
+Scenario: TypeAlias = Callable[[CountingFixture], Awaitable[Measurement]]
 """Measures one operation at a catalog that has a table `t` in `db`, made by this very process."""
 
 
-async def warm_load(desk: CountingDesk) -> Measurement:
-    await load_table(desk.session(), NS, "t")
-    return await desk.cost(load_table(desk.session(), NS, "t"))
+async def warm_load(fixture: CountingFixture) -> Measurement:
+    await load_table(fixture.session(), NS, "t")
+    return await fixture.cost(load_table(fixture.session(), NS, "t"))
 
 
-async def cold_load(desk: CountingDesk) -> Measurement:
-    return await desk.cost(load_table(desk.another().session(), NS, "t"))
+async def cold_load(fixture: CountingFixture) -> Measurement:
+    return await fixture.cost(load_table(fixture.another().session(), NS, "t"))
 
 
-async def load_of_what_moved(desk: CountingDesk) -> Measurement:
-    await load_table(desk.session(), NS, "t")
-    await desk.another().commit(set_property("a", "1"))
-    return await desk.cost(load_table(desk.session(), NS, "t"))
+async def load_of_what_moved(fixture: CountingFixture) -> Measurement:
+    await load_table(fixture.session(), NS, "t")
+    await fixture.another().commit(set_property("a", "1"))
+    return await fixture.cost(load_table(fixture.session(), NS, "t"))
 
 
-async def missing_load(desk: CountingDesk) -> Measurement:
-    return await desk.cost(load_table(desk.session(), NS, "nothing"))
+async def missing_load(fixture: CountingFixture) -> Measurement:
+    return await fixture.cost(load_table(fixture.session(), NS, "nothing"))
 
 
-async def missing_head(desk: CountingDesk) -> Measurement:
-    return await desk.cost(table_exists(desk.another().session(), NS, "nothing"))
+async def missing_head(fixture: CountingFixture) -> Measurement:
+    return await fixture.cost(table_exists(fixture.another().session(), NS, "nothing"))
 
 
-async def warm_keyed_commit(desk: CountingDesk) -> Measurement:
-    return await desk.cost(desk.commit(set_property("a", "1"), key=desk.key()))
+async def warm_keyed_commit(fixture: CountingFixture) -> Measurement:
+    return await fixture.cost(fixture.commit(set_property("a", "1"), key=fixture.key()))
 
 
-async def cold_keyed_commit(desk: CountingDesk) -> Measurement:
-    return await desk.cost(desk.another().commit(set_property("a", "1"), key=desk.key()))
+async def cold_keyed_commit(fixture: CountingFixture) -> Measurement:
+    return await fixture.cost(fixture.another().commit(set_property("a", "1"), key=fixture.key()))
 
 
-async def warm_commit(desk: CountingDesk) -> Measurement:
-    return await desk.cost(desk.commit(set_property("a", "1")))
+async def warm_commit(fixture: CountingFixture) -> Measurement:
+    return await fixture.cost(fixture.commit(set_property("a", "1")))
 
 
-async def overtaken_commit(desk: CountingDesk) -> Measurement:
-    await desk.commit(set_property("a", "1"))
-    await desk.another().commit(set_property("b", "1"))
-    return await desk.cost(desk.commit(set_property("a", "2"), key=desk.key()))
+async def overtaken_commit(fixture: CountingFixture) -> Measurement:
+    await fixture.commit(set_property("a", "1"))
+    await fixture.another().commit(set_property("b", "1"))
+    return await fixture.cost(fixture.commit(set_property("a", "2"), key=fixture.key()))
 
 
-async def warm_create(desk: CountingDesk) -> Measurement:
-    return await desk.cost(desk.table("u"))
+async def warm_create(fixture: CountingFixture) -> Measurement:
+    return await fixture.cost(fixture.table("u"))
 
 
-async def warm_keyed_create(desk: CountingDesk) -> Measurement:
-    return await desk.cost(desk.table("u", key=desk.key()))
+async def warm_keyed_create(fixture: CountingFixture) -> Measurement:
+    return await fixture.cost(fixture.table("u", key=fixture.key()))
 
 
-async def create_under_a_moved_head(desk: CountingDesk) -> Measurement:
-    await desk.another().table("u")
-    return await desk.cost(desk.table("v", key=desk.key()))
+async def create_under_a_moved_head(fixture: CountingFixture) -> Measurement:
+    await fixture.another().table("u")
+    return await fixture.cost(fixture.table("v", key=fixture.key()))
 
 
-async def later_page(desk: CountingDesk) -> Measurement:
-    await desk.table("u")
-    first = await list_relations(desk.session(), NS, "table", Paging("", 1))
-    await desk.namespace("another")
-    return await desk.cost(list_relations(desk.another().session(), NS, "table", Paging(first.next_page_token, 1)))
+async def later_page(fixture: CountingFixture) -> Measurement:
+    await fixture.table("u")
+    first = await list_relations(fixture.session(), NS, "table", Paging("", 1))
+    await fixture.namespace("another")
+    return await fixture.cost(
+        list_relations(fixture.another().session(), NS, "table", Paging(first.next_page_token, 1))
+    )
 
 
-async def warm_keyed_transaction(desk: CountingDesk) -> Measurement:
+async def warm_keyed_transaction(fixture: CountingFixture) -> Measurement:
     names = [f"t{number}" for number in range(TABLES)]
     for name in names:
-        await desk.table(name)
+        await fixture.table(name)
     changes = [(NS, name, set_property("a", "1")) for name in names]
     bodies: list[JsonValue] = [body for _, _, body in changes]
-    session = desk.session(bodies, key=desk.key(), path="/transaction")
-    return await desk.cost(commit_transaction(session, changes))
+    session = fixture.session(bodies, key=fixture.key(), path="/transaction")
+    return await fixture.cost(commit_transaction(session, changes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,12 @@ async def count(store: CountingStore, budget: Budget, warehouses: Iterator[str])
     """The least depth of a few runs: a store whose calls take uneven times makes a chain look longer, never shorter."""
     runs: list[Measurement] = []
     for _ in range(RUNS):
-        desk = CountingDesk(store, settings=Settings(next(warehouses)))  # its locations say `memory:`, wherever it is
-        await desk.namespace(*NS)
-        await desk.table("t")
-        runs.append(await budget.scenario(desk))
+        fixture = CountingFixture(
+            store, settings=Settings(next(warehouses))
+        )  # its locations say `memory:`, wherever it is
+        await fixture.namespace(*NS)
+        await fixture.table("t")
+        runs.append(await budget.scenario(fixture))
     least = min(runs, key=lambda run: (run.depth, run.calls))
     return Count(budget, least.depth, least.calls, least.bytes_read, least.bytes_written)
 

@@ -33,8 +33,8 @@ from bench.cost import expect
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
 from tests.http.client import Client
-from tests.operations.desk import schema, set_property
 from tests.servers import moto_server
+from tests.support.catalog_fixture import schema, set_property
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of
 from tools.gateway.http1 import Request
 from tools.gateway.sandbox import Function, Sandbox

@@ -27,7 +27,7 @@ from storage_backends.probe import honours_conditions
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
 from tests.http.client import Client
-from tests.operations.desk import NS, Desk, set_property, uuid7
+from tests.support.catalog_fixture import NS, CatalogFixture, set_property, uuid7
 
 SNAPSHOTS = 100
 IDLE_TABLES = 1_000
@@ -159,16 +159,16 @@ async def idle_walk() -> tuple[Usage, int]:
     """A scheduled walk over tables of which none has changed, behind the probe of the store that each run begins with,
     and the bytes that the catalog's state takes."""
     counting = CountingStore(MemoryStore())
-    desk = Desk(counting, settings=Settings("wh"))
-    await desk.namespace(*NS)
+    fixture = CatalogFixture(counting, settings=Settings("wh"))
+    await fixture.namespace(*NS)
     for number in range(IDLE_TABLES):
-        await desk.table(f"t{number}")
+        await fixture.table(f"t{number}")
 
     async def walk() -> None:
         await honours_conditions(counting, RUNTIME.ulid())
         deadline_ms = RUNTIME.now_ms() + 900_000
         call = OperationRequest("SCHEDULE", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
-        await reconcile(desk.another().catalog.session(call))
+        await reconcile(fixture.another().catalog.session(call))
 
     await walk()
     began = time.process_time()

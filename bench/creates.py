@@ -20,7 +20,7 @@ from storage_backends.memory import MemoryStore
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.operations.desk import Desk
+from tests.support.catalog_fixture import CatalogFixture
 
 CLIENTS = (1, 8, 64)
 DELAY_SECONDS = 0.02
@@ -41,12 +41,12 @@ class Figure:
 async def measure(store: ObjectStore, url: str, clients: int, seconds: float, *, shared: bool) -> Figure:
     """So many clients, each creating one table after the other until the time is over."""
     counting, background_tasks = CountingStore(store), BackgroundTasks()
-    desk = Desk(counting, url=url)
-    desk.catalog = replace(desk.catalog, background_tasks=background_tasks)
+    fixture = CatalogFixture(counting, url=url)
+    fixture.catalog = replace(fixture.catalog, background_tasks=background_tasks)
     if not shared:
-        desk.catalog = replace(desk.catalog, group_committer=None)
-    await desk.namespace()
-    await desk.table()
+        fixture.catalog = replace(fixture.catalog, group_committer=None)
+    await fixture.namespace()
+    await fixture.table()
     took: list[float] = []
     failed = 0
 
@@ -55,14 +55,14 @@ async def measure(store: ObjectStore, url: str, clients: int, seconds: float, *,
         made = 0
         while (began := time.perf_counter()) < end:
             try:
-                await desk.table(f"t{number}_{made}", key=desk.key())
+                await fixture.table(f"t{number}_{made}", key=fixture.key())
             except CatalogError:
                 failed += 1
             else:
                 took.append(1_000 * (time.perf_counter() - began))
             made += 1
 
-    before = (await desk.session().state.head()).sequence
+    before = (await fixture.session().state.head()).sequence
     with counting.measure() as measured:
         began = time.perf_counter()
         end = began + seconds
@@ -71,7 +71,7 @@ async def measure(store: ObjectStore, url: str, clients: int, seconds: float, *,
                 group.create_task(client(number))
         lasted = time.perf_counter() - began
         await background_tasks.drain()
-    commits = (await desk.session().state.head()).sequence - before
+    commits = (await fixture.session().state.head()).sequence - before
     p99 = statistics.quantiles(took, n=100)[98] if len(took) > 1 else took[0]
     return Figure(
         len(took) / lasted, commits / lasted, statistics.median(took), p99, measured.calls / len(took), failed

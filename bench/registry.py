@@ -25,8 +25,8 @@ from bench.calls import place
 from storage_backends import ANY, Applied
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
-from tests.operations.bulk import Bulk, spread
-from tests.operations.desk import CountingDesk, schema
+from tests.support.catalog_fixture import CountingFixture, schema
+from tests.support.registry_builder import RegistryBuilder, spread
 
 SIZES = (100, 10_000, 100_000)
 RUNS = 40
@@ -47,61 +47,61 @@ class Cost:
     ms: float
 
 
-async def cost(desk: CountingDesk, operation: Awaitable[object]) -> Cost:
+async def cost(fixture: CountingFixture, operation: Awaitable[object]) -> Cost:
     """What an operation costs."""
     began = time.perf_counter()
-    measured = await desk.cost(operation)
+    measured = await fixture.cost(operation)
     ms = 1_000 * (time.perf_counter() - began)
     return Cost(measured.calls, measured.depth, measured.bytes_read, measured.bytes_written, ms)
 
 
 Name: TypeAlias = tuple[str, str]
-Measured: TypeAlias = Callable[[CountingDesk, Name], Awaitable[Cost]]
+Measured: TypeAlias = Callable[[CountingFixture, Name], Awaitable[Cost]]
 """Measures one operation on, or beside, a table."""
 
 
-async def load_cold(desk: CountingDesk, name: Name) -> Cost:
-    return await cost(desk, load_table(desk.another().session(), (name[0],), name[1]))
+async def load_cold(fixture: CountingFixture, name: Name) -> Cost:
+    return await cost(fixture, load_table(fixture.another().session(), (name[0],), name[1]))
 
 
-async def load_warm(desk: CountingDesk, name: Name) -> Cost:
-    await load_table(desk.session(), (name[0],), name[1])
-    return await cost(desk, load_table(desk.session(), (name[0],), name[1]))
+async def load_warm(fixture: CountingFixture, name: Name) -> Cost:
+    await load_table(fixture.session(), (name[0],), name[1])
+    return await cost(fixture, load_table(fixture.session(), (name[0],), name[1]))
 
 
-async def miss(desk: CountingDesk, name: Name) -> Cost:
-    return await cost(desk, load_table(desk.another().session(), (name[0],), f"{name[1]}_not"))
+async def miss(fixture: CountingFixture, name: Name) -> Cost:
+    return await cost(fixture, load_table(fixture.another().session(), (name[0],), f"{name[1]}_not"))
 
 
-async def create_cold(desk: CountingDesk, name: Name) -> Cost:
+async def create_cold(fixture: CountingFixture, name: Name) -> Cost:
     body: JsonObject = {"name": f"{name[1]}_cold", **TABLE}
-    return await cost(desk, create_table(desk.another().session(body), (name[0],), body))
+    return await cost(fixture, create_table(fixture.another().session(body), (name[0],), body))
 
 
-async def create_warm(desk: CountingDesk, name: Name) -> Cost:
+async def create_warm(fixture: CountingFixture, name: Name) -> Cost:
     body: JsonObject = {"name": f"{name[1]}_warm", **TABLE}
-    return await cost(desk, create_table(desk.session(body), (name[0],), body))
+    return await cost(fixture, create_table(fixture.session(body), (name[0],), body))
 
 
-async def create_elsewhere(desk: CountingDesk, name: Name) -> Cost:
-    other = desk.another()
+async def create_elsewhere(fixture: CountingFixture, name: Name) -> Cost:
+    other = fixture.another()
     body: JsonObject = {"name": f"{name[1]}_elsewhere", **TABLE}
     await other.session().state.head()
-    return await cost(desk, create_table(other.session(body), (name[0],), body))
+    return await cost(fixture, create_table(other.session(body), (name[0],), body))
 
 
-async def page(desk: CountingDesk, name: Name) -> Cost:
-    return await cost(desk, list_relations(desk.another().session(), (name[0],), "table", Paging("", None)))
+async def page(fixture: CountingFixture, name: Name) -> Cost:
+    return await cost(fixture, list_relations(fixture.another().session(), (name[0],), "table", Paging("", None)))
 
 
-async def next_page(desk: CountingDesk, name: Name) -> Cost:
-    first = await list_relations(desk.session(), (name[0],), "table", Paging("", 50))
-    other = desk.another()
-    return await cost(desk, list_relations(other.session(), (name[0],), "table", Paging(first.next_page_token, 50)))
+async def next_page(fixture: CountingFixture, name: Name) -> Cost:
+    first = await list_relations(fixture.session(), (name[0],), "table", Paging("", 50))
+    other = fixture.another()
+    return await cost(fixture, list_relations(other.session(), (name[0],), "table", Paging(first.next_page_token, 50)))
 
 
-async def drop(desk: CountingDesk, name: Name) -> Cost:
-    return await cost(desk, drop_table(desk.session(), (name[0],), name[1], purge=False))
+async def drop(fixture: CountingFixture, name: Name) -> Cost:
+    return await cost(fixture, drop_table(fixture.session(), (name[0],), name[1], purge=False))
 
 
 OPERATIONS: Sequence[tuple[str, Measured]] = (
@@ -117,39 +117,41 @@ OPERATIONS: Sequence[tuple[str, Measured]] = (
 )
 
 
-async def build(desk: CountingDesk, tables: int, seed: int) -> tuple[list[Name], list[int]]:
+async def build(fixture: CountingFixture, tables: int, seed: int) -> tuple[list[Name], list[int]]:
     """Stores a registry. Returns tables that can be loaded, spread over it, and the bytes of segments that each of the
     last creates wrote."""
     chance = random.Random(seed)
-    bulk = Bulk(desk.catalog.mounts[0].root, desk.catalog.paths, desk.runtime, desk.settings.spill)
+    builder = RegistryBuilder(
+        fixture.catalog.mounts[0].root, fixture.catalog.paths, fixture.runtime, fixture.settings.spill
+    )
     names = spread(tables)
     whole = set(chance.sample(names, RUNS))
     written: list[int] = []
     for namespace in dict.fromkeys(namespace for namespace, _ in names):
-        await keep(desk, dict(bulk.namespace(namespace)))
+        await keep(fixture, dict(builder.namespace(namespace)))
     for namespace, name in names:
         if (namespace, name) in whole:
-            await keep(desk, dict(bulk.whole_table(namespace, name, TABLE)))
+            await keep(fixture, dict(builder.whole_table(namespace, name, TABLE)))
         else:
-            bulk.table(namespace, name)
+            builder.table(namespace, name)
     churn = chance.choices(names, k=min(CHURN, tables // 10))
     later = [(namespace, f"{name}_{number}") for number, (namespace, name) in enumerate(churn)]
-    await keep(desk, dict(bulk.registry(later, written)))
+    await keep(fixture, dict(builder.registry(later, written)))
     return sorted(whole), written
 
 
-async def keep(desk: CountingDesk, objects: dict[str, bytes]) -> None:
+async def keep(fixture: CountingFixture, objects: dict[str, bytes]) -> None:
     for key, body in objects.items():
-        assert isinstance(await desk.store.put(key, body, ANY), Applied)
+        assert isinstance(await fixture.store.put(key, body, ANY), Applied)
 
 
 async def measure(url: str, tables: int) -> None:
     """Prints a size's figures."""
     store = CountingStore(open_store(url))
-    desk = CountingDesk(store)
+    fixture = CountingFixture(store)
     began = time.perf_counter()
-    names, written = await build(desk, tables, seed=tables)
-    head = await desk.session().state.head()
+    names, written = await build(fixture, tables, seed=tables)
+    head = await fixture.session().state.head()
     refs = head.index.directory.refs
     show(f"\n{tables:,} tables, built in {time.perf_counter() - began:.1f} s")
     show(
@@ -164,7 +166,7 @@ async def measure(url: str, tables: int) -> None:
         )
     show(f"{'':40}{'calls':>12}{'depth':>8}{'read':>10}{'most':>10}{'written':>10}{'most':>10}{'ms':>8}")
     for operation, measured in OPERATIONS:
-        costs = [await measured(desk, name) for name in names]
+        costs = [await measured(fixture, name) for name in names]
         show(line(operation, costs))
     await store.close()
 

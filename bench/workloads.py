@@ -13,8 +13,8 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.state.runtime import SystemRuntime
 from bench.metadata_semantics import snapshot, table
 from bench.sites import Site
-from tests.operations.desk import schema, set_property, uuid7
 from tests.serve.server import WAREHOUSE
+from tests.support.catalog_fixture import schema, set_property, uuid7
 
 SMALL = 8
 """How many small tables there are, so that as many clients commit beside each other."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from bench.metadata_semantics import snapshot
 from bench.peers.generator import PLACE
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 
 SNAPSHOTS = 20
 TABLES = 32

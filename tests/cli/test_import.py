@@ -24,7 +24,7 @@ from storage_backends.base import Outcome as WriteOutcome
 from storage_backends.local import LocalStore
 from storage_backends.memory import MemoryStore
 from tests.cli.process import serving
-from tests.operations.desk import Desk
+from tests.support.catalog_fixture import CatalogFixture
 
 Captured = pytest.CaptureFixture[str]
 SCHEMA = Schema(NestedField(1, "x", LongType()))
@@ -296,10 +296,10 @@ class Silent(LocalStore):
 
 async def test_a_run_ends_once_the_store_answers_nobody(tmp_path: Path) -> None:
     silent = Silent(str(tmp_path / "w"))
-    desk = Desk(silent, url=f"file:{tmp_path}/w")
-    await desk.namespace("db")
-    location = (await desk.table("t")).metadata_location
-    await drop_table(desk.session(), ("db",), "t", purge=False)
+    fixture = CatalogFixture(silent, url=f"file:{tmp_path}/w")
+    await fixture.namespace("db")
+    location = (await fixture.table("t")).metadata_location
+    await drop_table(fixture.session(), ("db",), "t", purge=False)
     silent.silent = True
     asked: list[int] = []
 
@@ -311,12 +311,12 @@ async def test_a_run_ends_once_the_store_answers_nobody(tmp_path: Path) -> None:
     async def properties_of(namespace: tuple[str, ...]) -> dict[str, str]:
         return {}
 
-    importer = Importer(desk.session, properties_of, apply=True)
+    importer = Importer(fixture.session, properties_of, apply=True)
     with pytest.raises(Unavailable, match="no answer"):
         _ = [each async for each in importer.run(tables())]
     assert len(asked) == AT_ONCE
 
     silent.silent = False
-    importer = Importer(desk.session, properties_of, apply=True)
+    importer = Importer(fixture.session, properties_of, apply=True)
     outcomes = [each.outcome async for each in importer.run(tables())]
     assert (outcomes.count(Outcome.REGISTERED), outcomes.count(Outcome.FAILED)) == (1, 99)

@@ -31,7 +31,7 @@ from storage_backends import ABSENT, StoreUnavailable, When
 from storage_backends.base import Outcome
 from storage_backends.local import LocalStore
 from tests.cli.process import arco, finished, serving
-from tests.operations.desk import NS, Desk, set_property
+from tests.support.catalog_fixture import NS, CatalogFixture, set_property
 from tests.support.views import view_request
 
 HALF_WAY = "/transactions/"
@@ -54,9 +54,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def desk(folder: Path) -> Desk:
+async def fixture(folder: Path) -> CatalogFixture:
     """The tables db.t and db.u, with a commit each, in the warehouse `arco` of a folder."""
-    made = Desk(Mortal(str(folder)))
+    made = CatalogFixture(Mortal(str(folder)))
     made.settings = type(made.settings)("arco")
     made.catalog = build_catalog(made.settings, made.store, f"file:{folder}", (), made.runtime)
     await made.namespace("db")
@@ -103,7 +103,7 @@ async def failed(folder: Path, *arguments: str) -> str:
     return ended.err
 
 
-async def test_reconcile_says_what_is_missing_then_writes_it(desk: Desk, folder: Path) -> None:
+async def test_reconcile_says_what_is_missing_then_writes_it(fixture: CatalogFixture, folder: Path) -> None:
     lost, body = lose_one(folder)
     before = files(folder)
 
@@ -124,7 +124,7 @@ async def test_reconcile_says_what_is_missing_then_writes_it(desk: Desk, folder:
     assert (told["pointers"], told["unchanged"], told["walked"], told["missing"]) == (2, 2, 0, [])
 
 
-async def test_reconcile_fails_when_metadata_cannot_be_read(desk: Desk, folder: Path) -> None:
+async def test_reconcile_fails_when_metadata_cannot_be_read(fixture: CatalogFixture, folder: Path) -> None:
     lose_all_of_one(folder)
 
     out = await said(folder, "reconcile", code=1)
@@ -133,9 +133,9 @@ async def test_reconcile_fails_when_metadata_cannot_be_read(desk: Desk, folder: 
     assert "Failed to open input stream for file: file:///" in out
 
 
-async def test_history_tells_who_made_renamed_and_dropped_what(desk: Desk, folder: Path) -> None:
-    await rename_table(desk.session(), (NS, "t"), (NS, "dotted.name"))
-    await drop_table(desk.session(), NS, "u", purge=True)
+async def test_history_tells_who_made_renamed_and_dropped_what(fixture: CatalogFixture, folder: Path) -> None:
+    await rename_table(fixture.session(), (NS, "t"), (NS, "dotted.name"))
+    await drop_table(fixture.session(), NS, "u", purge=True)
     before = files(folder)
 
     heading, *lines = (await said(folder, "history")).splitlines()
@@ -158,20 +158,20 @@ async def test_history_tells_who_made_renamed_and_dropped_what(desk: Desk, folde
     ]
 
 
-async def test_show_tells_pointer_moves_intent_and_markers(desk: Desk, folder: Path) -> None:
-    assert isinstance(desk.store, Mortal)
-    await desk.commit(set_property("a", "2"), key=desk.key())  # a finished marker
-    desk.store.dying = True
+async def test_show_tells_pointer_moves_intent_and_markers(fixture: CatalogFixture, folder: Path) -> None:
+    assert isinstance(fixture.store, Mortal)
+    await fixture.commit(set_property("a", "2"), key=fixture.key())  # a finished marker
+    fixture.store.dying = True
     changes = [(NS, name, set_property("p", "1")) for name in ("t", "u")]
     with pytest.raises(Exception, match="dead"):
-        await commit_transaction(desk.session(key=desk.key(), path="/tx"), changes)
-    desk.store.dying = False
-    head = await desk.session().state.head()
+        await commit_transaction(fixture.session(key=fixture.key(), path="/tx"), changes)
+    fixture.store.dying = False
+    head = await fixture.session().state.head()
     entity = str((head.index.get("relation\ndb\nt") or {})["entity"])
     left = Slot(
         "AN-ATTEMPT", WriteSet(pointers={entity: 1}), {"method": "POST", "path": "/p", "principal": "eve"}, None
     )
-    await desk.store.put(desk.catalog.paths.marker_slot("ab" * 32, 0), left.body, ABSENT)
+    await fixture.store.put(fixture.catalog.paths.marker_slot("ab" * 32, 0), left.body, ABSENT)
     before = files(folder)
 
     text = await said(folder, "show", "db.t")
@@ -196,9 +196,9 @@ async def test_show_tells_pointer_moves_intent_and_markers(desk: Desk, folder: P
     assert [marker["request"]["path"] for marker in other["open_markers"]] == ["/tx"]
 
 
-async def test_show_tells_what_was_dropped_and_undrop_brings_it_back(desk: Desk, folder: Path) -> None:
+async def test_show_tells_what_was_dropped_and_undrop_brings_it_back(fixture: CatalogFixture, folder: Path) -> None:
     before = json.loads(await said(folder, "show", "db.t", "--json"))
-    await drop_table(desk.session(), NS, "t", purge=False)
+    await drop_table(fixture.session(), NS, "t", purge=False)
 
     dropped = await said(folder, "show", "db.t")
     assert dropped.startswith("table        db.t (dropped)\n")
@@ -209,24 +209,24 @@ async def test_show_tells_what_was_dropped_and_undrop_brings_it_back(desk: Desk,
     for kept in ("entity", "metadata_location", "locations", "state", "uuid"):
         assert again[kept] == before[kept]
     body = set_property("b", "1")
-    await commit_table(desk.session(body), NS, "t", body)
+    await commit_table(fixture.session(body), NS, "t", body)
     newest = json.loads(await said(folder, "history", "--json", "--limit", "1"))[0]
     assert (newest["kind"], newest["principal"], newest["source"]) == ("undrop", "operator", {"kind": "Cli"})
 
 
-async def test_a_purge_that_was_asked_for_is_shown_and_undone(desk: Desk, folder: Path) -> None:
-    await drop_table(desk.session(), NS, "t", purge=True)
+async def test_a_purge_that_was_asked_for_is_shown_and_undone(fixture: CatalogFixture, folder: Path) -> None:
+    await drop_table(fixture.session(), NS, "t", purge=True)
     assert (await said(folder, "show", "db.t")).startswith("table        db.t (dropped, a purge was asked for)\n")
     assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is True
     assert await said(folder, "undrop", "db.t") == "Restored db.t\n"
     assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is False
 
 
-async def test_undrop_says_which_file_is_gone(desk: Desk, folder: Path) -> None:
+async def test_undrop_says_which_file_is_gone(fixture: CatalogFixture, folder: Path) -> None:
     """As after `DROP TABLE ... PURGE` in Spark, which deletes files itself."""
     shown = json.loads(await said(folder, "show", "db.t", "--json"))
-    await drop_table(desk.session(), NS, "t", purge=False)
-    await desk.store.delete(shown["metadata_location"].removeprefix(f"file://{folder}/"))
+    await drop_table(fixture.session(), NS, "t", purge=False)
+    await fixture.store.delete(shown["metadata_location"].removeprefix(f"file://{folder}/"))
 
     for force in ([], ["--force"]):
         assert await failed(folder, "undrop", "db.t", *force) == (
@@ -235,9 +235,9 @@ async def test_undrop_says_which_file_is_gone(desk: Desk, folder: Path) -> None:
         )
 
 
-async def test_what_a_terminal_would_act_on_is_escaped(desk: Desk, folder: Path) -> None:
+async def test_what_a_terminal_would_act_on_is_escaped(fixture: CatalogFixture, folder: Path) -> None:
     name = "a\u202eb\x9bc"
-    await desk.table(name)
+    await fixture.table(name)
     for arguments in (["show", f"db.{name}"], ["receipts", f"db.{name}"], ["history"]):
         for form in ([], ["--json"]):
             told = await said(folder, *arguments, *form)
@@ -324,7 +324,7 @@ def test_a_bucket_that_is_not_there_is_wrong_usage(s3_endpoint: str, capsys: pyt
     )
 
 
-async def test_who_reads_enough_of_the_output_may_close_it(desk: Desk, folder: Path) -> None:
+async def test_who_reads_enough_of_the_output_may_close_it(fixture: CatalogFixture, folder: Path) -> None:
     command = [sys.executable, "-m", "arco_catalog.cli", "history", "--json", "--store", f"file:{folder}"]
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
     assert process.stdout is not None
@@ -347,7 +347,7 @@ async def test_a_module_that_is_missing_is_told_with_what_installs_it() -> None:
     assert ended.err == "arco: uvicorn is not installed: pip install 'arco-catalog[serve]'\n"
 
 
-async def test_times_in_json_are_text_too(desk: Desk, folder: Path) -> None:
+async def test_times_in_json_are_text_too(fixture: CatalogFixture, folder: Path) -> None:
     [operation] = json.loads(await said(folder, "history", "--json", "--limit", "1"))
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", operation["time"])
     assert datetime.fromisoformat(operation["time"]).timestamp() * 1000 == operation["at_ms"]
@@ -356,8 +356,8 @@ async def test_times_in_json_are_text_too(desk: Desk, folder: Path) -> None:
     assert shown["updated_time"] == format_iso(shown["updated_ms"])
 
 
-async def test_undrop_tells_programs_what_it_restored(desk: Desk, folder: Path) -> None:
-    await drop_table(desk.session(), NS, "t", purge=False)
+async def test_undrop_tells_programs_what_it_restored(fixture: CatalogFixture, folder: Path) -> None:
+    await drop_table(fixture.session(), NS, "t", purge=False)
 
     restored = json.loads(await said(folder, "undrop", "db.t", "--json"))
 
@@ -396,9 +396,9 @@ def test_numbers_are_numbers(arguments: list[str], capsys: pytest.CaptureFixture
     assert "expected a number of at least 1" in capsys.readouterr().err
 
 
-async def test_receipts_of_a_dropped_table_are_found_and_said_to_be_its(desk: Desk, folder: Path) -> None:
+async def test_receipts_of_a_dropped_table_are_found_and_said_to_be_its(fixture: CatalogFixture, folder: Path) -> None:
     live = json.loads(await said(folder, "receipts", "db.t", "--json"))
-    await drop_table(desk.session(), NS, "t", purge=False)
+    await drop_table(fixture.session(), NS, "t", purge=False)
 
     ended = await arco("receipts", "db.t", "--json", "--store", f"file:{folder}")
 
@@ -408,27 +408,29 @@ async def test_receipts_of_a_dropped_table_are_found_and_said_to_be_its(desk: De
     assert json.loads(await said(folder, "receipts", entity, "--json")) == live
 
 
-async def test_of_several_that_were_dropped_under_a_name_it_is_said_which_is_which(desk: Desk, folder: Path) -> None:
-    first = (await load_table(desk.session(), NS, "t")).entity
-    await drop_table(desk.session(), NS, "t", purge=False)
-    second = (await desk.table("t")).entity
-    await drop_table(desk.session(), NS, "t", purge=True)
+async def test_of_several_that_were_dropped_under_a_name_it_is_said_which_is_which(
+    fixture: CatalogFixture, folder: Path
+) -> None:
+    first = (await load_table(fixture.session(), NS, "t")).entity
+    await drop_table(fixture.session(), NS, "t", purge=False)
+    second = (await fixture.table("t")).entity
+    await drop_table(fixture.session(), NS, "t", purge=True)
 
     both = await said(folder, "receipts", "db.t")
     headings = [line.split(",")[0] for line in both.splitlines() if line.startswith("Entity")]
     assert headings == [f"Entity {second}", f"Entity {first}"]
     assert both.count(" committed ") == 3
 
-    third = (await desk.table("t")).entity
+    third = (await fixture.table("t")).entity
     live = await arco("receipts", "db.t", "--json", "--store", f"file:{folder}")
     assert {commit["entity"] for commit in json.loads(live.out)} == {third}
     assert "db.t is also the name of what was dropped" in live.err
     assert live.err.index(second) < live.err.index(first)
 
 
-async def test_receipts_of_a_view_are_found_too(desk: Desk, folder: Path) -> None:
+async def test_receipts_of_a_view_are_found_too(fixture: CatalogFixture, folder: Path) -> None:
     body = view_request()
-    made = await create_view(desk.session(body), NS, body)
+    made = await create_view(fixture.session(body), NS, body)
 
     [commit] = json.loads(await said(folder, "receipts", "db.v", "--json"))
 
@@ -437,7 +439,7 @@ async def test_receipts_of_a_view_are_found_too(desk: Desk, folder: Path) -> Non
     assert "view_uuid" in commit
 
 
-async def test_an_entity_that_there_is_not_is_one_clear_line(desk: Desk, folder: Path) -> None:
+async def test_an_entity_that_there_is_not_is_one_clear_line(fixture: CatalogFixture, folder: Path) -> None:
     nobody = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
     ended = await arco("receipts", nobody, "--store", f"file:{folder}")
     assert (ended.code, ended.out) == (1, "")

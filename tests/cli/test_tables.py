@@ -20,7 +20,7 @@ from arco_catalog.operations.create import create_view
 from arco_catalog.operations.open import build_catalog
 from storage_backends.local import LocalStore
 from tests.cli.process import arco, finished
-from tests.operations.desk import NS, Desk
+from tests.support.catalog_fixture import NS, CatalogFixture
 from tests.support.views import view_request
 
 Captured = pytest.CaptureFixture[str]
@@ -32,9 +32,9 @@ def store(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> Desk:
+async def fixture(tmp_path: Path) -> CatalogFixture:
     """The table db.t and the view db.v, and the empty namespace db.inner, in the warehouse `arco`."""
-    made = Desk(LocalStore(str(tmp_path / "store")))
+    made = CatalogFixture(LocalStore(str(tmp_path / "store")))
     made.settings = type(made.settings)("arco")
     made.catalog = build_catalog(made.settings, made.store, f"file:{tmp_path}/store", (), made.runtime)
     await made.namespace("db")
@@ -73,7 +73,7 @@ def test_init_makes_nothing_in_memory(capsys: Captured) -> None:
     assert "give a store that stays" in said(capsys, "memory:", "init", code=1)
 
 
-def test_ls_lists_one_level_or_all(desk: Desk, store: str, capsys: Captured) -> None:
+def test_ls_lists_one_level_or_all(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
     assert said(capsys, store, "ls") == "TYPE       NAME\nnamespace  db\n"
     assert [line.split() for line in said(capsys, store, "ls", "db").splitlines()] == [
         ["TYPE", "NAME"],
@@ -87,14 +87,14 @@ def test_ls_lists_one_level_or_all(desk: Desk, store: str, capsys: Captured) -> 
     assert said(capsys, store, "ls", 'db."in.ner"') == 'There is nothing in db."in.ner".\n'
 
 
-def test_ls_stops_at_its_limit_and_says_so(desk: Desk, store: str, capsys: Captured) -> None:
+def test_ls_stops_at_its_limit_and_says_so(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
     lines = said(capsys, store, "ls", "db", "--limit", "1").splitlines()
     assert lines[1:] == ["table  db.t", "... and more: --limit 1 was given"]
     assert len(json.loads(said(capsys, store, "ls", "-R", "--json", "--limit", "2"))) == 2
     assert "... and more" not in said(capsys, store, "ls", "db", "--limit", "3")
 
 
-def test_info_shows_schema_size_and_health(desk: Desk, store: str, capsys: Captured) -> None:
+def test_info_shows_schema_size_and_health(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
     text = said(capsys, store, "info", "db.t")
     lines = text.splitlines()
     assert lines[0].split() == ["table", "db.t"]
@@ -112,7 +112,9 @@ def test_info_shows_schema_size_and_health(desk: Desk, store: str, capsys: Captu
     assert "SQL" in said(capsys, store, "info", "db.v")
 
 
-def test_drop_and_undrop_and_rename_go_the_way_of_requests(desk: Desk, store: str, capsys: Captured) -> None:
+def test_drop_and_undrop_and_rename_go_the_way_of_requests(
+    fixture: CatalogFixture, store: str, capsys: Captured
+) -> None:
     assert said(capsys, store, "drop", "db.t", "--purge") == "Dropped table db.t: `arco undrop` brings it back\n"
     assert "Table does not exist: db.t" in said(capsys, store, "drop", "db.t", code=1)
     assert json.loads(said(capsys, store, "show", "db.t", "--json"))["purge_requested"] is True
@@ -131,7 +133,7 @@ def test_drop_and_undrop_and_rename_go_the_way_of_requests(desk: Desk, store: st
 
 
 def test_register_gives_a_file_a_name_and_makes_its_namespaces_if_asked(
-    desk: Desk, store: str, capsys: Captured
+    fixture: CatalogFixture, store: str, capsys: Captured
 ) -> None:
     location = json.loads(said(capsys, store, "info", "db.t", "--json"))["metadata_location"]
     said(capsys, store, "drop", "db.t")
@@ -201,7 +203,7 @@ def test_completion_names_every_command_and_option(shell: str, capsys: Captured)
     assert quoted.count("'") % 2 == 0
 
 
-async def test_a_pipe_that_is_closed_ends_any_output_quietly(desk: Desk, store: str) -> None:
+async def test_a_pipe_that_is_closed_ends_any_output_quietly(fixture: CatalogFixture, store: str) -> None:
     for arguments in (["ls", "-R", "--store", store], ["--help"], ["completion", "bash"]):
         process = await create_subprocess_exec(
             *(sys.executable, "-m", "arco_catalog.cli", *arguments), stdout=PIPE, stderr=PIPE
@@ -213,7 +215,7 @@ async def test_a_pipe_that_is_closed_ends_any_output_quietly(desk: Desk, store: 
         assert await process.wait() == 0
 
 
-async def test_the_installed_command_answers_too(desk: Desk, store: str) -> None:
+async def test_the_installed_command_answers_too(fixture: CatalogFixture, store: str) -> None:
     installed = Path(sys.executable).with_name("arco")
     process = await create_subprocess_exec(installed, "ls", "db", "--json", "--store", store, stdout=PIPE, stderr=PIPE)
     ended = await finished(process)

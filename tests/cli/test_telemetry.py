@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.process import arco, serving
-from tests.operations.desk import schema
+from tests.support.catalog_fixture import schema
 
 NS = "/v1/arco/namespaces"
 PLANTED = "hunter2"

@@ -11,7 +11,7 @@ from tests.fuzz.place import Place, Request, Site, joined
 from tests.fuzz.requests import OAUTH
 from tests.fuzz.specification import violations
 from tests.http.client import Answer
-from tests.operations.desk import set_property
+from tests.support.catalog_fixture import set_property
 
 SECONDS = 5.0
 """How long an answer may take, as its site tells the time."""

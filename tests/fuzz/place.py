@@ -20,7 +20,7 @@ from storage_backends import ABSENT, ObjectStore
 from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client, scope_of
 from tests.iceberg.values import TWO_COLUMNS, table_with_snapshots
-from tests.operations.clockwork import Clockwork
+from tests.support.fake_runtime import FakeRuntime
 from tests.support.views import view_request
 
 Header = tuple[str, str]
@@ -196,8 +196,8 @@ def typed(request: Request) -> list[tuple[str, str]]:
 class MemorySite:
     """A catalog in memory, its app called directly, its clock stopped: the same requests get the same answers."""
 
-    def __init__(self, store: MemoryStore | None = None, clock: Clockwork | None = None) -> None:
-        self.clock = clock or Clockwork()
+    def __init__(self, store: MemoryStore | None = None, clock: FakeRuntime | None = None) -> None:
+        self.clock = clock or FakeRuntime()
         self.store: MemoryStore = store or MemoryStore(now_ms=self.clock.now_ms)
         self.place = Place("wh", "memory:///wh/warehouse", self.clock.now_ms())
         self._catalog = build_catalog(Settings("wh"), self.store, "memory:///", (), self.clock)

@@ -13,8 +13,8 @@ from arco_catalog.operations.open import build_catalog
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import schema, uuid7
+from tests.support.catalog_fixture import schema, uuid7
+from tests.support.fake_runtime import FakeRuntime
 from tests.support.views import view_request
 
 
@@ -22,7 +22,7 @@ from tests.support.views import view_request
 class Site:
     """One server, `wh` its warehouse, and what tests ask of it."""
 
-    clock: Clockwork = field(default_factory=Clockwork)
+    clock: FakeRuntime = field(default_factory=FakeRuntime)
     options: HttpOptions = field(default_factory=HttpOptions)
     settings: Settings = field(default_factory=lambda: Settings("wh"))
 

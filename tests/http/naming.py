@@ -6,7 +6,7 @@ from typing import cast
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from tests.http.spellings import Speller, lost
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
 
 Send = Callable[[str, str, bytes, Mapping[str, str]], tuple[int, bytes]]

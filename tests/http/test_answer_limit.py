@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answer_limit import ENVELOPE_BYTES, AnswerLimit, pack
 from tests.http.conftest import Site
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 LIMIT = ENVELOPE_BYTES + 100_000

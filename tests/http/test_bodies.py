@@ -13,7 +13,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from tests.http.client import Client, scope_of
 from tests.http.conftest import Site
 from tests.http.templates import path_of
-from tests.operations.desk import schema
+from tests.support.catalog_fixture import schema
 
 POST_PATHS = [path_of(route.template) for route in ROUTES if route.has_body]
 

@@ -10,7 +10,7 @@ from arco_catalog.http.routes import HEALTH, ROUTES
 from tests.http.client import Answer, Client, scope_of
 from tests.http.conftest import Site
 from tests.http.templates import path_of
-from tests.operations.desk import set_property
+from tests.support.catalog_fixture import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 HERE = "127.0.0.1:8181"

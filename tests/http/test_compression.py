@@ -7,7 +7,7 @@ import pytest
 
 from arco_catalog.http.compression import WORTHWHILE_BYTES, accepts_gzip
 from tests.http.conftest import Site
-from tests.operations.desk import set_property
+from tests.support.catalog_fixture import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 

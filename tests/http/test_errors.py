@@ -18,7 +18,7 @@ from storage_backends.memory import MemoryStore
 from tests.http.client import Client
 from tests.http.conftest import Site
 from tests.http.templates import path_of
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 
 
 def descendants(root: type[e.CatalogError]) -> Iterator[type[e.CatalogError]]:

@@ -8,7 +8,7 @@ from arco_catalog.http.etag import Snapshots, none_match, table_etag
 from arco_catalog.iceberg.json import JsonObject
 from tests.http.client import Client
 from tests.http.conftest import Site
-from tests.operations.desk import set_property
+from tests.support.catalog_fixture import set_property
 
 TAG = '"cafe"'
 LOCATION = "s3://bucket/wh/t-1/metadata/00001-a.metadata.json"

@@ -15,7 +15,7 @@ from tests.fuzz.mutations import places, replaced, values
 from tests.http.client import Answer
 from tests.http.conftest import Site
 from tests.http.templates import path_of
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
 
 BOUNDED = settings(max_examples=60, deadline=None)

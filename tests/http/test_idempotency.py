@@ -16,7 +16,7 @@ from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client
 from tests.http.conftest import Site
 from tests.http.templates import path_of
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
 
 NS = "/v1/wh/namespaces"

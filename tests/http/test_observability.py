@@ -27,7 +27,7 @@ from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Versio
 from tests.http.client import Answer, Client, scope_of
 from tests.http.conftest import Site
 from tests.http.watched import NAMESPACE, Watched
-from tests.operations.desk import set_property
+from tests.support.catalog_fixture import set_property
 
 DB = "/v1/wh/namespaces/db"
 T = f"{DB}/tables/t"

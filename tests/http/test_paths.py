@@ -12,7 +12,7 @@ from arco_catalog.http.names import MAX_LEVELS, MAX_NAME_BYTES
 from arco_catalog.iceberg.json import JsonValue
 from tests.http.client import Client, scope_of
 from tests.http.conftest import Site
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
 
 ODD_NAMES = [

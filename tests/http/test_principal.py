@@ -17,7 +17,7 @@ from storage_backends import Found
 from tests.http.client import Client
 from tests.http.conftest import Site
 from tests.http.test_source import stored
-from tests.operations.desk import set_property
+from tests.support.catalog_fixture import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 USER = "arn:aws:iam::123456789012:user/ada"

@@ -22,7 +22,7 @@ from storage_backends import Found, StoreUnavailable
 from tests import loggers
 from tests.http.client import Client
 from tests.http.watched import Watched
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
 
 PLANTED = "hunter2"

@@ -13,7 +13,7 @@ from storage_backends import Found
 from tests.http.client import Client
 from tests.http.conftest import Site
 from tests.http.watched import Watched
-from tests.operations.desk import set_property
+from tests.support.catalog_fixture import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 RUN, TASK = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"

@@ -21,7 +21,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreUnavailable
 from tests.cli.process import finished
 from tests.http.watched import Watched
-from tests.operations.desk import set_property
+from tests.support.catalog_fixture import set_property
 
 T = "/v1/wh/namespaces/db/tables/t"
 TRACE, PARENT = "a" * 32, "b" * 16

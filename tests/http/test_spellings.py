@@ -8,7 +8,7 @@ import pytest
 from tests.http.conftest import Site
 from tests.http.naming import Naming, Send
 from tests.http.spellings import CLICKHOUSE, ICEBERG_GO, ICEBERG_RUST, JAVA, NAMES, NEVER, SPELLERS, Speller, lost
-from tests.operations.desk import schema
+from tests.support.catalog_fixture import schema
 
 every_client = pytest.mark.parametrize("speller", SPELLERS, ids=str)
 

@@ -6,7 +6,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from storage_backends import Found
 from tests.http.client import Answer, Client
 from tests.http.conftest import Site
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 
 TABLES = "/v1/wh/namespaces/db/tables"
 TABLE = f"{TABLES}/t"

@@ -6,7 +6,7 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from tests.http.conftest import Site
-from tests.operations.desk import set_property
+from tests.support.catalog_fixture import set_property
 
 COMMIT = "/v1/wh/transactions/commit"
 TABLES = "/v1/wh/namespaces/db/tables"

@@ -7,7 +7,7 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from tests.http.client import Answer
 from tests.http.conftest import Site
-from tests.operations.desk import schema, set_property
+from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
 
 VIEWS = "/v1/wh/namespaces/db/views"

@@ -21,7 +21,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from demo.engines import pyiceberg_catalog, s3_properties
 from tests.engines.dropping_proxy import DroppingProxy, Fate, Request
 from tests.lambda_.conftest import WAREHOUSE, Answer, Caller
-from tests.operations.desk import schema, set_property, uuid7
+from tests.support.catalog_fixture import schema, set_property, uuid7
 from tools.gateway.running import API, open_gateway
 from tools.gateway.sandbox import Function
 

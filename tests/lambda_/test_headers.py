@@ -12,7 +12,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import dumps
 from tests.http.conftest import Site
-from tests.operations.desk import schema
+from tests.support.catalog_fixture import schema
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of, response_of
 from tools.gateway.http1 import Headers, Request
 

@@ -21,8 +21,8 @@ from bench.metadata_semantics import table
 from demo.engines import pyiceberg_catalog
 from tests.engines.dropping_proxy import Message
 from tests.lambda_.conftest import WAREHOUSE, Answer, Caller
-from tests.operations.desk import schema, set_property, uuid7
 from tests.servers import S3Server
+from tests.support.catalog_fixture import schema, set_property, uuid7
 from tools.gateway.running import API, open_gateway, running
 from tools.gateway.sandbox import Function
 

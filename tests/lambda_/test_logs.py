@@ -8,7 +8,7 @@ from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.state.runtime import SystemRuntime
 from tests.lambda_.conftest import WAREHOUSE, Caller
-from tests.operations.desk import schema, set_property, uuid7
+from tests.support.catalog_fixture import schema, set_property, uuid7
 from tools.gateway.running import running
 from tools.gateway.sandbox import Function, Pool
 

@@ -12,7 +12,7 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from storage_backends.local import LocalStore
-from tests.operations.desk import Desk, set_property
+from tests.support.catalog_fixture import CatalogFixture, set_property
 
 Handler = Callable[[object, "Clock"], JsonObject]
 
@@ -37,11 +37,11 @@ def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The committed receipts of three tables in a folder, of which the environment tells the handler."""
 
     async def fill() -> None:
-        desk = Desk(LocalStore(tmp_path), url=f"file://{tmp_path}")
-        await desk.namespace("db")
+        fixture = CatalogFixture(LocalStore(tmp_path), url=f"file://{tmp_path}")
+        await fixture.namespace("db")
         for name in "abc":
-            await desk.table(name)
-            await desk.commit(set_property("p", "1"), name)
+            await fixture.table(name)
+            await fixture.commit(set_property("p", "1"), name)
 
     asyncio.run(fill())
     monkeypatch.setenv("ARCO_STORE", f"file:{tmp_path}")

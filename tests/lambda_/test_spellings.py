@@ -12,7 +12,7 @@ from arco_catalog.http.options import HttpOptions
 from tests.http.conftest import Site
 from tests.http.naming import Naming, Send
 from tests.http.spellings import JAVA, NAMES, NEVER, PYICEBERG, SPELLERS, Speller
-from tests.operations.desk import schema
+from tests.support.catalog_fixture import schema
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of
 from tools.gateway.http1 import Request
 

@@ -13,7 +13,7 @@ from arco_catalog.iceberg.json import JsonObject
 from storage_backends.local import LocalStore
 from storage_backends.wrappers.nonconditional import NonconditionalStore
 from tests.lambda_.test_reconcile import Clock
-from tests.operations.desk import Desk, set_property
+from tests.support.catalog_fixture import CatalogFixture, set_property
 
 Handler = Callable[[Mapping[str, object], Clock], JsonObject]
 
@@ -31,11 +31,11 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A catalog with three tables, each with a commit of which the receipt was lost."""
 
     async def fill() -> None:
-        desk = Desk(LocalStore(tmp_path), url=f"file://{tmp_path}")
-        await desk.namespace("db")
+        fixture = CatalogFixture(LocalStore(tmp_path), url=f"file://{tmp_path}")
+        await fixture.namespace("db")
         for name in "abc":
-            await desk.table(name)
-            await desk.commit(set_property("p", "1"), name)
+            await fixture.table(name)
+            await fixture.commit(set_property("p", "1"), name)
 
     asyncio.run(fill())
     for receipt in receipts(tmp_path):

@@ -1,11 +1,11 @@
 import pytest
 
-from tests.operations.desk import Desk
+from tests.support.catalog_fixture import CatalogFixture
 
 
 @pytest.fixture
-async def desk() -> Desk:
+async def fixture() -> CatalogFixture:
     """A catalog in memory, with the namespace `db`."""
-    made = Desk()
+    made = CatalogFixture()
     await made.namespace("db")
     return made

@@ -8,26 +8,26 @@ from arco_catalog.operations.advisory_locks import AdvisoryLocks
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.operations.desk import Desk, set_property
+from tests.support.catalog_fixture import CatalogFixture, set_property
 
 WRITERS = 8
 
 
-async def busy_desk(locks: AdvisoryLocks | None) -> Desk:
-    desk = Desk(CountingStore(DelayingStore(MemoryStore(), 0.001)))
-    await desk.namespace()
-    await desk.table()
-    await desk.commit(set_property("warm", "1"))
-    desk.catalog = replace(desk.catalog, table_locks=locks)
-    return desk
+async def busy_fixture(locks: AdvisoryLocks | None) -> CatalogFixture:
+    fixture = CatalogFixture(CountingStore(DelayingStore(MemoryStore(), 0.001)))
+    await fixture.namespace()
+    await fixture.table()
+    await fixture.commit(set_property("warm", "1"))
+    fixture.catalog = replace(fixture.catalog, table_locks=locks)
+    return fixture
 
 
-async def calls_of_writers(desk: Desk) -> int:
+async def calls_of_writers(fixture: CatalogFixture) -> int:
     """Store calls of writers who all begin at once; all must commit."""
-    assert isinstance(desk.store, CountingStore)
-    with desk.store.measure() as measured:
-        await asyncio.gather(*(desk.commit(set_property(f"p{number}", "1")) for number in range(WRITERS)))
-    document = loads((await desk.commit(set_property("warm", "1"))).metadata)
+    assert isinstance(fixture.store, CountingStore)
+    with fixture.store.measure() as measured:
+        await asyncio.gather(*(fixture.commit(set_property(f"p{number}", "1")) for number in range(WRITERS)))
+    document = loads((await fixture.commit(set_property("warm", "1"))).metadata)
     assert isinstance(document, dict)
     properties = document["properties"]
     assert isinstance(properties, dict)
@@ -38,12 +38,12 @@ async def calls_of_writers(desk: Desk) -> int:
 async def test_writers_of_one_process_do_not_conflict() -> None:
     locks = AdvisoryLocks()
 
-    assert await calls_of_writers(await busy_desk(locks)) == 5 * WRITERS  # as many as for each alone
+    assert await calls_of_writers(await busy_fixture(locks)) == 5 * WRITERS  # as many as for each alone
     assert len(locks) == 0
 
 
 async def test_without_locks_they_conflict_and_commit_all_the_same() -> None:
-    assert await calls_of_writers(await busy_desk(None)) > 5 * WRITERS
+    assert await calls_of_writers(await busy_fixture(None)) > 5 * WRITERS
 
 
 async def test_tables_do_not_wait_for_each_other() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from storage_backends.local import LocalStore
-from tests.operations.desk import Desk, set_property
+from tests.support.catalog_fixture import CatalogFixture, set_property
 
 
 @pytest.mark.parametrize("keyed", [False, True])
@@ -17,9 +17,9 @@ async def test_a_commit_that_was_never_made_to_last_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keyed: bool
 ) -> None:
     store = LocalStore(tmp_path)
-    desk = Desk(store, url=f"file://{tmp_path}")
-    await desk.namespace("db")
-    await desk.table("t")
+    fixture = CatalogFixture(store, url=f"file://{tmp_path}")
+    await fixture.namespace("db")
+    await fixture.table("t")
     fsync = os.fsync
 
     def fails_at_pointers(descriptor: int) -> None:
@@ -29,11 +29,11 @@ async def test_a_commit_that_was_never_made_to_last_is_unknown(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", fails_at_pointers)
-    key = desk.key() if keyed else None
+    key = fixture.key() if keyed else None
 
     with pytest.raises(CommitStateUnknown):
-        await desk.commit(set_property("a", "1"), key=key)
+        await fixture.commit(set_property("a", "1"), key=key)
     if key is not None:
         monkeypatch.setattr(os, "fsync", fsync)
-        assert (await desk.commit(set_property("a", "1"), key=key)).metadata_location
+        assert (await fixture.commit(set_property("a", "1"), key=key)).metadata_location
     await store.close()

@@ -8,7 +8,7 @@ import pytest
 from arco_catalog.operations.background_tasks import BackgroundTasks
 from storage_backends import Found, Outcome, When
 from storage_backends.memory import MemoryStore
-from tests.operations.desk import Desk, set_property
+from tests.support.catalog_fixture import CatalogFixture, set_property
 
 COMMITTED = "/iceberg/committed/"
 
@@ -35,24 +35,26 @@ def store() -> SlowReceipts:
 
 
 @pytest.fixture
-async def desk(store: SlowReceipts) -> Desk:
-    desk = Desk(store)
+async def fixture(store: SlowReceipts) -> CatalogFixture:
+    fixture = CatalogFixture(store)
     store.open.set()
-    await desk.namespace()
-    await desk.table()
+    await fixture.namespace()
+    await fixture.table()
     store.open.clear()
-    return desk
+    return fixture
 
 
-def in_background(desk: Desk, background_tasks: BackgroundTasks) -> Desk:
-    desk.catalog = replace(desk.catalog, background_tasks=background_tasks)
-    return desk
+def in_background(fixture: CatalogFixture, background_tasks: BackgroundTasks) -> CatalogFixture:
+    fixture.catalog = replace(fixture.catalog, background_tasks=background_tasks)
+    return fixture
 
 
-async def test_the_answer_waits_for_no_receipt_where_the_process_lives_on(desk: Desk, store: SlowReceipts) -> None:
+async def test_the_answer_waits_for_no_receipt_where_the_process_lives_on(
+    fixture: CatalogFixture, store: SlowReceipts
+) -> None:
     background_tasks = BackgroundTasks()
 
-    state = await asyncio.wait_for(in_background(desk, background_tasks).commit(set_property("a", "1")), 10)
+    state = await asyncio.wait_for(in_background(fixture, background_tasks).commit(set_property("a", "1")), 10)
 
     assert isinstance(await store.get(state.metadata_location.removeprefix("memory:///")), Found)
     assert (await store.receipts(), len(background_tasks)) == (1, 1)
@@ -61,8 +63,10 @@ async def test_the_answer_waits_for_no_receipt_where_the_process_lives_on(desk: 
     assert (await store.receipts(), len(background_tasks)) == (2, 0)
 
 
-async def test_the_answer_waits_for_the_receipt_where_nothing_runs_after_it(desk: Desk, store: SlowReceipts) -> None:
-    commit = asyncio.create_task(desk.commit(set_property("a", "1")))
+async def test_the_answer_waits_for_the_receipt_where_nothing_runs_after_it(
+    fixture: CatalogFixture, store: SlowReceipts
+) -> None:
+    commit = asyncio.create_task(fixture.commit(set_property("a", "1")))
 
     done, _ = await asyncio.wait([commit], timeout=0.05)
 
@@ -72,23 +76,25 @@ async def test_the_answer_waits_for_the_receipt_where_nothing_runs_after_it(desk
     assert await store.receipts() == 2
 
 
-async def test_a_retry_that_comes_before_the_final_slot_gets_the_same_answer(desk: Desk, store: SlowReceipts) -> None:
-    background_tasks, key = BackgroundTasks(), desk.key()
-    first = await in_background(desk, background_tasks).commit(set_property("a", "1"), key=key)
+async def test_a_retry_that_comes_before_the_final_slot_gets_the_same_answer(
+    fixture: CatalogFixture, store: SlowReceipts
+) -> None:
+    background_tasks, key = BackgroundTasks(), fixture.key()
+    first = await in_background(fixture, background_tasks).commit(set_property("a", "1"), key=key)
 
-    again = await desk.commit(set_property("a", "1"), key=key)
+    again = await fixture.commit(set_property("a", "1"), key=key)
 
     assert again.metadata_location == first.metadata_location
     store.open.set()
     await background_tasks.drain()
 
 
-async def test_a_step_above_the_limit_is_awaited(desk: Desk, store: SlowReceipts) -> None:
+async def test_a_step_above_the_limit_is_awaited(fixture: CatalogFixture, store: SlowReceipts) -> None:
     background_tasks = BackgroundTasks(limit=1)
-    in_background(desk, background_tasks)
-    await desk.commit(set_property("a", "1"))
+    in_background(fixture, background_tasks)
+    await fixture.commit(set_property("a", "1"))
 
-    second = asyncio.create_task(desk.commit(set_property("a", "2")))
+    second = asyncio.create_task(fixture.commit(set_property("a", "2")))
     done, _ = await asyncio.wait([second], timeout=0.05)
 
     assert not done

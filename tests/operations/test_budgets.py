@@ -13,21 +13,21 @@ from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.operations.desk import NS, CountingDesk, set_property
+from tests.support.catalog_fixture import NS, CountingFixture, set_property
 
 
 @pytest.fixture
-async def counted() -> CountingDesk:
+async def counted() -> CountingFixture:
     """Each call takes the same time, so that calls beside each other are seen as such."""
-    made = CountingDesk(CountingStore(DelayingStore(MemoryStore(), 0.004)))
+    made = CountingFixture(CountingStore(DelayingStore(MemoryStore(), 0.004)))
     await made.namespace("db")
     await made.table("t")
     return made
 
 
-async def cost(desk: CountingDesk, operation: Awaitable[object]) -> tuple[int, int]:
+async def cost(fixture: CountingFixture, operation: Awaitable[object]) -> tuple[int, int]:
     """(depth, calls) of an operation."""
-    measured = await desk.cost(operation)
+    measured = await fixture.cost(operation)
     return measured.depth, measured.calls
 
 
@@ -35,69 +35,69 @@ def within(cost: tuple[int, int], depth: int, calls: int) -> bool:
     return cost[0] <= depth and cost[1] <= calls
 
 
-async def test_a_warm_load_asks_three_things_beside_each_other(counted: CountingDesk) -> None:
+async def test_a_warm_load_asks_three_things_beside_each_other(counted: CountingFixture) -> None:
     await load_table(counted.session(), NS, "t")
     assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 3)
 
 
-async def test_a_cold_load_asks_three_things_one_after_the_other(counted: CountingDesk) -> None:
+async def test_a_cold_load_asks_three_things_one_after_the_other(counted: CountingFixture) -> None:
     assert await cost(counted, load_table(counted.another().session(), NS, "t")) == (3, 3)
 
 
-async def test_a_warm_load_of_a_table_that_moved_on_is_one_call_deeper(counted: CountingDesk) -> None:
+async def test_a_warm_load_of_a_table_that_moved_on_is_one_call_deeper(counted: CountingFixture) -> None:
     await load_table(counted.session(), NS, "t")
     await counted.another().commit(set_property("a", "1"))
     assert within(await cost(counted, load_table(counted.session(), NS, "t")), 2, 4)
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_name_that_does_not_exist_costs_one_call(counted: CountingDesk, known: bool) -> None:
-    desk = counted if known else counted.another()
+async def test_a_name_that_does_not_exist_costs_one_call(counted: CountingFixture, known: bool) -> None:
+    fixture = counted if known else counted.another()
 
     async def miss() -> None:
         with pytest.raises(NoSuchTable):
-            await load_table(desk.session(), NS, "nothing")
+            await load_table(fixture.session(), NS, "nothing")
 
     async def head_miss() -> None:
         with pytest.raises(NoSuchTable):
-            await table_exists(desk.session(), NS, "nothing")
+            await table_exists(fixture.session(), NS, "nothing")
 
     assert await cost(counted, miss()) == (1, 1)
     assert await cost(counted, head_miss()) == (1, 1)
 
 
-async def test_a_warm_commit_with_a_key(counted: CountingDesk) -> None:
+async def test_a_warm_commit_with_a_key(counted: CountingFixture) -> None:
     assert within(await cost(counted, counted.commit(set_property("a", "1"), key=counted.key())), 3, 7)
 
 
-async def test_a_cold_commit_with_a_key(counted: CountingDesk) -> None:
+async def test_a_cold_commit_with_a_key(counted: CountingFixture) -> None:
     other = counted.another()
     assert within(await cost(counted, other.commit(set_property("a", "1"), key=counted.key())), 6, 10)
 
 
-async def test_a_warm_commit_without_a_key(counted: CountingDesk) -> None:
+async def test_a_warm_commit_without_a_key(counted: CountingFixture) -> None:
     assert within(await cost(counted, counted.commit(set_property("a", "1"))), 3, 5)
 
 
-async def test_a_commit_that_lost_its_compare_and_swap_is_four_deeper(counted: CountingDesk) -> None:
+async def test_a_commit_that_lost_its_compare_and_swap_is_four_deeper(counted: CountingFixture) -> None:
     await counted.commit(set_property("a", "1"))
     await counted.another().commit(set_property("b", "1"))
     assert within(await cost(counted, counted.commit(set_property("a", "2"), key=counted.key())), 3 + 4, 7 + 7)
 
 
-async def test_a_warm_create_without_and_with_a_key(counted: CountingDesk) -> None:
+async def test_a_warm_create_without_and_with_a_key(counted: CountingFixture) -> None:
     assert within(await cost(counted, counted.table("u")), 3, 7)
     assert within(await cost(counted, counted.table("v", key=counted.key())), 3, 9)
 
 
-async def test_a_create_under_a_head_that_moved_is_one_deeper_and_one_call_more(counted: CountingDesk) -> None:
+async def test_a_create_under_a_head_that_moved_is_one_deeper_and_one_call_more(counted: CountingFixture) -> None:
     await counted.another().table("u")
     assert within(await cost(counted, counted.table("v")), 4, 8)
     await counted.another().table("w")
     assert within(await cost(counted, counted.table("x", key=counted.key())), 4, 10)
 
 
-async def test_a_page_of_a_listing(counted: CountingDesk) -> None:
+async def test_a_page_of_a_listing(counted: CountingFixture) -> None:
     for name in ("u", "v"):
         await counted.table(name)
     first = await list_relations(counted.another().session(), NS, "table", Paging("", 1))
@@ -111,9 +111,9 @@ async def test_a_page_of_a_listing(counted: CountingDesk) -> None:
 
 
 @pytest.fixture
-async def spilled(counted: CountingDesk) -> CountingDesk:
+async def spilled(counted: CountingFixture) -> CountingFixture:
     """The same catalog with its tables in segments, in the hands of a process that spills no more and saw none yet."""
-    busy = CountingDesk(counted.store, counted.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
+    busy = CountingFixture(counted.store, counted.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
     for name in "abcdef":
         await busy.table(name)
     index = (await counted.session().state.head()).index
@@ -122,12 +122,12 @@ async def spilled(counted: CountingDesk) -> CountingDesk:
     return counted.another()
 
 
-async def test_a_load_over_a_spilled_index(spilled: CountingDesk) -> None:
+async def test_a_load_over_a_spilled_index(spilled: CountingFixture) -> None:
     assert await cost(spilled, load_table(spilled.session(), NS, "t")) == (4, 4)
     assert await cost(spilled, load_table(spilled.session(), NS, "t")) == (1, 3)
 
 
-async def test_a_miss_over_a_spilled_index(spilled: CountingDesk) -> None:
+async def test_a_miss_over_a_spilled_index(spilled: CountingFixture) -> None:
     async def miss() -> None:
         with pytest.raises(NoSuchTable):
             await load_table(spilled.session(), NS, "nothing")
@@ -136,32 +136,34 @@ async def test_a_miss_over_a_spilled_index(spilled: CountingDesk) -> None:
     assert await cost(spilled, miss()) == (1, 1)
 
 
-async def test_a_commit_over_a_spilled_index(spilled: CountingDesk) -> None:
+async def test_a_commit_over_a_spilled_index(spilled: CountingFixture) -> None:
     assert within(await cost(spilled, spilled.commit(set_property("a", "1"), key=spilled.key())), 6 + 1, 10 + 1)
     assert within(await cost(spilled, spilled.commit(set_property("a", "2"), key=spilled.key())), 3, 7)
 
 
-async def test_a_create_over_a_spilled_index_reads_one_segment_at_most(spilled: CountingDesk) -> None:
+async def test_a_create_over_a_spilled_index_reads_one_segment_at_most(spilled: CountingFixture) -> None:
     await spilled.session().state.head()
     assert within(await cost(spilled, spilled.table("t1")), 3 + 1, 7 + 1)
     assert within(await cost(spilled, spilled.table("t2")), 3, 7)
     assert within(await cost(spilled, spilled.table("t3", key=spilled.key())), 3, 9)
-    unspilled = CountingDesk(spilled.store, spilled.runtime, Settings("another"))
+    unspilled = CountingFixture(spilled.store, spilled.runtime, Settings("another"))
     await unspilled.namespace("db")
     depth, calls = await cost(unspilled, unspilled.another().table("t"))
     assert within(await cost(spilled, spilled.another().table("t4")), depth + 1, calls + 1)
 
 
-async def test_a_flush_adds_one_read_and_one_write_and_a_split_one_write_more(spilled: CountingDesk) -> None:
-    flushing = CountingDesk(spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=100_000)))
+async def test_a_flush_adds_one_read_and_one_write_and_a_split_one_write_more(spilled: CountingFixture) -> None:
+    flushing = CountingFixture(
+        spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=100_000))
+    )
     await flushing.session().state.head()
     assert within(await cost(flushing, flushing.table("t1")), 3 + 1 + 1, 7 + 1 + 2)
-    splitting = CountingDesk(spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
+    splitting = CountingFixture(spilled.store, spilled.runtime, Settings("wh", spill=Limits(embedded=300, segment=600)))
     await splitting.session().state.head()
     assert within(await cost(splitting, splitting.table("t2")), 3 + 1 + 1, 7 + 1 + 3)
 
 
-async def test_a_page_over_a_spilled_index(spilled: CountingDesk) -> None:
+async def test_a_page_over_a_spilled_index(spilled: CountingFixture) -> None:
     listed = list_relations(spilled.another().session(), NS, "table", Paging("", 1))
     assert await cost(spilled, listed) == (2, 2)
     first = await list_relations(spilled.session(), NS, "table", Paging("", 1))
@@ -173,14 +175,14 @@ async def test_a_page_over_a_spilled_index(spilled: CountingDesk) -> None:
 # A name and its state, read beside each other.
 
 
-async def test_a_warm_load_under_a_head_that_moved_asks_for_the_pointer_again(counted: CountingDesk) -> None:
+async def test_a_warm_load_under_a_head_that_moved_asks_for_the_pointer_again(counted: CountingFixture) -> None:
     await load_table(counted.session(), NS, "t")
     await counted.another().table("u")
     assert await cost(counted, load_table(counted.session(), NS, "t")) == (2, 4)
     assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 3)
 
 
-async def test_a_warm_load_of_a_table_that_moved_on_under_a_head_that_moved_too(counted: CountingDesk) -> None:
+async def test_a_warm_load_of_a_table_that_moved_on_under_a_head_that_moved_too(counted: CountingFixture) -> None:
     await load_table(counted.session(), NS, "t")
     await counted.another().table("u")
     await counted.another().commit(set_property("a", "1"))

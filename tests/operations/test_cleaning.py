@@ -19,7 +19,7 @@ from arco_catalog.state.locations import Location
 from storage_backends import ABSENT, ANY, Found, Outcome, StoreUnavailable, Version, When
 from storage_backends.base import Missing, Unchanged
 from storage_backends.memory import MemoryStore
-from tests.operations.desk import NS, Desk, set_property, state
+from tests.support.catalog_fixture import NS, CatalogFixture, set_property, state
 
 WAREHOUSE = "memory:///wh/warehouse"
 CLEANED: JsonObject = {
@@ -28,87 +28,91 @@ CLEANED: JsonObject = {
 }
 
 
-async def there(desk: Desk, location: str) -> bool:
-    return isinstance(await desk.store.get(location.removeprefix("memory:///")), Found)
+async def there(fixture: CatalogFixture, location: str) -> bool:
+    return isinstance(await fixture.store.get(location.removeprefix("memory:///")), Found)
 
 
-async def commits(desk: Desk, name: str, times: int) -> list[str]:
+async def commits(fixture: CatalogFixture, name: str, times: int) -> list[str]:
     """Commits so often, and returns the files made."""
-    return [(await desk.commit(set_property("n", str(number)), name)).metadata_location for number in range(times)]
+    return [(await fixture.commit(set_property("n", str(number)), name)).metadata_location for number in range(times)]
 
 
-async def registered(desk: Desk, name: str, file: str) -> TableState:
-    return state(await register_table(desk.session(path=f"/register/{name}"), NS, name, file, overwrite=False))
+async def registered(fixture: CatalogFixture, name: str, file: str) -> TableState:
+    return state(await register_table(fixture.session(path=f"/register/{name}"), NS, name, file, overwrite=False))
 
 
-async def test_what_left_the_log_is_removed(desk: Desk) -> None:
-    first = (await desk.table("t", properties=CLEANED)).metadata_location
-    files = [first, *await commits(desk, "t", 3)]
-    assert [await there(desk, file) for file in files] == [False, False, True, True]
+async def test_what_left_the_log_is_removed(fixture: CatalogFixture) -> None:
+    first = (await fixture.table("t", properties=CLEANED)).metadata_location
+    files = [first, *await commits(fixture, "t", 3)]
+    assert [await there(fixture, file) for file in files] == [False, False, True, True]
 
 
-async def test_what_left_the_log_in_a_transaction_is_removed(desk: Desk) -> None:
-    files = [(await desk.table(name, properties=CLEANED)).metadata_location for name in "ab"]
+async def test_what_left_the_log_in_a_transaction_is_removed(fixture: CatalogFixture) -> None:
+    files = [(await fixture.table(name, properties=CLEANED)).metadata_location for name in "ab"]
     for value in "12":
-        await commit_transaction(desk.session(), [(NS, name, set_property("n", value)) for name in "ab"])
-    assert [await there(desk, file) for file in files] == [False, False]
+        await commit_transaction(fixture.session(), [(NS, name, set_property("n", value)) for name in "ab"])
+    assert [await there(fixture, file) for file in files] == [False, False]
 
 
-async def test_a_dropped_table_comes_back_after_another_was_registered_from_its_file_and_cleaned(desk: Desk) -> None:
-    await desk.table("t", properties=CLEANED)
-    old = await desk.commit(set_property("important", "yes"))
-    await drop_table(desk.session(), NS, "t", purge=False)
-    await registered(desk, "t2", old.metadata_location)
-    await commits(desk, "t2", 4)
-    await drop_table(desk.session(), NS, "t2", purge=False)
+async def test_a_dropped_table_comes_back_after_another_was_registered_from_its_file_and_cleaned(
+    fixture: CatalogFixture,
+) -> None:
+    await fixture.table("t", properties=CLEANED)
+    old = await fixture.commit(set_property("important", "yes"))
+    await drop_table(fixture.session(), NS, "t", purge=False)
+    await registered(fixture, "t2", old.metadata_location)
+    await commits(fixture, "t2", 4)
+    await drop_table(fixture.session(), NS, "t2", purge=False)
 
-    await undrop(desk.session(), NS, "t")
+    await undrop(fixture.session(), NS, "t")
 
-    assert (await load_table(desk.another().session(), NS, "t")).metadata == old.metadata
-
-
-async def test_the_file_that_another_was_registered_from_is_kept_by_the_table_that_made_it(desk: Desk) -> None:
-    await desk.table("t", properties=CLEANED)
-    shared = await desk.commit(set_property("n", "shared"))
-    await drop_table(desk.session(), NS, "t", purge=False)
-    await registered(desk, "t2", shared.metadata_location)
-    await drop_table(desk.session(), NS, "t2", purge=False)
-    await undrop(desk.session(), NS, "t")
-    await commits(desk, "t", 4)
-    await drop_table(desk.session(), NS, "t", purge=False)
-
-    await undrop(desk.session(), NS, "t2")
-
-    assert (await load_table(desk.another().session(), NS, "t2")).metadata == shared.metadata
+    assert (await load_table(fixture.another().session(), NS, "t")).metadata == old.metadata
 
 
-async def test_what_was_registered_before_there_were_claims_is_kept_as_well(desk: Desk) -> None:
-    await desk.table("t", properties=CLEANED)
-    shared = await desk.commit(set_property("n", "shared"))
-    await drop_table(desk.session(), NS, "t", purge=False)
-    await registered(desk, "t2", shared.metadata_location)
-    await desk.store.delete(desk.session().state.paths.metadata_claim(shared.metadata_location))
-    await drop_table(desk.session(), NS, "t2", purge=False)
-    await undrop(desk.session(), NS, "t")
-    await commits(desk, "t", 4)
-    assert await there(desk, shared.metadata_location)
+async def test_the_file_that_another_was_registered_from_is_kept_by_the_table_that_made_it(
+    fixture: CatalogFixture,
+) -> None:
+    await fixture.table("t", properties=CLEANED)
+    shared = await fixture.commit(set_property("n", "shared"))
+    await drop_table(fixture.session(), NS, "t", purge=False)
+    await registered(fixture, "t2", shared.metadata_location)
+    await drop_table(fixture.session(), NS, "t2", purge=False)
+    await undrop(fixture.session(), NS, "t")
+    await commits(fixture, "t", 4)
+    await drop_table(fixture.session(), NS, "t", purge=False)
+
+    await undrop(fixture.session(), NS, "t2")
+
+    assert (await load_table(fixture.another().session(), NS, "t2")).metadata == shared.metadata
 
 
-async def test_a_tables_files_are_removed_again_when_nobody_else_has_files_around_them(desk: Desk) -> None:
-    moved = loads((await desk.table("t")).metadata)
+async def test_what_was_registered_before_there_were_claims_is_kept_as_well(fixture: CatalogFixture) -> None:
+    await fixture.table("t", properties=CLEANED)
+    shared = await fixture.commit(set_property("n", "shared"))
+    await drop_table(fixture.session(), NS, "t", purge=False)
+    await registered(fixture, "t2", shared.metadata_location)
+    await fixture.store.delete(fixture.session().state.paths.metadata_claim(shared.metadata_location))
+    await drop_table(fixture.session(), NS, "t2", purge=False)
+    await undrop(fixture.session(), NS, "t")
+    await commits(fixture, "t", 4)
+    assert await there(fixture, shared.metadata_location)
+
+
+async def test_a_tables_files_are_removed_again_when_nobody_else_has_files_around_them(fixture: CatalogFixture) -> None:
+    moved = loads((await fixture.table("t")).metadata)
     assert isinstance(moved, dict)
     foreign = f"{WAREHOUSE}/z/metadata/00003-00000000-0000-4000-8000-000000000003.metadata.json"
     older = f"{WAREHOUSE}/z/metadata/00002-00000000-0000-4000-8000-000000000002.metadata.json"
     moved |= {"location": f"{WAREHOUSE}/z", "properties": CLEANED}
-    await desk.store.put(older.removeprefix("memory:///"), dumps(moved), ABSENT)
+    await fixture.store.put(older.removeprefix("memory:///"), dumps(moved), ABSENT)
     moved["metadata-log"] = [{"timestamp-ms": moved["last-updated-ms"], "metadata-file": older}]
-    await desk.store.put(foreign.removeprefix("memory:///"), dumps(moved), ABSENT)
-    await registered(desk, "r", foreign)
+    await fixture.store.put(foreign.removeprefix("memory:///"), dumps(moved), ABSENT)
+    await registered(fixture, "r", foreign)
 
-    own = await commits(desk, "r", 4)
+    own = await commits(fixture, "r", 4)
 
-    assert [await there(desk, file) for file in (older, foreign)] == [True, True]
-    assert [await there(desk, file) for file in own] == [False, False, True, True]
+    assert [await there(fixture, file) for file in (older, foreign)] == [True, True]
+    assert [await there(fixture, file) for file in own] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -123,37 +127,39 @@ async def test_a_tables_files_are_removed_again_when_nobody_else_has_files_aroun
         "memory:///",
     ],
 )
-async def test_an_entry_of_the_log_that_is_no_location_decides_over_no_commit(desk: Desk, logged: str) -> None:
-    made = await desk.table("t", properties=CLEANED)
+async def test_an_entry_of_the_log_that_is_no_location_decides_over_no_commit(
+    fixture: CatalogFixture, logged: str
+) -> None:
+    made = await fixture.table("t", properties=CLEANED)
     document = loads(made.metadata)
     assert isinstance(document, dict)
-    await drop_table(desk.session(), NS, "t", purge=False)
+    await drop_table(fixture.session(), NS, "t", purge=False)
     document["metadata-log"] = [{"timestamp-ms": document["last-updated-ms"], "metadata-file": logged}]
     file = made.metadata_location.replace("00000-", "00001-")
-    await desk.store.put(file.removeprefix("memory:///"), dumps(document), ABSENT)
-    await registered(desk, "r", file)
-    assert len(await commits(desk, "r", 3)) == 3
+    await fixture.store.put(file.removeprefix("memory:///"), dumps(document), ABSENT)
+    await registered(fixture, "r", file)
+    assert len(await commits(fixture, "r", 3)) == 3
 
 
 @pytest.mark.parametrize("folder", ["_catalog", "_probe", "_realm", ".arco-store", "%5Fcatalog", "_CATALOG"])
-async def test_a_log_that_names_another_catalogs_state_is_not_registered(desk: Desk, folder: str) -> None:
-    document = loads((await desk.table("t")).metadata)
+async def test_a_log_that_names_another_catalogs_state_is_not_registered(fixture: CatalogFixture, folder: str) -> None:
+    document = loads((await fixture.table("t")).metadata)
     assert isinstance(document, dict)
     file = f"{WAREHOUSE}/r/metadata/00001-x.metadata.json"
     document["location"] = f"{WAREHOUSE}/r"
     for logged in (f"memory:///other/{folder}/core/manifest.json", f"/other/{folder}/core/manifest.json"):
         document["metadata-log"] = [{"timestamp-ms": document["last-updated-ms"], "metadata-file": logged}]
-        await desk.store.put(file.removeprefix("memory:///"), dumps(document), ANY)
+        await fixture.store.put(file.removeprefix("memory:///"), dumps(document), ANY)
         with pytest.raises(BadRequest, match=f"folders named {folder} hold a catalog's own state"):
-            await registered(desk, "r", file)
+            await registered(fixture, "r", file)
 
 
-async def test_no_file_in_a_catalogs_state_is_ever_removed(desk: Desk) -> None:
+async def test_no_file_in_a_catalogs_state_is_ever_removed(fixture: CatalogFixture) -> None:
     key = "other/_catalog/core/manifest.json"
-    await desk.store.put(key, b"{}", ABSENT)
+    await fixture.store.put(key, b"{}", ABSENT)
     with pytest.raises(BadRequest, match="folders named _catalog hold a catalog's own state"):
-        await desk.session().files.remove(f"memory:///{key}")
-    assert await there(desk, key)
+        await fixture.session().files.remove(f"memory:///{key}")
+    assert await there(fixture, key)
 
 
 OWN = "00001-01J00000000000000000000000-1.metadata.json"
@@ -219,13 +225,15 @@ async def gate() -> Gate:
 
 
 @pytest.fixture
-async def gated(gate: Gate) -> Desk:
-    desk = Desk(gate)
-    await desk.namespace("db")
-    return desk
+async def gated(gate: Gate) -> CatalogFixture:
+    fixture = CatalogFixture(gate)
+    await fixture.namespace("db")
+    return fixture
 
 
-async def test_a_file_that_is_registered_while_it_is_being_removed_is_kept_or_refused(gate: Gate, gated: Desk) -> None:
+async def test_a_file_that_is_registered_while_it_is_being_removed_is_kept_or_refused(
+    gate: Gate, gated: CatalogFixture
+) -> None:
     """Whatever call of the cleaning the register comes before."""
     kept = []
     for number, moment in enumerate([("put", "metadata_claims"), ("delete", "/metadata/"), ("get", "manifest.json")]):
@@ -260,7 +268,9 @@ async def test_a_file_that_is_registered_while_it_is_being_removed_is_kept_or_re
     assert kept == [True, False, True]
 
 
-async def test_a_register_that_read_its_file_before_it_was_removed_is_refused(gate: Gate, gated: Desk) -> None:
+async def test_a_register_that_read_its_file_before_it_was_removed_is_refused(
+    gate: Gate, gated: CatalogFixture
+) -> None:
     await gated.table("t", properties=CLEANED)
     early = (await gated.commit(set_property("n", "1"))).metadata_location
     await gated.commit(set_property("n", "2"))
@@ -281,7 +291,7 @@ async def test_a_register_that_read_its_file_before_it_was_removed_is_refused(ga
 
 
 @pytest.mark.parametrize("part", ["metadata_claims", "core/index"])
-async def test_a_store_that_fails_the_cleaning_fails_no_commit(gate: Gate, gated: Desk, part: str) -> None:
+async def test_a_store_that_fails_the_cleaning_fails_no_commit(gate: Gate, gated: CatalogFixture, part: str) -> None:
     await gated.table("t", properties=CLEANED)
     gate.broken.add(part)
     body = set_property("n", "x")

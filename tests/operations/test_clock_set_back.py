@@ -10,8 +10,8 @@ from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.state.age import CLOCK_TOLERANCE_MS, has_passed
 from storage_backends import Outcome, StoreUnavailable, When
 from storage_backends.local import LocalStore
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import NS, Desk, set_property
+from tests.support.catalog_fixture import NS, CatalogFixture, set_property
+from tests.support.fake_runtime import FakeRuntime
 
 DAY_MS = 24 * 3_600_000
 
@@ -29,56 +29,56 @@ class DyingStore(LocalStore):
 
 
 @pytest.fixture
-def clock() -> Clockwork:
-    return Clockwork()
+def clock() -> FakeRuntime:
+    return FakeRuntime()
 
 
 @pytest.fixture
-async def store(tmp_path: Path, clock: Clockwork) -> AsyncIterator[DyingStore]:
+async def store(tmp_path: Path, clock: FakeRuntime) -> AsyncIterator[DyingStore]:
     store = DyingStore(tmp_path, now_ms=clock.now_ms)
     yield store
     await store.close()
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, store: DyingStore, clock: Clockwork) -> Desk:
-    desk = Desk(store, clock, url=f"file://{tmp_path}")
-    await desk.namespace("db")
-    await desk.table("a")
-    await desk.table("b")
-    return desk
+async def fixture(tmp_path: Path, store: DyingStore, clock: FakeRuntime) -> CatalogFixture:
+    fixture = CatalogFixture(store, clock, url=f"file://{tmp_path}")
+    await fixture.namespace("db")
+    await fixture.table("a")
+    await fixture.table("b")
+    return fixture
 
 
 @pytest.mark.parametrize("later_ms", [0, DAY_MS // 2])
 async def test_a_dead_transaction_that_was_written_in_the_future_is_past_its_lease(
-    desk: Desk, store: DyingStore, clock: Clockwork, later_ms: int
+    fixture: CatalogFixture, store: DyingStore, clock: FakeRuntime, later_ms: int
 ) -> None:
     clock.ms += DAY_MS
     store.fails_at, store.body_with = "/transactions/", b'"status":"committed"'
     with pytest.raises(CatalogError):
-        await commit_transaction(desk.session(), [(NS, name, set_property("x", "1")) for name in "ab"])
+        await commit_transaction(fixture.session(), [(NS, name, set_property("x", "1")) for name in "ab"])
     store.fails_at = None
     clock.ms += later_ms - DAY_MS
     began = clock.ms
 
-    committed = await desk.another().commit(set_property("y", "1"), "a")
+    committed = await fixture.another().commit(set_property("y", "1"), "a")
 
     assert committed.metadata_location
     assert clock.ms - began < 1_000
 
 
 async def test_a_marker_that_was_written_in_the_future_is_taken_over(
-    desk: Desk, store: DyingStore, clock: Clockwork
+    fixture: CatalogFixture, store: DyingStore, clock: FakeRuntime
 ) -> None:
     clock.ms += DAY_MS
-    key = desk.key(age_ms=DAY_MS)
+    key = fixture.key(age_ms=DAY_MS)
     store.fails_at = "/iceberg_pointers/"
     with pytest.raises(CommitStateUnknown):
-        await desk.commit(set_property("x", "1"), "a", key=key)
+        await fixture.commit(set_property("x", "1"), "a", key=key)
     store.fails_at = None
     clock.ms -= DAY_MS
 
-    assert (await desk.another().commit(set_property("x", "1"), "a", key=key)).metadata_location
+    assert (await fixture.another().commit(set_property("x", "1"), "a", key=key)).metadata_location
 
 
 @pytest.mark.parametrize(

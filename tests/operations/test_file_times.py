@@ -13,17 +13,17 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.state.store_clock import PRECISION_MS
 from storage_backends.memory import MemoryStore
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import NS, Desk, set_property, uuid7
+from tests.support.catalog_fixture import NS, CatalogFixture, set_property, uuid7
+from tests.support.fake_runtime import FakeRuntime
 from tests.support.views import view_request
 
 MINUTES = 60_000
 
 
-class Wrong(Clockwork):
+class Wrong(FakeRuntime):
     """A machine's clock, wrong by as much as is set."""
 
-    def __init__(self, right: Clockwork) -> None:
+    def __init__(self, right: FakeRuntime) -> None:
         super().__init__()
         self.right = right
         self.ahead_ms = 0
@@ -37,14 +37,14 @@ class Wrong(Clockwork):
 
 @pytest.fixture
 def machine() -> Wrong:
-    return Wrong(Clockwork())
+    return Wrong(FakeRuntime())
 
 
 @pytest.fixture
-async def desk(machine: Wrong) -> Desk:
-    desk = Desk(MemoryStore(machine.right.now_ms), machine)
-    await desk.namespace("db")
-    return desk
+async def fixture(machine: Wrong) -> CatalogFixture:
+    fixture = CatalogFixture(MemoryStore(machine.right.now_ms), machine)
+    await fixture.namespace("db")
+    return fixture
 
 
 def time_in(metadata: bytes) -> int:
@@ -55,7 +55,7 @@ def time_in(metadata: bytes) -> int:
     return time
 
 
-def near(time_ms: int, clock: Clockwork) -> bool:
+def near(time_ms: int, clock: FakeRuntime) -> bool:
     return abs(time_ms - clock.ms) <= 2 * PRECISION_MS
 
 
@@ -63,45 +63,47 @@ def near(time_ms: int, clock: Clockwork) -> bool:
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("cold", [False, True])
 async def test_a_commit_of_a_machine_whose_clock_is_wrong_has_the_time_of_the_store(
-    desk: Desk, machine: Wrong, ahead_ms: int, keyed: bool, cold: bool
+    fixture: CatalogFixture, machine: Wrong, ahead_ms: int, keyed: bool, cold: bool
 ) -> None:
     """Also where the clock was set wrong after the last answer: what the store tells before the commit counts."""
-    await desk.table("t")
+    await fixture.table("t")
     machine.ahead_ms = ahead_ms
-    process = desk.another() if cold else desk
+    process = fixture.another() if cold else fixture
 
     key = uuid7(machine.right.ms, machine) if keyed else None
     committed = await process.commit(set_property("a", "1"), key=key)
 
     assert near(time_in(committed.metadata), machine.right)
-    pointer = await desk.session().state.pointer(committed.entity)
+    pointer = await fixture.session().state.pointer(committed.entity)
     assert pointer is not None
     assert pointer.metadata.ms == time_in(committed.metadata)
 
 
 @pytest.mark.parametrize("ahead_ms", [-10 * MINUTES, 10 * MINUTES])
-async def test_what_is_made_on_such_a_machine_has_it_too(desk: Desk, machine: Wrong, ahead_ms: int) -> None:
+async def test_what_is_made_on_such_a_machine_has_it_too(
+    fixture: CatalogFixture, machine: Wrong, ahead_ms: int
+) -> None:
     for name in ("t", "u"):
-        await desk.table(name)
+        await fixture.table(name)
     view = view_request("v")
     machine.ahead_ms = ahead_ms
 
-    made = await desk.table("made")
-    await create_view(desk.session(view), NS, view)
-    await commit_transaction(desk.session(), [(NS, name, set_property("a", "1")) for name in ("t", "u")])
-    changed = await commit_view(desk.session(), NS, "v", set_property("a", "1"))
+    made = await fixture.table("made")
+    await create_view(fixture.session(view), NS, view)
+    await commit_transaction(fixture.session(), [(NS, name, set_property("a", "1")) for name in ("t", "u")])
+    changed = await commit_view(fixture.session(), NS, "v", set_property("a", "1"))
 
     assert near(time_in(made.metadata), machine.right)
     for name in ("t", "u"):
-        assert near(time_in((await load_table(desk.session(), NS, name)).metadata), machine.right)
-    pointer = await desk.session().state.pointer(getattr(changed, "entity", ""))
+        assert near(time_in((await load_table(fixture.session(), NS, name)).metadata), machine.right)
+    pointer = await fixture.session().state.pointer(getattr(changed, "entity", ""))
     assert pointer is not None
     assert near(pointer.metadata.ms, machine.right)
 
 
-async def test_a_snapshot_of_now_is_taken_by_a_machine_that_is_behind(desk: Desk, machine: Wrong) -> None:
+async def test_a_snapshot_of_now_is_taken_by_a_machine_that_is_behind(fixture: CatalogFixture, machine: Wrong) -> None:
     """The writer's clock is right, and so is its snapshot, which must not be later than the file that it is in."""
-    made = await desk.table("t")
+    made = await fixture.table("t")
     machine.ahead_ms = -10 * MINUTES
     append: JsonObject = {
         "requirements": [],
@@ -121,12 +123,12 @@ async def test_a_snapshot_of_now_is_taken_by_a_machine_that_is_behind(desk: Desk
         ],
     }
 
-    await desk.another().commit(append)
+    await fixture.another().commit(append)
 
 
-async def test_a_time_is_always_later_than_that_of_the_base(desk: Desk, machine: Wrong) -> None:
-    first = await desk.table("t")
-    second = await desk.commit(set_property("a", "1"))
-    third = await desk.commit(set_property("a", "2"))
+async def test_a_time_is_always_later_than_that_of_the_base(fixture: CatalogFixture, machine: Wrong) -> None:
+    first = await fixture.table("t")
+    second = await fixture.commit(set_property("a", "1"))
+    third = await fixture.commit(set_property("a", "2"))
 
     assert time_in(first.metadata) < time_in(second.metadata) < time_in(third.metadata)

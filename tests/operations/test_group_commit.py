@@ -30,7 +30,7 @@ from storage_backends import Applied, Found, Missing, Outcome, PreconditionFaile
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.operations.desk import NS, Desk, schema
+from tests.support.catalog_fixture import NS, CatalogFixture, schema
 
 MANIFEST = "wh/_catalog/core/manifest.json"
 COMMITS = "wh/_catalog/core/commits/"
@@ -105,33 +105,33 @@ def a_minute() -> float:
 
 
 @pytest.fixture
-async def desk(gate: Gate) -> Desk:
-    desk = Desk(gate)
-    await desk.namespace()
-    await desk.table()
+async def fixture(gate: Gate) -> CatalogFixture:
+    fixture = CatalogFixture(gate)
+    await fixture.namespace()
+    await fixture.table()
     gate.swaps = 0
-    return desk
+    return fixture
 
 
 @asynccontextmanager
 async def crowd(
-    desk: Desk, gate: Gate, *requests: Awaitable[Answer], behind: str = "first"
+    fixture: CatalogFixture, gate: Gate, *requests: Awaitable[Answer], behind: str = "first"
 ) -> AsyncIterator[list[asyncio.Task[Answer]]]:
     """Requests that wait behind a create whose compare-and-swap is under way, and held back until the block ends."""
     go_on = asyncio.Event()
     gate.first, gate.swaps = [go_on.wait], 0
-    first = asyncio.create_task(desk.table(behind))
+    first = asyncio.create_task(fixture.table(behind))
     await until(lambda: gate.swaps == 1)
     tasks = [asyncio.create_task(_as_task(request)) for request in requests]
-    await until(lambda: waiting(desk) == len(tasks))
+    await until(lambda: waiting(fixture) == len(tasks))
     yield tasks
     go_on.set()
     await first
 
 
-def waiting(desk: Desk) -> int:
-    assert desk.catalog.group_committer is not None
-    return len(desk.catalog.group_committer._queue)
+def waiting(fixture: CatalogFixture) -> int:
+    assert fixture.catalog.group_committer is not None
+    return len(fixture.catalog.group_committer._queue)
 
 
 async def _as_task(request: Awaitable[Answer]) -> Answer:
@@ -147,14 +147,14 @@ async def until(so: Callable[[], bool]) -> None:
     raise AssertionError("it never came to that")
 
 
-async def operations_of(desk: Desk, kind: str) -> list[object]:
+async def operations_of(fixture: CatalogFixture, kind: str) -> list[object]:
     """The names in the registry's history of operations of a kind."""
-    return [operation["name"] async for operation in history(desk.session()) if operation["kind"] == kind]
+    return [operation["name"] async for operation in history(fixture.session()) if operation["kind"] == kind]
 
 
-async def exists(desk: Desk, name: str) -> bool:
+async def exists(fixture: CatalogFixture, name: str) -> bool:
     try:
-        await load_table(desk.another().session(), NS, name)
+        await load_table(fixture.another().session(), NS, name)
     except NoSuchTable:
         return False
     return True
@@ -164,31 +164,31 @@ async def exists(desk: Desk, name: str) -> bool:
 
 
 async def test_creates_beside_each_other_share_commits_and_each_is_made_once() -> None:
-    desk = Desk(CountingStore(DelayingStore(MemoryStore(), 0.002)))
-    await desk.namespace()
-    before = (await desk.session().state.head()).sequence
+    fixture = CatalogFixture(CountingStore(DelayingStore(MemoryStore(), 0.002)))
+    await fixture.namespace()
+    before = (await fixture.session().state.head()).sequence
 
-    made = await asyncio.gather(*(desk.table(f"t{number}", key=desk.key()) for number in range(CLIENTS)))
+    made = await asyncio.gather(*(fixture.table(f"t{number}", key=fixture.key()) for number in range(CLIENTS)))
 
-    assert (await desk.session().state.head()).sequence - before <= 4
-    assert sorted(map(str, await operations_of(desk, "create-table"))) == sorted(f"t{n}" for n in range(CLIENTS))
-    assert [(await load_table(desk.another().session(), NS, f"t{n}")).entity for n in range(CLIENTS)] == [
+    assert (await fixture.session().state.head()).sequence - before <= 4
+    assert sorted(map(str, await operations_of(fixture, "create-table"))) == sorted(f"t{n}" for n in range(CLIENTS))
+    assert [(await load_table(fixture.another().session(), NS, f"t{n}")).entity for n in range(CLIENTS)] == [
         state.entity for state in made
     ]
 
 
 async def test_without_sharing_each_create_makes_a_commit_of_its_own() -> None:
-    desk = Desk(DelayingStore(MemoryStore(), 0.001))
-    desk.catalog = replace(desk.catalog, group_committer=None)
-    await desk.namespace()
+    fixture = CatalogFixture(DelayingStore(MemoryStore(), 0.001))
+    fixture.catalog = replace(fixture.catalog, group_committer=None)
+    await fixture.namespace()
 
-    await asyncio.gather(*(desk.table(f"t{number}") for number in range(4)))
+    await asyncio.gather(*(fixture.table(f"t{number}") for number in range(4)))
 
-    assert (await desk.session().state.head()).sequence == 1 + 4
+    assert (await fixture.session().state.head()).sequence == 1 + 4
 
 
-async def test_who_shares_a_commit_writes_none_of_its_own(desk: Desk, gate: Gate) -> None:
-    async with crowd(desk, gate, *(desk.table(f"t{number}") for number in range(5))) as tasks:
+async def test_who_shares_a_commit_writes_none_of_its_own(fixture: CatalogFixture, gate: Gate) -> None:
+    async with crowd(fixture, gate, *(fixture.table(f"t{number}") for number in range(5))) as tasks:
         pass
     await asyncio.gather(*tasks)
 
@@ -198,17 +198,17 @@ async def test_who_shares_a_commit_writes_none_of_its_own(desk: Desk, gate: Gate
 
 
 async def test_a_crowd_larger_than_a_commit_takes_makes_several(
-    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_commit, "MAX_REQUESTS", 3)
-    async with crowd(desk, gate, *(desk.table(f"t{number}") for number in range(7))) as tasks:
+    async with crowd(fixture, gate, *(fixture.table(f"t{number}") for number in range(7))) as tasks:
         pass
     await asyncio.gather(*tasks)
     assert gate.swaps == 1 + 3
 
     monkeypatch.setattr(group_commit, "MAX_BYTES", 1)
-    drops = [drop_table(desk.session(), NS, f"t{number}", purge=False) for number in range(3)]
-    async with crowd(desk, gate, *drops, behind="second") as tasks:
+    drops = [drop_table(fixture.session(), NS, f"t{number}", purge=False) for number in range(3)]
+    async with crowd(fixture, gate, *drops, behind="second") as tasks:
         pass
     await asyncio.gather(*tasks)
     assert gate.swaps == 1 + 3
@@ -217,77 +217,83 @@ async def test_a_crowd_larger_than_a_commit_takes_makes_several(
 # Everybody gets what it would have got alone.
 
 
-async def test_of_two_creates_of_one_name_one_wins_and_nobody_else_is_hurt(desk: Desk, gate: Gate) -> None:
+async def test_of_two_creates_of_one_name_one_wins_and_nobody_else_is_hurt(fixture: CatalogFixture, gate: Gate) -> None:
     names = ["a", "b", "a", "t", "c"]
-    async with crowd(desk, gate, *(desk.table(name, key=desk.key()) for name in names if name != "t")) as tasks:
+    async with crowd(
+        fixture, gate, *(fixture.table(name, key=fixture.key()) for name in names if name != "t")
+    ) as tasks:
         with pytest.raises(AlreadyExists):
-            await desk.table("t")
+            await fixture.table("t")
     answers = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert [isinstance(answer, AlreadyExists) for answer in answers] == [False, False, True, False]
-    assert await operations_of(desk, "create-table") == ["c", "b", "a", "first", "t"]
+    assert await operations_of(fixture, "create-table") == ["c", "b", "a", "first", "t"]
 
 
-async def test_all_kinds_of_changes_share_a_commit_each_planned_on_those_before(desk: Desk, gate: Gate) -> None:
+async def test_all_kinds_of_changes_share_a_commit_each_planned_on_those_before(
+    fixture: CatalogFixture, gate: Gate
+) -> None:
     async with crowd(
-        desk,
+        fixture,
         gate,
-        rename_table(desk.session(), (NS, "t"), (NS, "u")),
-        create_namespace(desk.session(), ("another",), {"a": "1"}),
-        update_properties(desk.session(), NS, [], {"b": "2"}),
-        desk.table("v"),
+        rename_table(fixture.session(), (NS, "t"), (NS, "u")),
+        create_namespace(fixture.session(), ("another",), {"a": "1"}),
+        update_properties(fixture.session(), NS, [], {"b": "2"}),
+        fixture.table("v"),
     ) as tasks:
         pass
     await asyncio.gather(*tasks)
 
     assert gate.swaps == 2
-    assert [await exists(desk, name) for name in "tuv"] == [False, True, True]
-    assert (await load_namespace(desk.another().session(), ("another",)))["properties"] is not None
-    described = (await load_namespace(desk.another().session(), NS))["properties"]
+    assert [await exists(fixture, name) for name in "tuv"] == [False, True, True]
+    assert (await load_namespace(fixture.another().session(), ("another",)))["properties"] is not None
+    described = (await load_namespace(fixture.another().session(), NS))["properties"]
     assert isinstance(described, dict)
     assert described["b"] == "2"
 
 
-async def test_two_changes_of_one_namespace_both_count(desk: Desk, gate: Gate) -> None:
-    changes = [update_properties(desk.session(), NS, [], {name: "1"}) for name in "ab"]
-    async with crowd(desk, gate, *changes) as tasks:
+async def test_two_changes_of_one_namespace_both_count(fixture: CatalogFixture, gate: Gate) -> None:
+    changes = [update_properties(fixture.session(), NS, [], {name: "1"}) for name in "ab"]
+    async with crowd(fixture, gate, *changes) as tasks:
         pass
     await asyncio.gather(*tasks)
 
-    described = (await load_namespace(desk.another().session(), NS))["properties"]
+    described = (await load_namespace(fixture.another().session(), NS))["properties"]
     assert isinstance(described, dict)
     assert (described["a"], described["b"]) == ("1", "1")
 
 
-async def test_a_drop_that_waited_never_drops_what_took_the_name_since(desk: Desk, gate: Gate) -> None:
+async def test_a_drop_that_waited_never_drops_what_took_the_name_since(fixture: CatalogFixture, gate: Gate) -> None:
     """It is bound to the entity that it planned on: before it drops another, it plans and binds itself anew."""
-    entity, other = (await load_table(desk.session(), NS, "t")).entity, desk.another()
-    async with crowd(desk, gate, drop_table(desk.session(), NS, "t", purge=False)) as tasks:
+    entity, other = (await load_table(fixture.session(), NS, "t")).entity, fixture.another()
+    async with crowd(fixture, gate, drop_table(fixture.session(), NS, "t", purge=False)) as tasks:
         await rename_table(other.session(), (NS, "t"), (NS, "old"))
         await other.table("t")
     await asyncio.gather(*tasks)
 
-    pointer = await desk.another().session().state.pointer(entity)
+    pointer = await fixture.another().session().state.pointer(entity)
     assert pointer is not None
     assert pointer.dropped_by is None
-    assert [await exists(desk, name) for name in ("old", "t")] == [True, False]
+    assert [await exists(fixture, name) for name in ("old", "t")] == [True, False]
 
 
 # When things go wrong.
 
 
-async def test_a_group_that_lost_to_another_process_goes_again_on_what_that_left(desk: Desk, gate: Gate) -> None:
-    other = desk.another()
+async def test_a_group_that_lost_to_another_process_goes_again_on_what_that_left(
+    fixture: CatalogFixture, gate: Gate
+) -> None:
+    other = fixture.another()
 
     async def overtake() -> None:
         await other.table("b")
 
-    async with crowd(desk, gate, desk.table("a"), desk.table("b"), desk.table("c")) as tasks:
+    async with crowd(fixture, gate, fixture.table("a"), fixture.table("b"), fixture.table("c")) as tasks:
         gate.first.append(overtake)
     answers = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert [isinstance(answer, AlreadyExists) for answer in answers] == [False, True, False]
-    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "first", "t"]
+    assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "first", "t"]
 
 
 def unknown(_: Outcome) -> Outcome:
@@ -299,25 +305,25 @@ def echo(outcome: Outcome) -> Outcome:
     return PreconditionFailed(None, outcome.now_ms)
 
 
-async def test_an_echo_of_a_shared_commit_is_recognised_by_everybody(desk: Desk, gate: Gate) -> None:
-    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+async def test_an_echo_of_a_shared_commit_is_recognised_by_everybody(fixture: CatalogFixture, gate: Gate) -> None:
+    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
         gate.told += [lambda outcome: outcome, echo]
     await asyncio.gather(*tasks)
 
-    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "first", "t"]
+    assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "first", "t"]
 
 
-async def test_a_lost_answer_of_a_shared_commit_is_made_definite(desk: Desk, gate: Gate) -> None:
-    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+async def test_a_lost_answer_of_a_shared_commit_is_made_definite(fixture: CatalogFixture, gate: Gate) -> None:
+    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
         gate.told += [lambda outcome: outcome, unknown]
     await asyncio.gather(*tasks)
 
-    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "first", "t"]
+    assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "first", "t"]
 
 
 @pytest.mark.parametrize("before", [True, False])
 async def test_when_the_leader_is_cancelled_the_next_one_sends_the_very_same(
-    desk: Desk, gate: Gate, before: bool
+    fixture: CatalogFixture, gate: Gate, before: bool
 ) -> None:
     """Whether its compare-and-swap had landed or not; it was part of what was sent, so it is made as well."""
     sent = asyncio.Event()
@@ -330,7 +336,7 @@ async def test_when_the_leader_is_cancelled_the_next_one_sends_the_very_same(
         tasks[0].cancel()
         return Unknown("cancelled")
 
-    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
         if before:
             gate.first.append(hang)
         else:
@@ -342,64 +348,66 @@ async def test_when_the_leader_is_cancelled_the_next_one_sends_the_very_same(
 
     assert isinstance(answers[0], asyncio.CancelledError)
     assert not any(isinstance(answer, BaseException) for answer in answers[1:])
-    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "first", "t"]
+    assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "first", "t"]
 
 
-async def test_a_leader_that_is_cancelled_before_it_sent_leaves_the_others_to_lead(desk: Desk, gate: Gate) -> None:
-    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+async def test_a_leader_that_is_cancelled_before_it_sent_leaves_the_others_to_lead(
+    fixture: CatalogFixture, gate: Gate
+) -> None:
+    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
         tasks[0].cancel()
         tasks[1].cancel()
-        await until(lambda: waiting(desk) == 1)
+        await until(lambda: waiting(fixture) == 1)
     answers = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, True, False]
-    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["c", "first", "t"]
+    assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["c", "first", "t"]
 
 
 async def test_who_waits_until_its_deadline_is_part_of_nothing(
-    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 60.0)
     body: JsonObject = {"name": "late", "schema": schema("x")}
-    late = create_table(desk.session(body, deadline_ms=3_000), NS, body)
-    async with crowd(desk, gate, late, desk.table("a")) as tasks:
+    late = create_table(fixture.session(body, deadline_ms=3_000), NS, body)
+    async with crowd(fixture, gate, late, fixture.table("a")) as tasks:
         with pytest.raises(CommitStateUnknown):
             await tasks[0]
     await tasks[1]
 
-    assert await operations_of(desk, "create-table") == ["a", "first", "t"]
+    assert await operations_of(fixture, "create-table") == ["a", "first", "t"]
 
 
 async def test_a_leader_that_runs_out_of_time_is_told_that_nobody_knows_and_the_others_learn_it(
-    desk: Desk, gate: Gate
+    fixture: CatalogFixture, gate: Gate
 ) -> None:
     body: JsonObject = {"name": "short", "schema": schema("x")}
-    short = create_table(desk.session(body, deadline_ms=3_000), NS, body)
-    async with crowd(desk, gate, short, desk.table("a"), desk.table("b")) as tasks:
+    short = create_table(fixture.session(body, deadline_ms=3_000), NS, body)
+    async with crowd(fixture, gate, short, fixture.table("a"), fixture.table("b")) as tasks:
         gate.first.append(asyncio.Event().wait)
     with pytest.raises(CommitStateUnknown):
         await tasks[0]
     await asyncio.gather(*tasks[1:])
 
-    assert [await exists(desk, name) for name in ("short", "a", "b")] == [True, True, True]
+    assert [await exists(fixture, name) for name in ("short", "a", "b")] == [True, True, True]
 
 
 async def test_nobody_waits_long_for_one_whose_call_hangs(
-    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 0.01)
     gate.first.append(asyncio.Event().wait)
-    hanging = asyncio.create_task(desk.table("hanging"))
+    hanging = asyncio.create_task(fixture.table("hanging"))
     await until(lambda: gate.swaps == 1)
-    await asyncio.wait_for(asyncio.gather(*(desk.table(name) for name in "abc")), 10)
+    await asyncio.wait_for(asyncio.gather(*(fixture.table(name) for name in "abc")), 10)
 
     hanging.cancel()
     await asyncio.wait([hanging])
-    assert sorted(map(str, await operations_of(desk, "create-table"))) == ["a", "b", "c", "t"]
+    assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "t"]
 
 
 async def test_a_request_that_skipped_the_lock_is_not_refused_while_others_send_its_change(
-    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes on without the lock, reads HEAD, and meanwhile another plans it behind a drop that frees its name."""
     monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 0.01)
@@ -413,19 +421,19 @@ async def test_a_request_that_skipped_the_lock_is_not_refused_while_others_send_
         sent.set()
         await land.wait()
 
-    async with crowd(desk, gate, desk.table("x", key=desk.key())) as tasks:
-        await desk.another().table("x")
+    async with crowd(fixture, gate, fixture.table("x", key=fixture.key())) as tasks:
+        await fixture.another().table("x")
         gate.reads.append(read_slowly)
         await reads.wait()
         gate.first.append(send_slowly)
-        drop = asyncio.create_task(_as_task(drop_table(desk.session(), NS, "x", purge=False)))
+        drop = asyncio.create_task(_as_task(drop_table(fixture.session(), NS, "x", purge=False)))
         await sent.wait()
         read_on.set()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         land.set()
         await drop
 
-    assert await exists(desk, "x") is not isinstance(answers[0], AlreadyExists)
+    assert await exists(fixture, "x") is not isinstance(answers[0], AlreadyExists)
 
 
 async def test_no_request_skips_the_lock_while_others_get_it(timeouts: Timeouts) -> None:
@@ -453,20 +461,20 @@ async def test_no_request_skips_the_lock_while_others_get_it(timeouts: Timeouts)
 
 
 async def test_no_request_skips_the_lock_while_a_leader_commits_its_change(
-    desk: Desk, gate: Gate, timeouts: Timeouts
+    fixture: CatalogFixture, gate: Gate, timeouts: Timeouts
 ) -> None:
-    assert desk.catalog.group_committer is not None
+    assert fixture.catalog.group_committer is not None
     writes, write_on = asyncio.Event(), asyncio.Event()
 
     async def write_slowly() -> None:
         writes.set()
         await write_on.wait()
 
-    async with desk.catalog.group_committer.lock(a_minute):
+    async with fixture.catalog.group_committer.lock(a_minute):
         tasks = []
         for name in "ab":
-            tasks.append(asyncio.create_task(desk.table(name)))
-            await until(lambda: waiting(desk) == len(tasks))
+            tasks.append(asyncio.create_task(fixture.table(name)))
+            await until(lambda: waiting(fixture) == len(tasks))
         begun = len(timeouts.all)
         gate.commits.append(write_slowly)
         timeouts.end(-2)
@@ -482,10 +490,10 @@ async def test_no_request_skips_the_lock_while_a_leader_commits_its_change(
 
 
 async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_what_it_brought(
-    desk: Desk, gate: Gate, timeouts: Timeouts
+    fixture: CatalogFixture, gate: Gate, timeouts: Timeouts
 ) -> None:
     """It would be told that nothing of it is under way, and be made behind a drop that frees its name."""
-    assert desk.catalog.group_committer is not None
+    assert fixture.catalog.group_committer is not None
     writes, write_on, reads, read_on, sent, land = (asyncio.Event() for _ in range(6))
 
     def slowly(arrived: asyncio.Event, go_on: asyncio.Event) -> Callable[[], Awaitable[object]]:
@@ -496,13 +504,13 @@ async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_wh
         return wait
 
     gate.told.append(echo)
-    await desk.table("before")  # which HEAD is the newest is not known after a refusal: who leads reads it
-    async with desk.catalog.group_committer.lock(a_minute):
-        create = asyncio.create_task(desk.table("x", key=desk.key()))
-        await until(lambda: waiting(desk) == 1)
-        await desk.another().table("x")
-        drop = asyncio.create_task(_as_task(drop_table(desk.session(), NS, "x", purge=False)))
-        await until(lambda: waiting(desk) == 2)
+    await fixture.table("before")  # which HEAD is the newest is not known after a refusal: who leads reads it
+    async with fixture.catalog.group_committer.lock(a_minute):
+        create = asyncio.create_task(fixture.table("x", key=fixture.key()))
+        await until(lambda: waiting(fixture) == 1)
+        await fixture.another().table("x")
+        drop = asyncio.create_task(_as_task(drop_table(fixture.session(), NS, "x", purge=False)))
+        await until(lambda: waiting(fixture) == 2)
         gate.commits.append(slowly(writes, write_on))
         timeouts.end(-1)
         await writes.wait()
@@ -516,25 +524,25 @@ async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_wh
     land.set()
     await drop
 
-    assert await exists(desk, "x") is not isinstance(answer, AlreadyExists)
+    assert await exists(fixture, "x") is not isinstance(answer, AlreadyExists)
 
 
-async def test_a_request_that_was_superseded_while_it_waited_is_left_out(desk: Desk, gate: Gate) -> None:
+async def test_a_request_that_was_superseded_while_it_waited_is_left_out(fixture: CatalogFixture, gate: Gate) -> None:
     """Somebody took the next slot of its key, fenced, and told a failure: nothing of it may be made any more."""
-    key = desk.key()
+    key = fixture.key()
     body: JsonObject = {"name": "k", "schema": schema("x")}
-    session = desk.session(body, key=key, path="/create/k")
-    async with crowd(desk, gate, create_table(session, NS, body), desk.table("a")) as tasks:
+    session = fixture.session(body, key=key, path="/create/k")
+    async with crowd(fixture, gate, create_table(session, NS, body), fixture.table("a")) as tasks:
         assert session.request.key is not None
-        state = State(gate, desk.catalog.paths, desk.catalog.caches, desk.runtime)
+        state = State(gate, fixture.catalog.paths, fixture.catalog.caches, fixture.runtime)
         marker = MarkerLog(state, session.request.key_hash(), session.request.identity())
         assert len(await marker.read_on()) == 1
-        assert await marker.put(Slot(desk.runtime.ulid(), WriteSet(), {}, encode_answer(AlreadyExists("told"))))
+        assert await marker.put(Slot(fixture.runtime.ulid(), WriteSet(), {}, encode_answer(AlreadyExists("told"))))
     await tasks[1]
     with pytest.raises(AlreadyExists, match="told"):
         await tasks[0]
 
-    assert await operations_of(desk, "create-table") == ["a", "first", "t"]
+    assert await operations_of(fixture, "create-table") == ["a", "first", "t"]
 
 
 async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_already(
@@ -543,38 +551,38 @@ async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_alr
     """Evidence of an old attempt lies as far back as the attempt: looked for by whoever needs it, once, in its own
     time."""
     monkeypatch.setattr(registry, "RECENT_COMMITS", 2)
-    desk = Desk(gate, settings=Settings("wh", in_progress_ms=0))
-    await desk.namespace()
-    session = desk.session({"name": "old", "schema": schema("x")}, key=(key := desk.key()), path="/create/old")
+    fixture = CatalogFixture(gate, settings=Settings("wh", in_progress_ms=0))
+    await fixture.namespace()
+    session = fixture.session({"name": "old", "schema": schema("x")}, key=(key := fixture.key()), path="/create/old")
     marker = session.marker()
     assert marker is not None
     assert await marker.put(Slot("died", WriteSet(registry=1), marker.identity.to_json(), None))
     for number in range(20):
-        await create_namespace(desk.session(), (f"n{number}",), {})
+        await create_namespace(fixture.session(), (f"n{number}",), {})
     write, land = asyncio.Event(), asyncio.Event()
 
     async def at_once() -> None:
         return
 
     gate.commits = [at_once, at_once, write.wait]  # one in vain, the fence of the takeover, its own
-    old = asyncio.create_task(desk.table("old", key=key))
+    old = asyncio.create_task(fixture.table("old", key=key))
     await until(lambda: not gate.commits)
     gate.first, gate.swaps = [land.wait], 0
-    first = asyncio.create_task(desk.table("first"))
+    first = asyncio.create_task(fixture.table("first"))
     await until(lambda: gate.swaps == 1)
     write.set()
-    await until(lambda: waiting(desk) == 1)
+    await until(lambda: waiting(fixture) == 1)
     walked, gate.walked = gate.walked, []
     land.set()
     await asyncio.gather(old, first)
 
     assert len(walked) == len(set(walked)) > 5
     assert gate.walked == []
-    assert await exists(desk, "old")
+    assert await exists(fixture, "old")
 
 
 async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
-    desk: Desk, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rightly = RegistryPlan.replan
 
@@ -584,7 +592,7 @@ async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
         return rightly(self, head)
 
     monkeypatch.setattr(RegistryPlan, "replan", replan)
-    async with crowd(desk, gate, *(desk.table(name) for name in "abc")) as tasks:
+    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
         pass
     answers = await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -16,21 +16,21 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.state import registry
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
-from tests.operations.desk import NS, Desk
 from tests.operations.test_transactions import creation
+from tests.support.catalog_fixture import NS, CatalogFixture
 
 
-async def told(desk: Desk, *, own: bool = False) -> list[JsonObject]:
-    return [operation async for operation in history(desk.another().session(), own=own)]
+async def told(fixture: CatalogFixture, *, own: bool = False) -> list[JsonObject]:
+    return [operation async for operation in history(fixture.another().session(), own=own)]
 
 
-async def test_everything_that_happened_to_a_name_is_told_newest_first(desk: Desk) -> None:
-    made = await desk.table("t")
-    await rename_table(desk.session(), (NS, "t"), (NS, "u"))
-    await drop_table(desk.session(), NS, "u", purge=False)
-    await undrop(desk.session(), NS, "u")
+async def test_everything_that_happened_to_a_name_is_told_newest_first(fixture: CatalogFixture) -> None:
+    made = await fixture.table("t")
+    await rename_table(fixture.session(), (NS, "t"), (NS, "u"))
+    await drop_table(fixture.session(), NS, "u", purge=False)
+    await undrop(fixture.session(), NS, "u")
 
-    happened = await told(desk)
+    happened = await told(fixture)
 
     kinds = [operation["kind"] for operation in happened]
     assert kinds == ["undrop", "drop-table", "rename-table", "create-table", "create-namespace"]
@@ -43,23 +43,25 @@ async def test_everything_that_happened_to_a_name_is_told_newest_first(desk: Des
 
 
 async def test_an_empty_catalog_has_no_history() -> None:
-    assert await told(Desk()) == []
+    assert await told(CatalogFixture()) == []
 
 
-async def test_what_the_protocols_do_for_themselves_is_told_only_if_asked_for(desk: Desk) -> None:
-    session = desk.session()
+async def test_what_the_protocols_do_for_themselves_is_told_only_if_asked_for(fixture: CatalogFixture) -> None:
+    session = fixture.session()
     await fence_registry(session.state, session.runtime)
     changes = [creation("a"), creation("b")]
-    await commit_transaction(desk.session([body for _, _, body in changes]), changes)
+    await commit_transaction(fixture.session([body for _, _, body in changes]), changes)
 
-    assert [operation["kind"] for operation in await told(desk)] == ["create-namespace"]
-    every = [operation["kind"] for operation in await told(desk, own=True)]
+    assert [operation["kind"] for operation in await told(fixture)] == ["create-namespace"]
+    every = [operation["kind"] for operation in await told(fixture, own=True)]
     assert every == ["settle-names", "lay-names", "fence", "create-namespace"]
 
 
-async def test_it_reaches_beyond_what_one_commit_lists(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_reaches_beyond_what_one_commit_lists(
+    fixture: CatalogFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(registry, "RECENT_COMMITS", 3)
-    made = Desk()
+    made = CatalogFixture()
     await made.namespace("db")
     for number in range(20):
         await made.table(f"t{number}")
@@ -69,53 +71,55 @@ async def test_it_reaches_beyond_what_one_commit_lists(desk: Desk, monkeypatch: 
     assert names == [*(f"t{number}" for number in reversed(range(20))), None]
 
 
-async def test_commits_that_lost_their_race_are_no_history(desk: Desk) -> None:
-    await asyncio.gather(*(desk.another().table(f"t{number}") for number in range(5)))
+async def test_commits_that_lost_their_race_are_no_history(fixture: CatalogFixture) -> None:
+    await asyncio.gather(*(fixture.another().table(f"t{number}") for number in range(5)))
 
-    happened = await told(desk)
+    happened = await told(fixture)
 
     assert sorted(str(operation.get("name")) for operation in happened) == ["None", "t0", "t1", "t2", "t3", "t4"]
-    assert isinstance(desk.store, MemoryStore)
-    assert len(desk.store.keys("wh/_catalog/core/commits/")) > len(happened)
+    assert isinstance(fixture.store, MemoryStore)
+    assert len(fixture.store.keys("wh/_catalog/core/commits/")) > len(happened)
 
 
-async def test_it_ends_where_it_was_collected(desk: Desk) -> None:
+async def test_it_ends_where_it_was_collected(fixture: CatalogFixture) -> None:
     for number in range(3):
-        await desk.table(f"t{number}")
-    [_, second, *_] = [str(operation["commit"]) for operation in await told(desk)]
-    await desk.store.delete(desk.catalog.paths.registry_commit(second))
+        await fixture.table(f"t{number}")
+    [_, second, *_] = [str(operation["commit"]) for operation in await told(fixture)]
+    await fixture.store.delete(fixture.catalog.paths.registry_commit(second))
 
-    assert [operation["name"] for operation in await told(desk)] == ["t2"]
+    assert [operation["name"] for operation in await told(fixture)] == ["t2"]
 
 
-async def test_what_was_never_there_cannot_be_shown(desk: Desk) -> None:
+async def test_what_was_never_there_cannot_be_shown(fixture: CatalogFixture) -> None:
     with pytest.raises(NoSuchTable, match=r"Table does not exist: db\.t"):
-        await inspect_relation(desk.session(), NS, "t")
+        await inspect_relation(fixture.session(), NS, "t")
 
 
-async def test_a_finished_marker_is_no_open_one(desk: Desk) -> None:
-    made = await desk.table("t", key=desk.key())
-    assert (await inspect_relation(desk.session(), NS, "t"))["open_markers"] == []
+async def test_a_finished_marker_is_no_open_one(fixture: CatalogFixture) -> None:
+    made = await fixture.table("t", key=fixture.key())
+    assert (await inspect_relation(fixture.session(), NS, "t"))["open_markers"] == []
 
-    assert isinstance(desk.store, MemoryStore)
-    [final] = [key for key in desk.store.keys("wh/_catalog/iceberg_idempotency/") if key.endswith("/1.json")]
-    await desk.store.delete(final)
+    assert isinstance(fixture.store, MemoryStore)
+    [final] = [key for key in fixture.store.keys("wh/_catalog/iceberg_idempotency/") if key.endswith("/1.json")]
+    await fixture.store.delete(final)
 
-    markers = (await inspect_relation(desk.session(), NS, "t"))["open_markers"]
+    markers = (await inspect_relation(fixture.session(), NS, "t"))["open_markers"]
     assert isinstance(markers, list)
     [marker] = markers
     assert isinstance(marker, dict)
-    pointer = await desk.session().state.pointer(made.entity)
+    pointer = await fixture.session().state.pointer(made.entity)
     assert pointer is not None
     assert (marker["slot"], marker["attempt"]) == (0, pointer.recent[-1])
 
 
-async def test_the_search_for_open_markers_is_bounded_and_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    await desk.table("t")
+async def test_the_search_for_open_markers_is_bounded_and_says_so(
+    fixture: CatalogFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fixture.table("t")
     for number in range(5):
-        await desk.store.put(f"wh/_catalog/iceberg_idempotency/00/{number}/0.json", b"not read", ABSENT)
+        await fixture.store.put(f"wh/_catalog/iceberg_idempotency/00/{number}/0.json", b"not read", ABSENT)
     monkeypatch.setattr("arco_catalog.operations.inspect.MAX_MARKERS", 0)
 
-    shown = await inspect_relation(desk.session(), NS, "t")
+    shown = await inspect_relation(fixture.session(), NS, "t")
 
     assert (shown["open_markers"], shown["all_markers_seen"]) == ([], False)

@@ -30,98 +30,98 @@ from arco_catalog.state.marker import Slot, WriteSet
 from storage_backends import ABSENT, Applied, StoreUnavailable, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import NS, Desk, schema, set_property
+from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
+from tests.support.fake_runtime import FakeRuntime
 
 
 @pytest.fixture
-def clock() -> Clockwork:
-    return Clockwork()
+def clock() -> FakeRuntime:
+    return FakeRuntime()
 
 
 @pytest.fixture
-async def desk(clock: Clockwork) -> Desk:
-    made = Desk(MemoryStore(now_ms=clock.now_ms), clock)
+async def fixture(clock: FakeRuntime) -> CatalogFixture:
+    made = CatalogFixture(MemoryStore(now_ms=clock.now_ms), clock)
     await made.namespace("db")
     await made.table("t")
     return made
 
 
-async def properties(desk: Desk, name: str = "t") -> JsonObject:
-    document = loads((await load_table(desk.session(), NS, name)).metadata)
+async def properties(fixture: CatalogFixture, name: str = "t") -> JsonObject:
+    document = loads((await load_table(fixture.session(), NS, name)).metadata)
     assert isinstance(document, dict)
     found = document["properties"]
     assert isinstance(found, dict)
     return found
 
 
-async def versions(desk: Desk, name: str = "t") -> int:
+async def versions(fixture: CatalogFixture, name: str = "t") -> int:
     """How many metadata files the table has had."""
-    location = (await load_table(desk.session(), NS, name)).metadata_location
+    location = (await load_table(fixture.session(), NS, name)).metadata_location
     return int(location.rpartition("/")[2].partition("-")[0]) + 1
 
 
-async def test_the_same_request_is_applied_once_and_answered_alike(desk: Desk) -> None:
-    key = desk.key()
-    first = await desk.commit(set_property("a", "1"), key=key)
-    again = await desk.another().commit(set_property("a", "1"), key=key)
+async def test_the_same_request_is_applied_once_and_answered_alike(fixture: CatalogFixture) -> None:
+    key = fixture.key()
+    first = await fixture.commit(set_property("a", "1"), key=key)
+    again = await fixture.another().commit(set_property("a", "1"), key=key)
     assert again == first
-    assert await versions(desk) == 2
+    assert await versions(fixture) == 2
 
 
-async def test_a_replay_finds_its_answer_after_rename_and_drop(desk: Desk) -> None:
-    key = desk.key()
-    first = await desk.commit(set_property("a", "1"), key=key)
-    await rename_table(desk.session(), (NS, "t"), (NS, "renamed"))
-    assert await desk.commit(set_property("a", "1"), key=key) == first
-    await drop_table(desk.session(), NS, "renamed", purge=False)
-    assert await desk.commit(set_property("a", "1"), key=key) == first
+async def test_a_replay_finds_its_answer_after_rename_and_drop(fixture: CatalogFixture) -> None:
+    key = fixture.key()
+    first = await fixture.commit(set_property("a", "1"), key=key)
+    await rename_table(fixture.session(), (NS, "t"), (NS, "renamed"))
+    assert await fixture.commit(set_property("a", "1"), key=key) == first
+    await drop_table(fixture.session(), NS, "renamed", purge=False)
+    assert await fixture.commit(set_property("a", "1"), key=key) == first
 
 
-async def test_a_replayed_answer_is_not_undone_by_what_came_on_top(desk: Desk) -> None:
-    key = desk.key()
-    await desk.commit(set_property("a", "1"), key=key)
-    await desk.commit(set_property("a", "2"))
-    await desk.commit(set_property("a", "1"), key=key)
-    assert (await properties(desk))["a"] == "2"
+async def test_a_replayed_answer_is_not_undone_by_what_came_on_top(fixture: CatalogFixture) -> None:
+    key = fixture.key()
+    await fixture.commit(set_property("a", "1"), key=key)
+    await fixture.commit(set_property("a", "2"))
+    await fixture.commit(set_property("a", "1"), key=key)
+    assert (await properties(fixture))["a"] == "2"
 
 
-async def test_a_failure_is_final_even_when_its_reason_has_gone(desk: Desk) -> None:
+async def test_a_failure_is_final_even_when_its_reason_has_gone(fixture: CatalogFixture) -> None:
     body: JsonObject = {
         "requirements": [{"type": "assert-table-uuid", "uuid": "00000000-0000-4000-8000-000000000000"}],
         "updates": [{"action": "set-properties", "updates": {"a": "1"}}],
     }
-    key = desk.key()
-    for process in (desk, desk.another()):
+    key = fixture.key()
+    for process in (fixture, fixture.another()):
         with pytest.raises(CommitFailed, match="UUID does not match"):
             await process.commit(body, key=key)
-    key = desk.key()
+    key = fixture.key()
     for _ in range(2):
         with pytest.raises(NoSuchTable):
-            await desk.commit(set_property("a", "1"), name="later", key=key)
+            await fixture.commit(set_property("a", "1"), name="later", key=key)
         if _ == 0:
-            await desk.table("later")
+            await fixture.table("later")
 
 
-async def test_a_no_op_is_final_too(desk: Desk) -> None:
-    await desk.commit(set_property("a", "1"))
-    key = desk.key()
-    settled = await desk.commit(set_property("a", "1"), key=key)
-    await desk.commit(set_property("a", "2"))
-    assert await desk.commit(set_property("a", "1"), key=key) == settled
-    assert (await properties(desk))["a"] == "2"
+async def test_a_no_op_is_final_too(fixture: CatalogFixture) -> None:
+    await fixture.commit(set_property("a", "1"))
+    key = fixture.key()
+    settled = await fixture.commit(set_property("a", "1"), key=key)
+    await fixture.commit(set_property("a", "2"))
+    assert await fixture.commit(set_property("a", "1"), key=key) == settled
+    assert (await properties(fixture))["a"] == "2"
 
 
-async def test_a_key_belongs_to_one_payload_one_path_and_one_principal(desk: Desk) -> None:
-    key = desk.key()
-    await desk.commit(set_property("a", "1"), key=key)
+async def test_a_key_belongs_to_one_payload_one_path_and_one_principal(fixture: CatalogFixture) -> None:
+    key = fixture.key()
+    await fixture.commit(set_property("a", "1"), key=key)
     with pytest.raises(KeyReused):
-        await desk.commit(set_property("a", "2"), key=key)
+        await fixture.commit(set_property("a", "2"), key=key)
     body = set_property("a", "1")
     with pytest.raises(KeyReused):
-        await commit_table(desk.session(body, key=key, path="/elsewhere"), NS, "t", body)
+        await commit_table(fixture.session(body, key=key, path="/elsewhere"), NS, "t", body)
     with pytest.raises(KeyReused):
-        await commit_table(desk.session(body, key=key, path="/commit/t", principal="other"), NS, "t", body)
+        await commit_table(fixture.session(body, key=key, path="/commit/t", principal="other"), NS, "t", body)
 
 
 def test_a_key_must_be_a_uuid_of_version_7_and_in_the_other_dialect_need_not() -> None:
@@ -136,48 +136,48 @@ def test_a_key_must_be_a_uuid_of_version_7_and_in_the_other_dialect_need_not() -
     ("age_ms", "refusal"), [(DAY_MS + 60_000, CommitStateUnknown), (-KEY_AHEAD_MS - 60_000, BadRequest)]
 )
 async def test_an_old_or_future_key_without_a_marker_is_not_executed(
-    desk: Desk, age_ms: int, refusal: type[Exception]
+    fixture: CatalogFixture, age_ms: int, refusal: type[Exception]
 ) -> None:
     with pytest.raises(refusal):
-        await desk.commit(set_property("a", "1"), key=desk.key(age_ms))
-    assert await versions(desk) == 1
+        await fixture.commit(set_property("a", "1"), key=fixture.key(age_ms))
+    assert await versions(fixture) == 1
 
 
-async def test_an_old_key_elsewhere_than_on_commits_leaves_it_open_too(desk: Desk) -> None:
-    session = desk.session(key=desk.key(DAY_MS + 60_000), commit=False)
+async def test_an_old_key_elsewhere_than_on_commits_leaves_it_open_too(fixture: CatalogFixture) -> None:
+    session = fixture.session(key=fixture.key(DAY_MS + 60_000), commit=False)
     with pytest.raises(CommitStateUnknown):
         await create_namespace(session, ("x",), {})
 
 
-async def test_an_old_key_with_a_marker_still_gets_its_answer(desk: Desk, clock: Clockwork) -> None:
-    key = desk.key()
-    first = await desk.commit(set_property("a", "1"), key=key)
+async def test_an_old_key_with_a_marker_still_gets_its_answer(fixture: CatalogFixture, clock: FakeRuntime) -> None:
+    key = fixture.key()
+    first = await fixture.commit(set_property("a", "1"), key=key)
     clock.ms += DAY_MS + 60_000
-    assert await desk.commit(set_property("a", "1"), key=key) == first
+    assert await fixture.commit(set_property("a", "1"), key=key) == first
 
 
-async def test_every_mutation_is_replayed(desk: Desk) -> None:
+async def test_every_mutation_is_replayed(fixture: CatalogFixture) -> None:
     async def properties_of(key: str) -> object:
-        return await update_properties(desk.session(key=key, path="p"), ("n",), ["gone"], {"a": "1"})
+        return await update_properties(fixture.session(key=key, path="p"), ("n",), ["gone"], {"a": "1"})
 
     calls: list[Callable[[str], Awaitable[object]]] = [
-        lambda key: create_namespace(desk.session(key=key, path="c"), ("n",), {"x": "1"}),
+        lambda key: create_namespace(fixture.session(key=key, path="c"), ("n",), {"x": "1"}),
         properties_of,
-        lambda key: drop_namespace(desk.session(key=key, path="d"), ("n",)),
-        lambda key: desk.table("u", key=key),
-        lambda key: rename_table(desk.session(key=key, path="r"), (NS, "u"), (NS, "v")),
-        lambda key: drop_table(desk.session(key=key, path="x"), NS, "v", purge=False),
+        lambda key: drop_namespace(fixture.session(key=key, path="d"), ("n",)),
+        lambda key: fixture.table("u", key=key),
+        lambda key: rename_table(fixture.session(key=key, path="r"), (NS, "u"), (NS, "v")),
+        lambda key: drop_table(fixture.session(key=key, path="x"), NS, "v", purge=False),
     ]
     for call in calls:
-        key = desk.key()
+        key = fixture.key()
         assert await call(key) == await call(key)
 
 
-async def test_staging_a_table_twice_gives_the_same_table(desk: Desk) -> None:
+async def test_staging_a_table_twice_gives_the_same_table(fixture: CatalogFixture) -> None:
     body: JsonObject = {"name": "s", "schema": schema("x"), "stage-create": True}
-    key = desk.key()
-    first = await create_table(desk.session(body, key=key), NS, body)
-    again = await create_table(desk.another().session(body, key=key), NS, body)
+    key = fixture.key()
+    first = await create_table(fixture.session(body, key=key), NS, body)
+    again = await create_table(fixture.another().session(body, key=key), NS, body)
     assert isinstance(first, Document)
     assert again == first
 
@@ -202,29 +202,29 @@ class Stumbling(MemoryStore):
 
 
 @pytest.fixture
-async def stumbling(clock: Clockwork) -> Desk:
-    made = Desk(Stumbling(clock.now_ms), clock)
+async def stumbling(clock: FakeRuntime) -> CatalogFixture:
+    made = CatalogFixture(Stumbling(clock.now_ms), clock)
     await made.namespace("db")
     await made.table("t")
     return made
 
 
-def on(desk: Desk, part: str, what: str) -> None:
-    assert isinstance(desk.store, Stumbling)
-    desk.store.stumble = lambda key: what if part in key else None
+def on(fixture: CatalogFixture, part: str, what: str) -> None:
+    assert isinstance(fixture.store, Stumbling)
+    fixture.store.stumble = lambda key: what if part in key else None
 
 
 @pytest.mark.parametrize("part", ["iceberg_idempotency", "/metadata/", "/pending/", "iceberg_pointers", "/committed/"])
 @pytest.mark.parametrize("keyed", [True, False])
 async def test_a_lost_answer_to_any_write_of_a_commit_is_no_lost_and_no_double_commit(
-    stumbling: Desk, part: str, keyed: bool
+    stumbling: CatalogFixture, part: str, keyed: bool
 ) -> None:
     on(stumbling, part, "lost")
     await stumbling.commit(set_property("a", "1"), key=stumbling.key() if keyed else None)
     assert await versions(stumbling) == 2
 
 
-async def test_a_store_that_goes_away_after_the_claim_leaves_the_outcome_open(stumbling: Desk) -> None:
+async def test_a_store_that_goes_away_after_the_claim_leaves_the_outcome_open(stumbling: CatalogFixture) -> None:
     on(stumbling, "iceberg_pointers", "down")
     key = stumbling.key()
     with pytest.raises(CommitStateUnknown):
@@ -234,7 +234,9 @@ async def test_a_store_that_goes_away_after_the_claim_leaves_the_outcome_open(st
         await stumbling.another().commit(set_property("a", "1"), key=key)
 
 
-async def test_an_attempt_that_died_is_taken_over_when_it_is_old_enough(stumbling: Desk, clock: Clockwork) -> None:
+async def test_an_attempt_that_died_is_taken_over_when_it_is_old_enough(
+    stumbling: CatalogFixture, clock: FakeRuntime
+) -> None:
     on(stumbling, "iceberg_pointers", "down")
     key = stumbling.key()
     with pytest.raises(CommitStateUnknown):
@@ -246,7 +248,9 @@ async def test_an_attempt_that_died_is_taken_over_when_it_is_old_enough(stumblin
     assert (await properties(stumbling))["a"] == "1"
 
 
-async def test_a_commit_whose_process_died_before_the_final_slot_is_recognised_at_once(stumbling: Desk) -> None:
+async def test_a_commit_whose_process_died_before_the_final_slot_is_recognised_at_once(
+    stumbling: CatalogFixture,
+) -> None:
     key = stumbling.key()
     on(stumbling, "/1.json", "down")  # the final slot
     await stumbling.commit(set_property("a", "1"), key=key)
@@ -257,7 +261,7 @@ async def test_a_commit_whose_process_died_before_the_final_slot_is_recognised_a
     assert again.metadata_location.rpartition("/")[2].startswith("00002")
 
 
-async def test_whoever_answers_on_evidence_leaves_the_answer_in_the_marker(stumbling: Desk) -> None:
+async def test_whoever_answers_on_evidence_leaves_the_answer_in_the_marker(stumbling: CatalogFixture) -> None:
     key = stumbling.key()
     on(stumbling, "/1.json", "down")  # the final slot
     await stumbling.commit(set_property("a", "1"), key=key)
@@ -270,7 +274,7 @@ async def test_whoever_answers_on_evidence_leaves_the_answer_in_the_marker(stumb
 
 @pytest.mark.parametrize("answered", [True, False])
 async def test_a_commit_that_was_made_is_never_denied_though_its_metadata_file_is_gone(
-    stumbling: Desk, answered: bool
+    stumbling: CatalogFixture, answered: bool
 ) -> None:
     key = stumbling.key()
     on(stumbling, "nothing" if answered else "/1.json", "down")  # the final slot
@@ -283,7 +287,7 @@ async def test_a_commit_that_was_made_is_never_denied_though_its_metadata_file_i
 
 
 async def test_a_drop_that_died_before_its_mark_is_marked_by_whoever_answers_for_it(
-    stumbling: Desk, clock: Clockwork
+    stumbling: CatalogFixture, clock: FakeRuntime
 ) -> None:
     entity = (await load_table(stumbling.session(), NS, "t")).entity
     key = stumbling.key()
@@ -298,22 +302,25 @@ async def test_a_drop_that_died_before_its_mark_is_marked_by_whoever_answers_for
     assert pointer.dropped_by is not None
 
 
-async def test_a_takeover_of_a_slot_that_names_a_vanished_pointer_answers_unknown(desk: Desk, clock: Clockwork) -> None:
-    key = desk.key()
+async def test_a_takeover_of_a_slot_that_names_a_vanished_pointer_answers_unknown(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    key = fixture.key()
     body = set_property("a", "1")
-    session = desk.session(body, key=key, path="/commit/t")
+    session = fixture.session(body, key=key, path="/commit/t")
     marker = session.marker()
     assert marker is not None
     slot = Slot("someone", WriteSet(pointers={"gone": 1}), marker.identity.to_json(), None)
     assert isinstance(
-        await desk.store.put(session.state.paths.marker_slot(session.request.key_hash(), 0), slot.body, ABSENT), Applied
+        await fixture.store.put(session.state.paths.marker_slot(session.request.key_hash(), 0), slot.body, ABSENT),
+        Applied,
     )
-    clock.ms += desk.settings.in_progress_ms
+    clock.ms += fixture.settings.in_progress_ms
     with pytest.raises(CommitStateUnknown):
-        await desk.commit(body, key=key)
+        await fixture.commit(body, key=key)
 
 
-async def test_a_create_that_lost_its_answer_is_not_told_that_its_own_table_exists(stumbling: Desk) -> None:
+async def test_a_create_that_lost_its_answer_is_not_told_that_its_own_table_exists(stumbling: CatalogFixture) -> None:
     on(stumbling, "manifest", "lost")
     await stumbling.table("u", key=stumbling.key())
     on(stumbling, "manifest", "lost")
@@ -322,11 +329,11 @@ async def test_a_create_that_lost_its_answer_is_not_told_that_its_own_table_exis
         await stumbling.table("v")
 
 
-async def test_a_deadline_that_passes_before_anything_was_sent_is_told_as_unavailable(desk: Desk) -> None:
+async def test_a_deadline_that_passes_before_anything_was_sent_is_told_as_unavailable(fixture: CatalogFixture) -> None:
     body = set_property("a", "1")
     with pytest.raises(Unavailable):
-        await commit_table(desk.session(body, deadline_ms=0), NS, "t", body)
-    assert await versions(desk) == 1
+        await commit_table(fixture.session(body, deadline_ms=0), NS, "t", body)
+    assert await versions(fixture) == 1
 
 
 def test_settings_give_takeovers_more_time_than_requests() -> None:
@@ -334,13 +341,15 @@ def test_settings_give_takeovers_more_time_than_requests() -> None:
     assert settings.in_progress_ms > settings.request_ms
 
 
-async def test_a_catalog_that_became_read_only_denies_nothing_that_was_done(stumbling: Desk) -> None:
+async def test_a_catalog_that_became_read_only_denies_nothing_that_was_done(stumbling: CatalogFixture) -> None:
     done, begun, other = stumbling.key(), stumbling.key(), stumbling.key()
     first = await stumbling.commit(set_property("a", "1"), key=done)
     on(stumbling, "iceberg_pointers", "down")
     with pytest.raises(CommitStateUnknown):
         await stumbling.commit(set_property("b", "1"), key=begun)
-    closed = Desk(stumbling.store, stumbling.runtime, replace(stumbling.settings, read_only_because="of a test"))
+    closed = CatalogFixture(
+        stumbling.store, stumbling.runtime, replace(stumbling.settings, read_only_because="of a test")
+    )
     assert await closed.commit(set_property("a", "1"), key=done) == first
     with pytest.raises(KeyReused):
         await closed.commit(set_property("a", "2"), key=done)
@@ -352,9 +361,9 @@ async def test_a_catalog_that_became_read_only_denies_nothing_that_was_done(stum
 
 
 async def test_a_place_that_is_allowed_only_when_decoded_is_refused_by_a_final_slot() -> None:
-    desk = Desk(url="memory:///lake")
-    await desk.namespace("db")
-    session = desk.session(key=desk.key())
+    fixture = CatalogFixture(url="memory:///lake")
+    await fixture.namespace("db")
+    session = fixture.session(key=fixture.key())
     body: JsonObject = {"name": "t", "schema": schema("x"), "location": "memory:///l%61ke/wh/warehouse/t"}
     with pytest.raises(BadRequest):
         await create_table(session, NS, body)
@@ -366,10 +375,10 @@ async def test_a_place_that_is_allowed_only_when_decoded_is_refused_by_a_final_s
 # The age of a key is judged by the store's clock.
 
 
-class Elsewhere(Clockwork):
+class Elsewhere(FakeRuntime):
     """The clock of a machine that is `ahead_ms` ahead of the store's; ids of its own."""
 
-    def __init__(self, clock: Clockwork, ahead_ms: int) -> None:
+    def __init__(self, clock: FakeRuntime, ahead_ms: int) -> None:
         super().__init__()
         self._clock = clock
         self._ahead_ms = ahead_ms
@@ -382,63 +391,65 @@ class Elsewhere(Clockwork):
         await self._clock.sleep(seconds)
 
 
-def machine(desk: Desk, clock: Clockwork, ahead_ms: int) -> Desk:
+def machine(fixture: CatalogFixture, clock: FakeRuntime, ahead_ms: int) -> CatalogFixture:
     """Another process, on a machine whose clock is wrong."""
-    return Desk(desk.store, Elsewhere(clock, ahead_ms), desk.settings)
+    return CatalogFixture(fixture.store, Elsewhere(clock, ahead_ms), fixture.settings)
 
 
-async def slots_of(desk: Desk, key: str) -> Sequence[Slot]:
-    marker = desk.another().session(key=key).marker()
+async def slots_of(fixture: CatalogFixture, key: str) -> Sequence[Slot]:
+    marker = fixture.another().session(key=key).marker()
     assert marker is not None
     return await marker.read_on()
 
 
 @pytest.mark.parametrize("ahead_ms", [-2 * KEY_AHEAD_MS, 2 * KEY_AHEAD_MS, -3 * DAY_MS, 3 * DAY_MS])
-async def test_a_machine_whose_clock_is_wrong_takes_good_keys(desk: Desk, clock: Clockwork, ahead_ms: int) -> None:
+async def test_a_machine_whose_clock_is_wrong_takes_good_keys(
+    fixture: CatalogFixture, clock: FakeRuntime, ahead_ms: int
+) -> None:
     body = set_property("a", "1")
-    elsewhere = machine(desk, clock, ahead_ms)
+    elsewhere = machine(fixture, clock, ahead_ms)
 
-    await elsewhere.commit(body, key=desk.key())
+    await elsewhere.commit(body, key=fixture.key())
 
-    assert (await properties(desk))["a"] == "1"
+    assert (await properties(fixture))["a"] == "1"
 
 
 @pytest.mark.parametrize("ahead_ms", [-DAY_MS, 0, DAY_MS])
 @pytest.mark.parametrize("requirements", [[], [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}]])
 async def test_a_key_that_the_store_takes_for_too_old_is_executed_on_no_machine(
-    desk: Desk, clock: Clockwork, ahead_ms: int, requirements: list[JsonValue]
+    fixture: CatalogFixture, clock: FakeRuntime, ahead_ms: int, requirements: list[JsonValue]
 ) -> None:
     """What was applied under it may be forgotten: neither may it be done again, nor denied, now or by a duplicate."""
-    key = desk.key(DAY_MS + 60_000)
+    key = fixture.key(DAY_MS + 60_000)
     body: JsonObject = {**set_property("a", "1"), "requirements": requirements}
 
-    for process in (machine(desk, clock, ahead_ms), machine(desk, clock, ahead_ms), desk.another()):
+    for process in (machine(fixture, clock, ahead_ms), machine(fixture, clock, ahead_ms), fixture.another()):
         with pytest.raises(CommitStateUnknown):
             await process.commit(body, key=key)
-        clock.ms += desk.settings.in_progress_ms
+        clock.ms += fixture.settings.in_progress_ms
 
-    assert "a" not in await properties(desk)
+    assert "a" not in await properties(fixture)
 
 
 @pytest.mark.parametrize("ahead_ms", [0, 2 * KEY_AHEAD_MS])
 async def test_a_key_from_the_future_is_refused_for_good_by_whichever_machine_saw_it_first(
-    desk: Desk, clock: Clockwork, ahead_ms: int
+    fixture: CatalogFixture, clock: FakeRuntime, ahead_ms: int
 ) -> None:
     """Another machine may judge the same key a moment later, when it is no longer from the future."""
-    key = desk.key(-KEY_AHEAD_MS - 60_000)
+    key = fixture.key(-KEY_AHEAD_MS - 60_000)
     with pytest.raises(BadRequest, match="in the future"):
-        await machine(desk, clock, ahead_ms).commit(set_property("a", "1"), key=key)
+        await machine(fixture, clock, ahead_ms).commit(set_property("a", "1"), key=key)
     clock.ms += 120_000
 
     with pytest.raises(BadRequest, match="in the future"):
-        await desk.another().commit(set_property("a", "1"), key=key)
+        await fixture.another().commit(set_property("a", "1"), key=key)
 
-    assert "a" not in await properties(desk)
-    assert (await slots_of(desk, key))[-1].final
+    assert "a" not in await properties(fixture)
+    assert (await slots_of(fixture, key))[-1].final
 
 
 async def test_a_key_that_one_machine_executes_is_refused_by_none_that_is_behind(
-    stumbling: Desk, clock: Clockwork
+    stumbling: CatalogFixture, clock: FakeRuntime
 ) -> None:
     key, body = stumbling.key(), set_property("a", "1")
     on(stumbling, "iceberg_pointers", "down")
@@ -449,7 +460,7 @@ async def test_a_key_that_one_machine_executes_is_refused_by_none_that_is_behind
         await machine(stumbling, clock, -2 * KEY_AHEAD_MS).commit(body, key=key)
 
 
-async def test_a_read_only_catalog_does_not_deny_what_may_have_been_forgotten(desk: Desk) -> None:
-    closed = Desk(desk.store, desk.runtime, replace(desk.settings, read_only_because="of a test"))
+async def test_a_read_only_catalog_does_not_deny_what_may_have_been_forgotten(fixture: CatalogFixture) -> None:
+    closed = CatalogFixture(fixture.store, fixture.runtime, replace(fixture.settings, read_only_because="of a test"))
     with pytest.raises(CommitStateUnknown):
-        await closed.commit(set_property("a", "1"), key=desk.key(DAY_MS + 60_000))
+        await closed.commit(set_property("a", "1"), key=fixture.key(DAY_MS + 60_000))

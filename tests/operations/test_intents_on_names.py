@@ -36,9 +36,9 @@ from arco_catalog.state.transaction import LEASE_MS
 from storage_backends import ANY, Found, StoreUnavailable, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import NS, Desk, schema, set_property
 from tests.operations.test_transactions import change, creation, transact
+from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
+from tests.support.fake_runtime import FakeRuntime
 
 Step = Callable[[], Awaitable[object]]
 NEW_COLUMN: JsonObject = {
@@ -68,43 +68,43 @@ class Hooked(MemoryStore):
 
 
 @pytest.fixture
-def clock() -> Clockwork:
-    return Clockwork()
+def clock() -> FakeRuntime:
+    return FakeRuntime()
 
 
 @pytest.fixture
-def store(clock: Clockwork) -> Hooked:
+def store(clock: FakeRuntime) -> Hooked:
     return Hooked(now_ms=clock.now_ms)
 
 
 @pytest.fixture
-async def desk(store: Hooked, clock: Clockwork) -> Desk:
-    made = Desk(store, clock)
+async def fixture(store: Hooked, clock: FakeRuntime) -> CatalogFixture:
+    made = CatalogFixture(store, clock)
     await made.namespace("db")
     await made.table("a")
     await made.table("b")
     return made
 
 
-async def waiting(desk: Desk) -> list[str]:
+async def waiting(fixture: CatalogFixture) -> list[str]:
     """The transactions on which HEAD waits."""
-    return [*pending_transactions((await desk.another().session().state.head()).index)]
+    return [*pending_transactions((await fixture.another().session().state.head()).index)]
 
 
-async def intent_on(desk: Desk, name: str) -> str | None:
+async def intent_on(fixture: CatalogFixture, name: str) -> str | None:
     """The transaction whose intent is on a table, decided or not."""
-    pointer = await desk.another().session().state.pointer((await load_table(desk.session(), NS, name)).entity)
+    pointer = await fixture.another().session().state.pointer((await load_table(fixture.session(), NS, name)).entity)
     assert pointer is not None
     return pointer.intent
 
 
-async def status(desk: Desk, of: str) -> str:
-    decision = await read_decision(desk.another().session().state, of)
+async def status(fixture: CatalogFixture, of: str) -> str:
+    decision = await read_decision(fixture.another().session().state, of)
     assert decision is not None
     return decision.status
 
 
-async def dies_before_its_decision(desk: Desk, *changes: TableChange, key: str | None = None) -> None:
+async def dies_before_its_decision(fixture: CatalogFixture, *changes: TableChange, key: str | None = None) -> None:
     """A transaction whose process dies when all is laid."""
 
     async def die(self: object, standing: object) -> None:
@@ -113,10 +113,10 @@ async def dies_before_its_decision(desk: Desk, *changes: TableChange, key: str |
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transaction_coordinator.TransactionCoordinator, "decide", die)
         with pytest.raises(CommitStateUnknown):
-            await transact(desk.another(), [*changes], key)
+            await transact(fixture.another(), [*changes], key)
 
 
-async def dies_after_its_decision(desk: Desk, *changes: TableChange, key: str | None = None) -> None:
+async def dies_after_its_decision(fixture: CatalogFixture, *changes: TableChange, key: str | None = None) -> None:
     """A transaction whose process dies when it has committed: nothing is settled, and no final slot is put."""
 
     async def die(self: object, *_: object) -> None:
@@ -125,80 +125,84 @@ async def dies_after_its_decision(desk: Desk, *changes: TableChange, key: str | 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("arco_catalog.operations.driver.Driver.follow_up", die)
         with pytest.raises(CommitStateUnknown):
-            await transact(desk.another(), [*changes], key)
+            await transact(fixture.another(), [*changes], key)
 
 
 # Who aborts cleans up.
 
 
-async def test_a_request_that_is_refused_after_an_aborted_attempt_leaves_no_intents(desk: Desk, store: Hooked) -> None:
-    other = desk.another()
+async def test_a_request_that_is_refused_after_an_aborted_attempt_leaves_no_intents(
+    fixture: CatalogFixture, store: Hooked
+) -> None:
+    other = fixture.another()
 
     async def move_on() -> None:
         await other.commit(NEW_COLUMN, name="a")
 
     store.at, store.saying, store.first = "/iceberg_pointers/", '"intent"', move_on
     with pytest.raises(CommitFailed, match="current schema changed"):
-        await transact(desk, [change("a", OLD_SCHEMA), change("b", OLD_SCHEMA), creation("c"), creation("d")])
+        await transact(fixture, [change("a", OLD_SCHEMA), change("b", OLD_SCHEMA), creation("c"), creation("d")])
 
-    assert await waiting(desk) == []
-    assert [await intent_on(desk, name) for name in "ab"] == [None, None]
+    assert await waiting(fixture) == []
+    assert [await intent_on(fixture, name) for name in "ab"] == [None, None]
     for name in "cd":
         with pytest.raises(NoSuchTable):
-            await table_exists(desk.session(), NS, name)
+            await table_exists(fixture.session(), NS, name)
 
 
 async def test_a_transaction_that_was_aborted_before_its_decision_takes_its_names_back(
-    desk: Desk, store: Hooked, clock: Clockwork
+    fixture: CatalogFixture, store: Hooked, clock: FakeRuntime
 ) -> None:
     """It wakes up behind its lease, when another has aborted it and changed what its requirements ask for."""
-    other = desk.another()
+    other = fixture.another()
 
     async def abort() -> None:
         clock.ms += LEASE_MS
         await other.commit(NEW_COLUMN, name="a")
 
     store.at, store.saying, store.first = "/transactions/", '"committed"', abort
-    session = desk.session(deadline_ms=10 * LEASE_MS)
+    session = fixture.session(deadline_ms=10 * LEASE_MS)
     with pytest.raises(CommitFailed, match="current schema changed"):
         await commit_transaction(session, [change("a", OLD_SCHEMA), change("b", OLD_SCHEMA), creation("c")])
 
-    assert await waiting(desk) == []
-    assert await intent_on(desk, "b") is None
+    assert await waiting(fixture) == []
+    assert await intent_on(fixture, "b") is None
 
 
 @pytest.mark.parametrize(
     ("at", "saying"), [("/iceberg_pointers/", '"intent"'), ("/transactions/", '"committed"')], ids=["lay", "decide"]
 )
 async def test_a_coordinator_that_loses_the_store_for_one_write_aborts_and_makes_nobody_wait(
-    desk: Desk, store: Hooked, at: str, saying: str
+    fixture: CatalogFixture, store: Hooked, at: str, saying: str
 ) -> None:
     async def down() -> None:
         raise StoreUnavailable("down")
 
     store.at, store.saying, store.first = at, saying, down
     with pytest.raises((Unavailable, CommitStateUnknown)):
-        await transact(desk, [change("a", OLD_SCHEMA), creation("c")])
+        await transact(fixture, [change("a", OLD_SCHEMA), creation("c")])
 
-    assert await waiting(desk) == []
-    began = desk.runtime.now_ms()
-    await desk.another().commit(set_property("p", "2"), name="a")
-    await desk.another().table("c")
-    assert desk.runtime.now_ms() - began < 1_000
+    assert await waiting(fixture) == []
+    began = fixture.runtime.now_ms()
+    await fixture.another().commit(set_property("p", "2"), name="a")
+    await fixture.another().table("c")
+    assert fixture.runtime.now_ms() - began < 1_000
 
 
-async def test_who_aborts_by_lease_takes_the_names_of_the_dead_away(desk: Desk, clock: Clockwork) -> None:
-    await dies_before_its_decision(desk, *[change(name, set_property("p", "1")) for name in "ab"], creation("c"))
-    assert len(await waiting(desk)) == 1
+async def test_who_aborts_by_lease_takes_the_names_of_the_dead_away(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    await dies_before_its_decision(fixture, *[change(name, set_property("p", "1")) for name in "ab"], creation("c"))
+    assert len(await waiting(fixture)) == 1
     clock.ms += LEASE_MS
 
-    await desk.commit(set_property("q", "1"), name="a")
+    await fixture.commit(set_property("q", "1"), name="a")
 
-    assert await waiting(desk) == []
+    assert await waiting(fixture) == []
 
 
-async def test_who_aborts_by_rank_takes_the_names_of_the_dead_away(desk: Desk, clock: Clockwork) -> None:
-    store, key = desk.store, desk.key()
+async def test_who_aborts_by_rank_takes_the_names_of_the_dead_away(fixture: CatalogFixture, clock: FakeRuntime) -> None:
+    store, key = fixture.store, fixture.key()
     assert isinstance(store, Hooked)
 
     async def down() -> None:
@@ -208,18 +212,20 @@ async def test_who_aborts_by_rank_takes_the_names_of_the_dead_away(desk: Desk, c
     changes = [change(name, set_property("p", "1")) for name in "ab"]
     store.at, store.first = "/transactions/", down
     with pytest.raises(CommitStateUnknown):
-        await transact(desk, changes, key)  # it claims, and so has the smaller rank
-    clock.ms += desk.settings.in_progress_ms
-    await dies_before_its_decision(desk, change("a", set_property("p", "2")), creation("c"))
+        await transact(fixture, changes, key)  # it claims, and so has the smaller rank
+    clock.ms += fixture.settings.in_progress_ms
+    await dies_before_its_decision(fixture, change("a", set_property("p", "2")), creation("c"))
 
-    assert await transact(desk.another(), changes, key) == Document(204)
+    assert await transact(fixture.another(), changes, key) == Document(204)
 
-    assert await waiting(desk) == []
+    assert await waiting(fixture) == []
 
 
-async def test_a_takeover_that_is_refused_leaves_no_intents_of_those_before_it(desk: Desk, clock: Clockwork) -> None:
+async def test_a_takeover_that_is_refused_leaves_no_intents_of_those_before_it(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
     """The one before it died between its names and its tables, so that nothing else leads to what it left."""
-    key, changes = desk.key(), [change("a", OLD_SCHEMA), creation("c")]
+    key, changes = fixture.key(), [change("a", OLD_SCHEMA), creation("c")]
 
     async def die_half_way(self: transaction_coordinator.TransactionCoordinator) -> None:
         assert self.names_commit is not None
@@ -229,126 +235,130 @@ async def test_a_takeover_that_is_refused_leaves_no_intents_of_those_before_it(d
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transaction_coordinator.TransactionCoordinator, "place_intents", die_half_way)
         with pytest.raises(CommitStateUnknown):
-            await transact(desk.another(), changes, key)
-    (dead,) = await waiting(desk)
-    await desk.commit(NEW_COLUMN, name="a")
-    clock.ms += desk.settings.in_progress_ms
+            await transact(fixture.another(), changes, key)
+    (dead,) = await waiting(fixture)
+    await fixture.commit(NEW_COLUMN, name="a")
+    clock.ms += fixture.settings.in_progress_ms
 
     with pytest.raises(CommitFailed, match="current schema changed"):
-        await transact(desk.another(), changes, key)
+        await transact(fixture.another(), changes, key)
 
-    assert await waiting(desk) == []
-    assert await status(desk, dead) == "aborted"
+    assert await waiting(fixture) == []
+    assert await status(fixture, dead) == "aborted"
 
 
-async def test_who_finds_that_the_dead_had_committed_settles_its_names(desk: Desk) -> None:
-    key, changes = desk.key(), [change("a", OLD_SCHEMA), creation("c")]
-    await dies_after_its_decision(desk, *changes, key=key)
-    assert len(await waiting(desk)) == 1
+async def test_who_finds_that_the_dead_had_committed_settles_its_names(fixture: CatalogFixture) -> None:
+    key, changes = fixture.key(), [change("a", OLD_SCHEMA), creation("c")]
+    await dies_after_its_decision(fixture, *changes, key=key)
+    assert len(await waiting(fixture)) == 1
 
-    assert await transact(desk.another(), changes, key) == Document(204)
+    assert await transact(fixture.another(), changes, key) == Document(204)
 
-    assert await waiting(desk) == []
-    await table_exists(desk.another().session(), NS, "c")
+    assert await waiting(fixture) == []
+    await table_exists(fixture.another().session(), NS, "c")
 
 
 # The reconciler, and others, settle what nobody else does.
 
 
-async def test_the_reconciler_settles_what_is_decided_or_past_its_lease(desk: Desk, clock: Clockwork) -> None:
-    await dies_after_its_decision(desk, creation("c"), creation("d"))
-    await dies_before_its_decision(desk, creation("e"), creation("f"))
+async def test_the_reconciler_settles_what_is_decided_or_past_its_lease(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    await dies_after_its_decision(fixture, creation("c"), creation("d"))
+    await dies_before_its_decision(fixture, creation("e"), creation("f"))
     clock.ms += LEASE_MS
-    await dies_before_its_decision(desk, creation("g"), creation("h"))
-    _, lapsed_one, young = await waiting(desk)
+    await dies_before_its_decision(fixture, creation("g"), creation("h"))
+    _, lapsed_one, young = await waiting(fixture)
 
-    await reconcile(desk.another().session())
+    await reconcile(fixture.another().session())
 
-    assert await waiting(desk) == [young]
-    assert [await status(desk, each) for each in (lapsed_one, young)] == ["aborted", "pending"]
+    assert await waiting(fixture) == [young]
+    assert [await status(fixture, each) for each in (lapsed_one, young)] == ["aborted", "pending"]
     for name in "cd":
-        await table_exists(desk.another().session(), NS, name)
+        await table_exists(fixture.another().session(), NS, name)
     for name in "efgh":
         with pytest.raises(NoSuchTable):
-            await table_exists(desk.another().session(), NS, name)
+            await table_exists(fixture.another().session(), NS, name)
     clock.ms += LEASE_MS
-    await reconcile(desk.another().session())
-    assert await waiting(desk) == []
+    await reconcile(fixture.another().session())
+    assert await waiting(fixture) == []
 
 
-async def test_a_dry_run_of_the_reconciler_settles_nothing(desk: Desk, clock: Clockwork) -> None:
-    await dies_before_its_decision(desk, creation("c"), creation("d"))
+async def test_a_dry_run_of_the_reconciler_settles_nothing(fixture: CatalogFixture, clock: FakeRuntime) -> None:
+    await dies_before_its_decision(fixture, creation("c"), creation("d"))
     clock.ms += LEASE_MS
-    (dead,) = await waiting(desk)
+    (dead,) = await waiting(fixture)
 
-    await reconcile(desk.another().session(), dry=True)
+    await reconcile(fixture.another().session(), dry=True)
 
-    assert await waiting(desk) == [dead]
-    assert await status(desk, dead) == "pending"
+    assert await waiting(fixture) == [dead]
+    assert await status(fixture, dead) == "pending"
 
 
 async def test_one_run_settles_so_many_and_the_oldest_first(
-    desk: Desk, clock: Clockwork, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, clock: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lapsed, "AT_ONCE", 2)
     for number in range(5):
-        await dies_before_its_decision(desk, creation(f"x{number}"), creation(f"y{number}"))
+        await dies_before_its_decision(fixture, creation(f"x{number}"), creation(f"y{number}"))
     clock.ms += LEASE_MS
-    all_of_them = await waiting(desk)
+    all_of_them = await waiting(fixture)
 
-    assert await lapsed.settle_lapsed(desk.another().session(), most=3) == 3
-    assert await waiting(desk) == all_of_them[3:]
-    assert await lapsed.settle_lapsed(desk.another().session(), should_stop=lambda: True) == 0
-    assert await lapsed.settle_lapsed(desk.another().session()) == 2
-    assert await waiting(desk) == []
+    assert await lapsed.settle_lapsed(fixture.another().session(), most=3) == 3
+    assert await waiting(fixture) == all_of_them[3:]
+    assert await lapsed.settle_lapsed(fixture.another().session(), should_stop=lambda: True) == 0
+    assert await lapsed.settle_lapsed(fixture.another().session()) == 2
+    assert await waiting(fixture) == []
 
 
-async def test_a_decision_that_cannot_be_read_keeps_no_other_from_being_settled(desk: Desk, clock: Clockwork) -> None:
-    await dies_before_its_decision(desk, creation("c"), creation("d"))
-    await dies_before_its_decision(desk, creation("e"), creation("f"))
+async def test_a_decision_that_cannot_be_read_keeps_no_other_from_being_settled(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    await dies_before_its_decision(fixture, creation("c"), creation("d"))
+    await dies_before_its_decision(fixture, creation("e"), creation("f"))
     clock.ms += LEASE_MS
-    unreadable, _ = await waiting(desk)
-    await desk.store.put(desk.catalog.paths.transaction(unreadable), b"no JSON", ANY)
-    session = desk.another().session()
+    unreadable, _ = await waiting(fixture)
+    await fixture.store.put(fixture.catalog.paths.transaction(unreadable), b"no JSON", ANY)
+    session = fixture.another().session()
 
     assert await lapsed.settle_lapsed(session) == 1
 
-    assert await waiting(desk) == [unreadable]
+    assert await waiting(fixture) == [unreadable]
     assert session.stats.dropped_writes == 1
 
 
-async def test_names_whose_transaction_is_gone_are_free(desk: Desk) -> None:
-    await dies_before_its_decision(desk, creation("c"), creation("d"))
-    (gone,) = await waiting(desk)
-    await desk.store.delete(desk.catalog.paths.transaction(gone))
+async def test_names_whose_transaction_is_gone_are_free(fixture: CatalogFixture) -> None:
+    await dies_before_its_decision(fixture, creation("c"), creation("d"))
+    (gone,) = await waiting(fixture)
+    await fixture.store.delete(fixture.catalog.paths.transaction(gone))
 
-    await reconcile(desk.another().session())
+    await reconcile(fixture.another().session())
 
-    assert await waiting(desk) == []
+    assert await waiting(fixture) == []
 
 
 async def test_head_stays_bounded_though_coordinators_die_and_no_reconciler_runs(
-    desk: Desk, clock: Clockwork, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, clock: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "CROWDED", 4)
     most = 0
     for number in range(12):
         clock.ms += LEASE_MS
-        await dies_before_its_decision(desk, creation(f"x{number}"), creation(f"y{number}"))
-        most = max(most, len(await waiting(desk)))
+        await dies_before_its_decision(fixture, creation(f"x{number}"), creation(f"y{number}"))
+        most = max(most, len(await waiting(fixture)))
     assert most <= 4 + 1
 
 
 async def test_those_inside_their_lease_keep_nobody_from_committing(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "CROWDED", 2)
     for number in range(4):
-        await dies_before_its_decision(desk, creation(f"x{number}"), creation(f"y{number}"))
+        await dies_before_its_decision(fixture, creation(f"x{number}"), creation(f"y{number}"))
 
-    assert await transact(desk, [creation("c"), creation("d")]) == Document(204)
+    assert await transact(fixture, [creation("c"), creation("d")]) == Document(204)
 
-    assert len(await waiting(desk)) == 4
+    assert len(await waiting(fixture)) == 4
 
 
 # What is undecided is no reason for a definite no.
@@ -428,33 +438,33 @@ UNDONE = {"drop_c": NoSuchTable, "rename_c": NoSuchTable}
 """What follows once the transaction is aborted, where that is not success."""
 
 
-async def crowded_name(desk: Desk) -> None:
+async def crowded_name(fixture: CatalogFixture) -> None:
     """A dead transaction that would create `c`, which was dropped before, at a place of its own."""
-    await desk.table("c")
-    await drop_table(desk.session(), NS, "c", purge=False)
-    old = await desk.table("old", location="memory:///wh/warehouse/old")
-    await desk.store.put("wh/warehouse/old/kept.metadata.json", old.metadata, ANY)
-    await drop_table(desk.session(), NS, "old", purge=False)
-    await dies_before_its_decision(desk, creation("c", "memory:///wh/warehouse/held"), creation("d"))
+    await fixture.table("c")
+    await drop_table(fixture.session(), NS, "c", purge=False)
+    old = await fixture.table("old", location="memory:///wh/warehouse/old")
+    await fixture.store.put("wh/warehouse/old/kept.metadata.json", old.metadata, ANY)
+    await drop_table(fixture.session(), NS, "old", purge=False)
+    await dies_before_its_decision(fixture, creation("c", "memory:///wh/warehouse/held"), creation("d"))
 
 
 @pytest.mark.parametrize("meet", MEETING)
 @pytest.mark.parametrize("keyed", [False, True])
 async def test_who_meets_a_dead_coordinator_is_told_to_come_back_and_gets_past_it(
-    desk: Desk, clock: Clockwork, meet: Callable[[Session], Awaitable[object]], keyed: bool
+    fixture: CatalogFixture, clock: FakeRuntime, meet: Callable[[Session], Awaitable[object]], keyed: bool
 ) -> None:
     """Its deadline is shorter than the lease. Nothing is said that is not so, and a client that comes back a second
     later, as it is told, is past the dead one when the lease has ended."""
-    await crowded_name(desk)
-    key = desk.key() if keyed else None
+    await crowded_name(fixture)
+    key = fixture.key() if keyed else None
     began, expected = clock.ms, UNDONE.get(meet.__name__)
     with pytest.raises(KeyInProgress if keyed else Unavailable, match="under way, and not decided yet"):
-        await meet(desk.session(key=key))
+        await meet(fixture.session(key=key))
     told: object = None
     for _ in range(4):
         clock.ms += 1_000
         try:
-            told = await meet(desk.another().session(key=key))
+            told = await meet(fixture.another().session(key=key))
         except KeyInProgress:  # what its first try began is taken over when it is old enough
             continue
         except CatalogError as error:
@@ -463,81 +473,87 @@ async def test_who_meets_a_dead_coordinator_is_told_to_come_back_and_gets_past_i
 
     assert told == expected if expected is not None else told is not None and not isinstance(told, type)
     assert clock.ms - began <= LEASE_MS + 1_000
-    assert await waiting(desk) == []
+    assert await waiting(fixture) == []
 
 
-async def test_a_namespace_that_may_yet_get_a_table_is_neither_empty_nor_full(desk: Desk, clock: Clockwork) -> None:
+async def test_a_namespace_that_may_yet_get_a_table_is_neither_empty_nor_full(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
     for name in "ab":
-        await drop_table(desk.session(), NS, name, purge=False)
-    await dies_before_its_decision(desk, creation("c"), creation("d"))
+        await drop_table(fixture.session(), NS, name, purge=False)
+    await dies_before_its_decision(fixture, creation("c"), creation("d"))
 
     with pytest.raises(Unavailable, match="under way"):
-        await drop_namespace(desk.session(), NS)
+        await drop_namespace(fixture.session(), NS)
 
     clock.ms += LEASE_MS
-    assert await drop_namespace(desk.another().session(), NS) == Document(204)
+    assert await drop_namespace(fixture.another().session(), NS) == Document(204)
 
 
-async def test_a_namespace_with_a_table_is_full_whatever_is_decided(desk: Desk) -> None:
-    await dies_before_its_decision(desk, creation("A"), creation("B"))  # they sort before what is there
-    began = desk.runtime.now_ms()
+async def test_a_namespace_with_a_table_is_full_whatever_is_decided(fixture: CatalogFixture) -> None:
+    await dies_before_its_decision(fixture, creation("A"), creation("B"))  # they sort before what is there
+    began = fixture.runtime.now_ms()
 
     with pytest.raises(NamespaceNotEmpty):
-        await drop_namespace(desk.session(), NS)
+        await drop_namespace(fixture.session(), NS)
 
-    assert desk.runtime.now_ms() == began
+    assert fixture.runtime.now_ms() == began
 
 
-async def test_a_table_commit_that_waited_in_vain_has_failed_and_may_be_made_anew(desk: Desk, clock: Clockwork) -> None:
+async def test_a_table_commit_that_waited_in_vain_has_failed_and_may_be_made_anew(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
     """Of a commit 409 is true: it lost to another. Its client reads again and commits again, under another key."""
-    await dies_before_its_decision(desk, *[change(name, set_property("p", "1")) for name in "ab"])
-    key = desk.key()
-    for process in (desk, desk.another()):
+    await dies_before_its_decision(fixture, *[change(name, set_property("p", "1")) for name in "ab"])
+    key = fixture.key()
+    for process in (fixture, fixture.another()):
         with pytest.raises(CommitFailed, match="under way"):
             await process.commit(set_property("q", "1"), name="a", key=key)
 
     clock.ms += LEASE_MS
-    await desk.commit(set_property("q", "1"), name="a", key=desk.key())
+    await fixture.commit(set_property("q", "1"), name="a", key=fixture.key())
 
 
-async def test_receipts_of_a_name_that_is_not_decided_are_those_of_no_table(desk: Desk) -> None:
-    await dies_before_its_decision(desk, creation("c"), creation("d"))
+async def test_receipts_of_a_name_that_is_not_decided_are_those_of_no_table(fixture: CatalogFixture) -> None:
+    await dies_before_its_decision(fixture, creation("c"), creation("d"))
     with pytest.raises(NoSuchTable):
-        await receipts(desk.session(), NS, "c")
+        await receipts(fixture.session(), NS, "c")
 
 
 # Leases end, and what has ended is aborted before anybody acts on it.
 
 
-async def test_a_lease_ends_for_a_coordinator_that_is_alive_too(desk: Desk, store: Hooked, clock: Clockwork) -> None:
+async def test_a_lease_ends_for_a_coordinator_that_is_alive_too(
+    fixture: CatalogFixture, store: Hooked, clock: FakeRuntime
+) -> None:
     """Who acts on an expired transaction aborts it first: its coordinator, waking up, must find that it can't commit
     any more, and so begins again on top of what was done meanwhile."""
-    other, seen = desk.another(), list[str]()
+    other, seen = fixture.another(), list[str]()
 
     async def past_the_lease() -> None:
         clock.ms += LEASE_MS
-        (sleeping,) = await waiting(desk)
+        (sleeping,) = await waiting(fixture)
         await other.commit(set_property("q", "other"), name="a")
-        seen.append(await status(desk, sleeping))
+        seen.append(await status(fixture, sleeping))
 
     store.at, store.saying, store.first = "/transactions/", '"committed"', past_the_lease
     changes = [change("a", set_property("p", "mine")), creation("c")]
-    assert await commit_transaction(desk.session(deadline_ms=10 * LEASE_MS), changes) == Document(204)
+    assert await commit_transaction(fixture.session(deadline_ms=10 * LEASE_MS), changes) == Document(204)
 
     assert seen == ["aborted"]
-    said = await receipts(desk.session(), NS, "a")
+    said = await receipts(fixture.session(), NS, "a")
     assert len(said) == 3
-    body = (await load_table(desk.another().session(), NS, "a")).metadata
+    body = (await load_table(fixture.another().session(), NS, "a")).metadata
     assert b'"p":"mine"' in body
     assert b'"q":"other"' in body
 
 
-async def test_an_abort_by_lease_is_a_write_of_its_own(desk: Desk, clock: Clockwork) -> None:
-    await dies_before_its_decision(desk, *[change(name, set_property("p", "1")) for name in "ab"])
-    dead = await intent_on(desk, "a")
+async def test_an_abort_by_lease_is_a_write_of_its_own(fixture: CatalogFixture, clock: FakeRuntime) -> None:
+    await dies_before_its_decision(fixture, *[change(name, set_property("p", "1")) for name in "ab"])
+    dead = await intent_on(fixture, "a")
     assert dead is not None
     clock.ms += LEASE_MS
-    await desk.commit(set_property("q", "1"), name="a")
-    found = await desk.store.get(desk.catalog.paths.transaction(dead))
+    await fixture.commit(set_property("q", "1"), name="a")
+    found = await fixture.store.get(fixture.catalog.paths.transaction(dead))
     assert isinstance(found, Found)
     assert b'"status":"aborted"' in found.body

@@ -22,15 +22,15 @@ from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.state import worker_threads
 from arco_catalog.state.memory import Hold
 from tests.iceberg.counted import Text, assert_linear, steps_of
-from tests.operations.desk import NS, Desk, schema, set_property
+from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
 
 SIZES = (100, 200, 400)
 
 
-def in_a_loop(desk: Desk, changes: Sequence[TableChange]) -> None:
+def in_a_loop(fixture: CatalogFixture, changes: Sequence[TableChange]) -> None:
     async def work() -> None:
         with pytest.raises(BadRequest, match="only once"):
-            await commit_transaction(desk.session(), changes)
+            await commit_transaction(fixture.session(), changes)
 
     asyncio.run(work())
 
@@ -38,15 +38,15 @@ def in_a_loop(desk: Desk, changes: Sequence[TableChange]) -> None:
 def test_a_transaction_looks_for_tables_that_are_named_twice_once() -> None:
     costs = []
     for size in SIZES:
-        desk = Desk(settings=Settings("wh", max_transaction_tables=size))
+        fixture = CatalogFixture(settings=Settings("wh", max_transaction_tables=size))
         names = [Text(f"t{number % (size - 1)}") for number in range(size)]
-        costs.append(steps_of(partial(in_a_loop, desk, [(NS, name, {}) for name in names])))
+        costs.append(steps_of(partial(in_a_loop, fixture, [(NS, name, {}) for name in names])))
     assert_linear(costs, "tables of a transaction")
 
 
-async def test_more_tables_than_a_transaction_may_name_are_not_looked_at(desk: Desk) -> None:
+async def test_more_tables_than_a_transaction_may_name_are_not_looked_at(fixture: CatalogFixture) -> None:
     with pytest.raises(BadRequest, match="at most 100 tables, not 101"):
-        await commit_transaction(desk.session(), [(NS, "t", {})] * 101)
+        await commit_transaction(fixture.session(), [(NS, "t", {})] * 101)
 
 
 def headers(number: int) -> None:
@@ -101,21 +101,21 @@ def named(number: int) -> JsonObject:
     }
 
 
-async def test_a_commit_that_creates_a_table_names_as_many_locations_as_any_other(desk: Desk) -> None:
+async def test_a_commit_that_creates_a_table_names_as_many_locations_as_any_other(fixture: CatalogFixture) -> None:
     """Each is compared with all others: a body may name a hundred thousand."""
     with pytest.raises(BadRequest, match=f"at most {MAX_NAMED} locations, not {MAX_NAMED + 1}"):
-        await commit_table(desk.session(), NS, "t", named(MAX_NAMED + 1))
-    await commit_table(desk.session(), NS, "t", named(MAX_NAMED))
+        await commit_table(fixture.session(), NS, "t", named(MAX_NAMED + 1))
+    await commit_table(fixture.session(), NS, "t", named(MAX_NAMED))
 
 
-async def test_long_work_ends_with_its_deadline_and_nothing_was_done(desk: Desk) -> None:
-    table = await desk.table()
+async def test_long_work_ends_with_its_deadline_and_nothing_was_done(fixture: CatalogFixture) -> None:
+    table = await fixture.table()
     with pytest.raises(Unavailable, match="deadline"):
-        await commit_table(desk.session({}, deadline_ms=0), NS, "t", set_property("a", "b"))
+        await commit_table(fixture.session({}, deadline_ms=0), NS, "t", set_property("a", "b"))
     body: JsonObject = {"name": "u", "schema": schema("x")}
     with pytest.raises(Unavailable, match="deadline"):
-        await create_table(desk.session(body, deadline_ms=0), NS, body)
-    assert (await desk.commit(set_property("c", "d"))).entity == table.entity
+        await create_table(fixture.session(body, deadline_ms=0), NS, body)
+    assert (await fixture.commit(set_property("c", "d"))).entity == table.entity
 
 
 async def test_long_work_is_done_by_another_thread_and_short_work_in_place() -> None:

@@ -29,10 +29,10 @@ from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from tests.iceberg.counted import assert_linear, steps_of, steps_of_task
-from tests.operations.bulk import packed
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import NS, CountingDesk, Desk, schema, set_property
 from tests.state.counting_index import count_indexes, keyed
+from tests.support.catalog_fixture import NS, CatalogFixture, CountingFixture, schema, set_property
+from tests.support.fake_runtime import FakeRuntime
+from tests.support.registry_builder import packed
 
 SIZES = (20, 40, 80)
 EMBEDDED = Limits(embedded=1 << 30, segment=1 << 30, least=1 << 30)
@@ -44,10 +44,10 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> None:
     count_indexes(monkeypatch)
 
 
-def desk_with(limits: Limits = EMBEDDED) -> CountingDesk:
-    clock = Clockwork()
+def desk_with(limits: Limits = EMBEDDED) -> CountingFixture:
+    clock = FakeRuntime()
     store = CountingStore(MemoryStore(now_ms=clock.now_ms))
-    return CountingDesk(store, clock, Settings("wh", spill=limits, max_transaction_tables=1_000))
+    return CountingFixture(store, clock, Settings("wh", spill=limits, max_transaction_tables=1_000))
 
 
 def entity(number: int) -> str:
@@ -78,12 +78,12 @@ def big_registry(size: int) -> dict[str, JsonObject | None]:
     return keyed(entries)
 
 
-async def grown(desk: Desk, entries: Mapping[str, JsonObject | None]) -> None:
+async def grown(fixture: CatalogFixture, entries: Mapping[str, JsonObject | None]) -> None:
     """Makes one commit after which these entries are there too, in segments where they are more than the limits say."""
-    state, runtime = desk.session().state, desk.runtime
+    state, runtime = fixture.session().state, fixture.runtime
     head = await state.head()
     every = {key: entry for key, entry in {**head.index.edits, **entries}.items() if entry is not None}
-    index, segments = packed(every, desk.settings.spill, runtime)
+    index, segments = packed(every, fixture.settings.spill, runtime)
     for segment in segments:
         await state.write_segment(segment)
     shown = replace(head, index=index.with_segments(state.loaded_segment))
@@ -92,47 +92,47 @@ async def grown(desk: Desk, entries: Mapping[str, JsonObject | None]) -> None:
     await state.move_head(made, head.version)
 
 
-async def big_catalog(size: int, limits: Limits) -> CountingDesk:
+async def big_catalog(size: int, limits: Limits) -> CountingFixture:
     """A registry that is large in every dimension, and in it two tables that are whole, one of them dropped."""
-    desk = desk_with(EMBEDDED)
-    await desk.namespace("db")
-    await desk.namespace("empty")
-    await desk.table("t")
-    await desk.table("was")
-    await drop_table(desk.session(), NS, "was", purge=False)
-    packing = CountingDesk(desk.store, desk.runtime, replace(desk.settings, spill=limits))
+    fixture = desk_with(EMBEDDED)
+    await fixture.namespace("db")
+    await fixture.namespace("empty")
+    await fixture.table("t")
+    await fixture.table("was")
+    await drop_table(fixture.session(), NS, "was", purge=False)
+    packing = CountingFixture(fixture.store, fixture.runtime, replace(fixture.settings, spill=limits))
     await grown(packing, big_registry(size))
     await load_table(packing.session(), NS, "t")
     return packing
 
 
-async def page(desk: Desk) -> None:
-    first = await list_relations(desk.session(), NS, "table", Paging("", 10))
-    await list_relations(desk.session(), NS, "table", Paging(first.next_page_token, 10))
+async def page(fixture: CatalogFixture) -> None:
+    first = await list_relations(fixture.session(), NS, "table", Paging("", 10))
+    await list_relations(fixture.session(), NS, "table", Paging(first.next_page_token, 10))
 
 
-OPERATIONS: dict[str, Callable[[Desk], Awaitable[object]]] = {
-    "create a namespace": lambda desk: create_namespace(desk.session(), ("n0001", "new"), {}),
-    "load a namespace": lambda desk: load_namespace(desk.session(), NS),
-    "change a namespace": lambda desk: update_properties(desk.session(), NS, [], {"a": "b"}),
-    "drop a namespace": lambda desk: drop_namespace(desk.session(), ("empty",)),
-    "list namespaces": lambda desk: list_namespaces(desk.session(), (), Paging(None, None)),
-    "list tables": lambda desk: list_relations(desk.session(), NS, "table", Paging(None, None)),
+OPERATIONS: dict[str, Callable[[CatalogFixture], Awaitable[object]]] = {
+    "create a namespace": lambda fixture: create_namespace(fixture.session(), ("n0001", "new"), {}),
+    "load a namespace": lambda fixture: load_namespace(fixture.session(), NS),
+    "change a namespace": lambda fixture: update_properties(fixture.session(), NS, [], {"a": "b"}),
+    "drop a namespace": lambda fixture: drop_namespace(fixture.session(), ("empty",)),
+    "list namespaces": lambda fixture: list_namespaces(fixture.session(), (), Paging(None, None)),
+    "list tables": lambda fixture: list_relations(fixture.session(), NS, "table", Paging(None, None)),
     "two pages": page,
-    "create a table": lambda desk: desk.table("new"),
-    "create a table somewhere": lambda desk: desk.table("new", location="memory:///wh/warehouse/a/b/c/d"),
-    "load a table": lambda desk: load_table(desk.session(), NS, "t"),
-    "commit": lambda desk: desk.commit(set_property("a", "b")),
-    "add a location": lambda desk: desk.commit(
+    "create a table": lambda fixture: fixture.table("new"),
+    "create a table somewhere": lambda fixture: fixture.table("new", location="memory:///wh/warehouse/a/b/c/d"),
+    "load a table": lambda fixture: load_table(fixture.session(), NS, "t"),
+    "commit": lambda fixture: fixture.commit(set_property("a", "b")),
+    "add a location": lambda fixture: fixture.commit(
         {"requirements": [], "updates": [{"action": "set-location", "location": "memory:///wh/warehouse/elsewhere"}]}
     ),
-    "rename a table": lambda desk: rename_table(desk.session(), (NS, "t"), (NS, "new")),
-    "rename a table of many locations": lambda desk: rename_table(desk.session(), (NS, "t0000"), (NS, "new")),
-    "drop a table": lambda desk: drop_table(desk.session(), NS, "t", purge=False),
-    "undrop a table": lambda desk: undrop(desk.session(), NS, "was"),
-    "look for what was dropped": lambda desk: entities_named(desk.session(), NS, "gone"),
-    "show": lambda desk: inspect_relation(desk.session(), NS, "t"),
-    "reconcile": lambda desk: reconcile(desk.session()),
+    "rename a table": lambda fixture: rename_table(fixture.session(), (NS, "t"), (NS, "new")),
+    "rename a table of many locations": lambda fixture: rename_table(fixture.session(), (NS, "t0000"), (NS, "new")),
+    "drop a table": lambda fixture: drop_table(fixture.session(), NS, "t", purge=False),
+    "undrop a table": lambda fixture: undrop(fixture.session(), NS, "was"),
+    "look for what was dropped": lambda fixture: entities_named(fixture.session(), NS, "gone"),
+    "show": lambda fixture: inspect_relation(fixture.session(), NS, "t"),
+    "reconcile": lambda fixture: reconcile(fixture.session()),
 }
 
 
@@ -143,9 +143,9 @@ async def test_an_operation_costs_what_the_registry_is_large(operation: str, lim
     calls: list[int] = []
     # A commit flushes one segment more for each sixteen edits: few of them are no measure.
     for size in (40, 80, 160) if operation == "rename a table of many locations" else SIZES:
-        desk = await big_catalog(size, limits)
-        with desk.store.measure() as measured:
-            steps.append(await steps_of_task(OPERATIONS[operation](desk)))
+        fixture = await big_catalog(size, limits)
+        with fixture.store.measure() as measured:
+            steps.append(await steps_of_task(OPERATIONS[operation](fixture)))
         calls.append(measured.calls)
 
     assert_linear(steps, operation)
@@ -155,10 +155,10 @@ async def test_an_operation_costs_what_the_registry_is_large(operation: str, lim
         assert calls[2] - calls[1] <= 2 * max(calls[1] - calls[0], 1) + 1, calls
 
 
-def pages_of(kind: str) -> Callable[[Desk, Paging], Awaitable[Listed]]:
+def pages_of(kind: str) -> Callable[[CatalogFixture, Paging], Awaitable[Listed]]:
     if kind == "namespaces":
-        return lambda desk, paging: list_namespaces(desk.session(), (), paging)
-    return lambda desk, paging: list_relations(desk.session(), NS, "table", paging)
+        return lambda fixture, paging: list_namespaces(fixture.session(), (), paging)
+    return lambda fixture, paging: list_relations(fixture.session(), NS, "table", paging)
 
 
 @pytest.mark.parametrize("limits", [EMBEDDED, SPILLED], ids=["embedded", "spilled"])
@@ -167,19 +167,19 @@ async def test_a_whole_listing_costs_what_it_is_long_and_each_page_the_same(kind
     """Beyond looking for intents among the edits, which each page does."""
     listing, whole, calls = pages_of(kind), list[int](), list[int]()
     for size in SIZES:
-        desk = await big_catalog(size, limits)
+        fixture = await big_catalog(size, limits)
         last: list[Listed] = []
 
-        async def walk(desk: Desk = desk, last: list[Listed] = last) -> None:
+        async def walk(fixture: CatalogFixture = fixture, last: list[Listed] = last) -> None:
             token: str | None = ""
             for _ in range(1_000):
-                last.append(await listing(desk, Paging(token, max(4, size // 10) if limits is EMBEDDED else 4)))  # noqa: B023
+                last.append(await listing(fixture, Paging(token, max(4, size // 10) if limits is EMBEDDED else 4)))  # noqa: B023
                 token = last[-1].next_page_token
                 if token is None:
                     return
             raise AssertionError("a listing without an end")
 
-        with desk.store.measure() as measured:
+        with fixture.store.measure() as measured:
             whole.append(await steps_of_task(walk()))
         calls.append(measured.calls)
         assert sum(len(each.items) for each in last) >= size
@@ -202,14 +202,14 @@ def columns(number: int) -> TableChange:
 async def test_a_transaction_costs_what_its_tables_and_the_registry_are(creating: bool) -> None:
     steps, calls = list[int](), list[int]()
     for size in (5, 10, 20):
-        desk = desk_with()
-        await desk.namespace("db")
+        fixture = desk_with()
+        await fixture.namespace("db")
         for number in range(size):
-            await desk.table(f"t{number}")
-        await grown(desk, big_registry(4 * size))
+            await fixture.table(f"t{number}")
+        await grown(fixture, big_registry(4 * size))
         changes = [columns(n) if creating else (NS, f"t{n}", set_property("a", "b")) for n in range(size)]
-        with desk.store.measure() as measured:
-            steps.append(await steps_of_task(commit_transaction(desk.session(), changes)))
+        with fixture.store.measure() as measured:
+            steps.append(await steps_of_task(commit_transaction(fixture.session(), changes)))
         calls.append(measured.calls)
     assert_linear(steps, "a transaction")
     assert calls[2] - calls[1] <= 2 * (calls[1] - calls[0]), calls
@@ -220,21 +220,21 @@ async def test_a_takeover_costs_what_its_marker_is_long(held: int) -> None:
     """Of slots that name one table, or one each: a name may mean another table with every try."""
     steps, calls = list[int](), list[int]()
     for size in (8, 16, 32):
-        desk = desk_with()
-        await desk.namespace("db")
-        tables = [(await desk.table(f"t{number}")).entity for number in range(size if held > 1 else 1)]
-        key, body = desk.key(), set_property("a", "b")
-        session = desk.session(body, key=key, path="/commit/t0")
+        fixture = desk_with()
+        await fixture.namespace("db")
+        tables = [(await fixture.table(f"t{number}")).entity for number in range(size if held > 1 else 1)]
+        key, body = fixture.key(), set_property("a", "b")
+        session = fixture.session(body, key=key, path="/commit/t0")
         marker = session.marker()
         assert marker is not None
         for number in range(size):
             identity = marker.identity.to_json() if number == 0 else {}
             binding = WriteSet(pointers={tables[number % len(tables)]: 1})
-            assert await marker.put(Slot(desk.runtime.ulid(), binding, identity, None))
-        assert isinstance(desk.runtime, Clockwork)
-        desk.runtime.ms += desk.settings.in_progress_ms + 1
-        with desk.store.measure() as measured:
-            steps.append(await steps_of_task(desk.commit(body, "t0", key=key)))
+            assert await marker.put(Slot(fixture.runtime.ulid(), binding, identity, None))
+        assert isinstance(fixture.runtime, FakeRuntime)
+        fixture.runtime.ms += fixture.settings.in_progress_ms + 1
+        with fixture.store.measure() as measured:
+            steps.append(await steps_of_task(fixture.commit(body, "t0", key=key)))
         calls.append(measured.calls)
     assert_linear(steps, "a takeover")
     assert calls[2] - calls[1] <= 2 * (calls[1] - calls[0]), calls
@@ -244,22 +244,22 @@ async def test_receipts_and_history_cost_what_they_are_long(monkeypatch: pytest.
     monkeypatch.setattr(registry, "RECENT_COMMITS", 4)
     told: list[list[int]] = []
     for size in (10, 20, 40):
-        desk = desk_with()
-        await desk.namespace("db")
-        made = await desk.table("t", properties={"write.metadata.previous-versions-max": "1"})
+        fixture = desk_with()
+        await fixture.namespace("db")
+        made = await fixture.table("t", properties={"write.metadata.previous-versions-max": "1"})
         for number in range(size):
-            await desk.commit(set_property("a", str(number)))
-            await update_properties(desk.session(), NS, [], {"a": str(number)})
+            await fixture.commit(set_property("a", str(number)))
+            await update_properties(fixture.session(), NS, [], {"a": str(number)})
 
-        async def everything(desk: Desk = desk) -> None:
-            assert len([each async for each in history(desk.session())]) >= size  # noqa: B023
+        async def everything(fixture: CatalogFixture = fixture) -> None:
+            assert len([each async for each in history(fixture.session())]) >= size  # noqa: B023
 
-        async def receipts(desk: Desk = desk, entity: str = made.entity) -> None:
-            assert len(await receipts_of(desk.session(), entity)) == size + 1  # noqa: B023
+        async def receipts(fixture: CatalogFixture = fixture, entity: str = made.entity) -> None:
+            assert len(await receipts_of(fixture.session(), entity)) == size + 1  # noqa: B023
 
         costs: list[int] = []
         for work in (receipts, everything):
-            with desk.store.measure() as measured:
+            with fixture.store.measure() as measured:
                 costs.append(await steps_of_task(work()))
             costs.append(measured.calls)
         told.append(costs)
@@ -271,11 +271,11 @@ async def test_receipts_and_history_cost_what_they_are_long(monkeypatch: pytest.
 @pytest.mark.parametrize("levels", [4, 8, 16])
 async def test_a_deep_namespace_costs_what_it_is_deep(levels: int) -> None:
     async def cost(depth: int) -> int:
-        desk = desk_with()
+        fixture = desk_with()
         path = tuple(f"n{number}" for number in range(depth))
         for number in range(1, depth + 1):
-            await desk.namespace(*path[:number])
-        return await steps_of_task(create_namespace(desk.session(), (*path, "new"), {}))
+            await fixture.namespace(*path[:number])
+        return await steps_of_task(create_namespace(fixture.session(), (*path, "new"), {}))
 
     assert await cost(levels) <= await cost(levels // 2) * 2
 

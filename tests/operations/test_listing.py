@@ -19,28 +19,28 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
 from arco_catalog.state.index import relations_in
 from arco_catalog.state.spilling import Limits
-from tests.operations.bulk import Bulk, spread
-from tests.operations.desk import NS, Desk, schema
+from tests.support.catalog_fixture import NS, CatalogFixture, schema
+from tests.support.registry_builder import RegistryBuilder, spread
 
 TINY = Settings("wh", spill=Limits(embedded=300, segment=700))
 
 
 @pytest.fixture
-async def spilled() -> Desk:
+async def spilled() -> CatalogFixture:
     """Thirty tables over several segments."""
-    desk = Desk(settings=TINY)
-    await desk.namespace("db")
+    fixture = CatalogFixture(settings=TINY)
+    await fixture.namespace("db")
     for number in range(30):
-        await desk.table(f"t{number:02}")
-    assert len((await desk.session().state.head()).index.directory.refs) > 8
-    return desk
+        await fixture.table(f"t{number:02}")
+    assert len((await fixture.session().state.head()).index.directory.refs) > 8
+    return fixture
 
 
-async def pages(desk: Desk, size: int | None, kind: str = "table") -> AsyncIterator[list[JsonValue]]:
+async def pages(fixture: CatalogFixture, size: int | None, kind: str = "table") -> AsyncIterator[list[JsonValue]]:
     """One page after the other, each by a process that remembers nothing."""
     token: str | None = ""
     for _ in range(200):
-        listed = await list_relations(desk.another().session(), NS, kind, Paging(token, size))
+        listed = await list_relations(fixture.another().session(), NS, kind, Paging(token, size))
         yield [item["name"] if isinstance(item, dict) else item for item in listed.items]
         token = listed.next_page_token
         if token is None:
@@ -48,19 +48,19 @@ async def pages(desk: Desk, size: int | None, kind: str = "table") -> AsyncItera
     raise AssertionError("a listing without an end")
 
 
-async def everything(desk: Desk, kind: str = "table") -> list[JsonValue]:
-    listed = await list_relations(desk.another().session(), NS, kind, Paging(None, None))
+async def everything(fixture: CatalogFixture, kind: str = "table") -> list[JsonValue]:
+    listed = await list_relations(fixture.another().session(), NS, kind, Paging(None, None))
     assert listed.next_page_token is None
     return [item["name"] if isinstance(item, dict) else item for item in listed.items]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 30, 31, None])
-async def test_pages_over_a_spilled_index_add_up_to_the_whole(spilled: Desk, size: int | None) -> None:
+async def test_pages_over_a_spilled_index_add_up_to_the_whole(spilled: CatalogFixture, size: int | None) -> None:
     found = [name async for page in pages(spilled, size) for name in page]
     assert found == await everything(spilled) == [f"t{number:02}" for number in range(30)]
 
 
-async def test_a_page_ends_where_a_segment_does(spilled: Desk) -> None:
+async def test_a_page_ends_where_a_segment_does(spilled: CatalogFixture) -> None:
     sizes = [len(page) async for page in pages(spilled, None)]
     assert sum(sizes) == 30
     assert all(0 < size < 10 for size in sizes)
@@ -71,28 +71,28 @@ async def test_a_page_ends_where_a_segment_does(spilled: Desk) -> None:
 def test_creates_and_drops_between_pages_change_no_page(seed: int, size: int) -> None:
     async def run() -> None:
         chance = random.Random(seed)
-        desk, names = Desk(settings=TINY), {f"t{number:02}" for number in range(12)}
-        await desk.namespace("db")
+        fixture, names = CatalogFixture(settings=TINY), {f"t{number:02}" for number in range(12)}
+        await fixture.namespace("db")
         for name in sorted(names):
-            await desk.table(name)
+            await fixture.table(name)
         frozen, found = sorted(names), list[JsonValue]()
-        async for page in pages(desk, size):
+        async for page in pages(fixture, size):
             found += page
             for _ in range(3):
                 name = f"t{chance.randrange(40):02}"
                 if name in names:
-                    await drop_table(desk.session(), NS, name, purge=False)
+                    await drop_table(fixture.session(), NS, name, purge=False)
                     names.remove(name)
                 else:
-                    await desk.table(name)
+                    await fixture.table(name)
                     names.add(name)
         assert found == frozen
-        assert await everything(desk) == sorted(names)
+        assert await everything(fixture) == sorted(names)
 
     asyncio.run(run())
 
 
-async def test_views_among_many_tables_are_found_page_by_page(spilled: Desk) -> None:
+async def test_views_among_many_tables_are_found_page_by_page(spilled: CatalogFixture) -> None:
     for name in ("t05_view", "t29_view"):
         version: JsonValue = {
             "version-id": 1,
@@ -108,7 +108,7 @@ async def test_views_among_many_tables_are_found_page_by_page(spilled: Desk) -> 
 
 
 async def test_a_page_reads_few_segments_in_vain_and_is_empty_then(
-    spilled: Desk, monkeypatch: pytest.MonkeyPatch
+    spilled: CatalogFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "EMPTY_SEGMENTS", 3)
     index = (await spilled.session().state.head()).index
@@ -118,43 +118,45 @@ async def test_a_page_reads_few_segments_in_vain_and_is_empty_then(
 
 
 async def test_spilled_namespaces_are_listed_in_order() -> None:
-    desk = Desk(settings=Settings("wh", spill=Limits(embedded=0, segment=400)))
+    fixture = CatalogFixture(settings=Settings("wh", spill=Limits(embedded=0, segment=400)))
     for number in range(12):
-        await desk.namespace(f"n{number:02}")
-        await desk.namespace(f"n{number:02}", "inner")
-    listed = await list_namespaces(desk.another().session(), (), Paging(None, None))
+        await fixture.namespace(f"n{number:02}")
+        await fixture.namespace(f"n{number:02}", "inner")
+    listed = await list_namespaces(fixture.another().session(), (), Paging(None, None))
     assert listed.items == [[f"n{number:02}"] for number in range(12)]
-    inner = await list_namespaces(desk.another().session(), ("n03",), Paging("", 5))
+    inner = await list_namespaces(fixture.another().session(), ("n03",), Paging("", 5))
     assert inner.items == [["n03", "inner"]]
 
 
 async def test_a_large_catalog_is_listed_whole_and_in_pages() -> None:
-    desk = Desk()
-    bulk = Bulk(desk.catalog.mounts[0].root, desk.catalog.paths, desk.runtime, desk.settings.spill)
+    fixture = CatalogFixture()
+    builder = RegistryBuilder(
+        fixture.catalog.mounts[0].root, fixture.catalog.paths, fixture.runtime, fixture.settings.spill
+    )
     names = [name for _, name in spread(3_000, each=3_000)]
-    objects = dict(bulk.namespace("db"))
+    objects = dict(builder.namespace("db"))
     for name in names:
-        bulk.table("db", name)
-    for key, body in (objects | dict(bulk.registry())).items():
-        await desk.session().state.create(key, body)
-    assert await everything(desk) == names
-    assert [name async for page in pages(desk, None) for name in page] == names
+        builder.table("db", name)
+    for key, body in (objects | dict(builder.registry())).items():
+        await fixture.session().state.create(key, body)
+    assert await everything(fixture) == names
+    assert [name async for page in pages(fixture, None) for name in page] == names
 
 
 # Tokens.
 
 
-async def token_of(desk: Desk) -> str:
-    listed = await list_relations(desk.session(), NS, "table", Paging("", 2))
+async def token_of(fixture: CatalogFixture) -> str:
+    listed = await list_relations(fixture.session(), NS, "table", Paging("", 2))
     assert listed.next_page_token is not None
     return listed.next_page_token
 
 
-async def ask(desk: Desk, token: str) -> None:
-    await list_relations(desk.another().session(), NS, "table", Paging(token, 2))
+async def ask(fixture: CatalogFixture, token: str) -> None:
+    await list_relations(fixture.another().session(), NS, "table", Paging(token, 2))
 
 
-async def test_a_token_whose_commit_was_collected_has_expired(spilled: Desk) -> None:
+async def test_a_token_whose_commit_was_collected_has_expired(spilled: CatalogFixture) -> None:
     token = await token_of(spilled)
     commit = (await spilled.session().state.head()).id or ""
     await spilled.table("later")
@@ -163,7 +165,7 @@ async def test_a_token_whose_commit_was_collected_has_expired(spilled: Desk) -> 
         await ask(spilled, token)
 
 
-async def test_a_token_whose_segment_was_collected_has_expired(spilled: Desk) -> None:
+async def test_a_token_whose_segment_was_collected_has_expired(spilled: CatalogFixture) -> None:
     token = await token_of(spilled)
     for ref in (await spilled.session().state.head()).index.directory.refs:
         await spilled.store.delete(spilled.catalog.paths.index_segment(ref.id))
@@ -174,7 +176,7 @@ async def test_a_token_whose_segment_was_collected_has_expired(spilled: Desk) ->
 
 
 @pytest.mark.parametrize("commit", ["A" * 2_000, "é" * 26, "../" * 9])
-async def test_a_token_that_names_no_commit_is_refused(spilled: Desk, commit: str) -> None:
+async def test_a_token_that_names_no_commit_is_refused(spilled: CatalogFixture, commit: str) -> None:
     with pytest.raises(BadRequest, match="page token"):
         await ask(spilled, _text([commit, relations_in(NS)]))
 
@@ -187,12 +189,12 @@ MALFORMED = ["x", "%%%", "e30", "=", _text(None), _text([1, 2]), _text(["c"]), _
 
 
 @pytest.mark.parametrize("token", [*MALFORMED, _text(["c", "relation\nother\nt"]), _text(["c", ""])])
-async def test_a_token_that_is_not_ours_is_refused(spilled: Desk, token: str) -> None:
+async def test_a_token_that_is_not_ours_is_refused(spilled: CatalogFixture, token: str) -> None:
     with pytest.raises(BadRequest, match="page token"):
         await ask(spilled, token)
 
 
-async def test_a_token_leads_where_it_was_made_for_and_nowhere_else(spilled: Desk) -> None:
+async def test_a_token_leads_where_it_was_made_for_and_nowhere_else(spilled: CatalogFixture) -> None:
     token = await token_of(spilled)
     decoded = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     assert decoded == [(await spilled.session().state.head()).id, "relation\ndb\nt02"]

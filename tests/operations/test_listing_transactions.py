@@ -20,9 +20,9 @@ from storage_backends import Found, Missing, Unchanged, Version
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.operations.desk import NS, Desk
 from tests.operations.test_intents_on_names import dies_before_its_decision
 from tests.operations.test_transactions import creation
+from tests.support.catalog_fixture import NS, CatalogFixture
 
 Step = Callable[[], Awaitable[None]]
 
@@ -60,13 +60,13 @@ class Site:
     """What the catalog held, from its first state to the present."""
 
     def __post_init__(self) -> None:
-        self.desk = Desk(self.store)
+        self.fixture = CatalogFixture(self.store)
 
     async def lay(self, *names: str) -> None:
         """A transaction that would create these names, all of whose intents are there."""
         known = set(self.transactions.values())
-        await dies_before_its_decision(self.desk, *(creation(name) for name in names))
-        head = await self.desk.another().session().state.head()
+        await dies_before_its_decision(self.fixture, *(creation(name) for name in names))
+        head = await self.fixture.another().session().state.head()
         (mine,) = set(pending_transactions(head.index)) - known
         self.transactions[names[0]] = mine
 
@@ -80,26 +80,26 @@ class Site:
         self.seen()
 
     async def decided(self, name: str, *, committed: bool) -> None:
-        session = self.desk.another().session()
+        session = self.fixture.another().session()
         pending = await read_decision(session.state, self.transactions[name])
         assert isinstance(pending, Decision)
         assert await decide(session.state, session.runtime, pending, "committed" if committed else "aborted")
 
     async def settled(self, name: str) -> None:
         transaction = self.transactions[name]
-        session = self.desk.another().session()
+        session = self.fixture.another().session()
         decision = await read_decision(session.state, transaction)
         assert decision is not None
         assert decision.status != "pending"
         await settle_decided(session, {transaction: decision.status == "committed"})
 
     async def made(self, name: str) -> None:
-        await self.desk.another().table(name)
+        await self.fixture.another().table(name)
         self.names.add(name)
         self.seen()
 
     async def dropped(self, name: str) -> None:
-        await drop_table(self.desk.another().session(), NS, name, purge=False)
+        await drop_table(self.fixture.another().session(), NS, name, purge=False)
         self.names.remove(name)
         self.seen()
 
@@ -107,7 +107,7 @@ class Site:
 async def built() -> Site:
     """`m` is there; two transactions would create two names each, before and behind it."""
     site = Site()
-    await site.desk.namespace("db")
+    await site.fixture.namespace("db")
     await site.made("m")
     await site.lay("a1", "z1")
     await site.lay("b2", "y2")
@@ -122,7 +122,7 @@ def names(listed: Listed) -> list[str]:
 
 async def page(site: Site, token: str | None, size: int | None = None) -> Listed:
     """A page, to a process that remembers nothing."""
-    return await list_relations(site.desk.another().session(), NS, "table", Paging(token, size))
+    return await list_relations(site.fixture.another().session(), NS, "table", Paging(token, size))
 
 
 async def all_pages(site: Site, size: int, between: Step) -> list[str]:
@@ -225,7 +225,7 @@ async def test_a_decision_that_was_collected_changes_no_page_of_an_older_token()
 
     async def collect() -> None:
         for transaction in site.transactions.values():
-            await site.store.delete(site.desk.catalog.paths.transaction(transaction))
+            await site.store.delete(site.fixture.catalog.paths.transaction(transaction))
 
     assert await all_pages(site, 1, collect) == ["b2", "m", "y2"]
 
@@ -233,11 +233,11 @@ async def test_a_decision_that_was_collected_changes_no_page_of_an_older_token()
 async def test_a_list_asks_once_for_each_transaction_and_side_by_side() -> None:
     store = Interrupted()
     site = Site(store)
-    await site.desk.namespace("db")
+    await site.fixture.namespace("db")
     await site.lay("a1", "b1", "c1", "d1")
     await site.lay("a2", "b2", "c2", "d2")
     counting = CountingStore(DelayingStore(store, 0.004))
-    counted = Desk(counting)
+    counted = CatalogFixture(counting)
 
     for token in (None, ""):
         with counting.measure() as measured:
@@ -258,18 +258,20 @@ async def test_a_later_page_asks_for_no_decision() -> None:
     first = await page(site, "", 1)
     counting = CountingStore(site.store)
     with counting.measure() as measured:
-        listed = await list_relations(Desk(counting).session(), NS, "table", Paging(first.next_page_token, None))
+        listed = await list_relations(
+            CatalogFixture(counting).session(), NS, "table", Paging(first.next_page_token, None)
+        )
     assert names(listed) == ["m", "z1"]
     assert measured.calls == 1
 
 
 async def test_another_namespace_and_views_wait_for_no_decision() -> None:
     site = await built()
-    await site.desk.namespace("other")
+    await site.fixture.namespace("other")
     counting = CountingStore(site.store)
     for namespace, kind in ((("other",), "table"), (NS, "view")):
         with counting.measure() as measured:
-            await list_relations(Desk(counting).session(), namespace, kind, Paging(None, None))
+            await list_relations(CatalogFixture(counting).session(), namespace, kind, Paging(None, None))
         assert measured.calls == 1
 
 

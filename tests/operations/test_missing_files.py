@@ -15,8 +15,8 @@ from arco_catalog.operations.undrop import undrop
 from storage_backends import Found, Version
 from storage_backends.base import Missing, Unchanged
 from storage_backends.memory import MemoryStore
-from tests.operations.desk import NS, Desk, set_property, state
 from tests.operations.test_cleaning import CLEANED
+from tests.support.catalog_fixture import NS, CatalogFixture, set_property, state
 
 
 class Overtaken(MemoryStore):
@@ -35,23 +35,23 @@ class Overtaken(MemoryStore):
 
 
 @pytest.fixture
-async def writer() -> Desk:
+async def writer() -> CatalogFixture:
     """A table `t` that is cleaned at each commit."""
-    desk = Desk(Overtaken())
-    await desk.namespace("db")
-    await desk.table("t", properties=CLEANED)
-    await desk.commit(set_property("n", "0"))
-    return desk
+    fixture = CatalogFixture(Overtaken())
+    await fixture.namespace("db")
+    await fixture.table("t", properties=CLEANED)
+    await fixture.commit(set_property("n", "0"))
+    return fixture
 
 
-def overtake(desk: Desk, times: int) -> None:
+def overtake(fixture: CatalogFixture, times: int) -> None:
     """The next reads of a metadata file each come just behind two commits."""
 
-    store = desk.store
+    store = fixture.store
     assert isinstance(store, Overtaken)
 
     async def two_commits(number: int) -> None:
-        other = desk.another()
+        other = fixture.another()
         rest, store.before = store.before, []
         for half in "ab":
             await other.commit(set_property("n", f"{number}{half}"))
@@ -69,20 +69,20 @@ def properties(told: TableState) -> JsonObject:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-async def test_a_load_beside_cleaning_tells_what_the_table_is_then(writer: Desk, times: int) -> None:
+async def test_a_load_beside_cleaning_tells_what_the_table_is_then(writer: CatalogFixture, times: int) -> None:
     overtake(writer, times)
     assert properties(await load_table(writer.another().session(), NS, "t"))["n"] == "0b"
 
 
 @pytest.mark.parametrize("key", [False, True])
-async def test_a_commit_beside_cleaning_is_planned_on_what_the_table_is_then(writer: Desk, key: bool) -> None:
+async def test_a_commit_beside_cleaning_is_planned_on_what_the_table_is_then(writer: CatalogFixture, key: bool) -> None:
     overtake(writer, 2)
     cold = writer.another()
     done = await cold.commit(set_property("mine", "1"), key=cold.key() if key else None)
     assert (properties(done)["mine"], properties(done)["n"]) == ("1", "0b")
 
 
-async def test_a_transaction_beside_cleaning_is_planned_on_what_its_tables_are_then(writer: Desk) -> None:
+async def test_a_transaction_beside_cleaning_is_planned_on_what_its_tables_are_then(writer: CatalogFixture) -> None:
     await writer.table("u")
     overtake(writer, 2)
     cold = writer.another()
@@ -90,7 +90,7 @@ async def test_a_transaction_beside_cleaning_is_planned_on_what_its_tables_are_t
     assert properties(await load_table(writer.another().session(), NS, "t"))["mine"] == "1"
 
 
-async def test_an_answer_whose_file_was_removed_is_replayed_from_what_the_table_is_now(writer: Desk) -> None:
+async def test_an_answer_whose_file_was_removed_is_replayed_from_what_the_table_is_now(writer: CatalogFixture) -> None:
     key = writer.key()
     mine = await writer.commit(set_property("mine", "1"), key=key)
     for number in "12":
@@ -102,7 +102,7 @@ async def test_an_answer_whose_file_was_removed_is_replayed_from_what_the_table_
     assert (properties(again)["mine"], properties(again)["n"]) == ("1", "2")
 
 
-async def test_a_registration_whose_table_moved_on_is_replayed(writer: Desk) -> None:
+async def test_a_registration_whose_table_moved_on_is_replayed(writer: CatalogFixture) -> None:
     last = await unregister_table(writer.session(), NS, "t")
     key = writer.key()
     made = state(await register_table(writer.session(key=key), NS, "r", last.metadata_location, overwrite=False))
@@ -112,19 +112,19 @@ async def test_a_registration_whose_table_moved_on_is_replayed(writer: Desk) -> 
     assert again == made
 
 
-async def test_an_unregistered_table_is_told_as_it_was_left(writer: Desk) -> None:
+async def test_an_unregistered_table_is_told_as_it_was_left(writer: CatalogFixture) -> None:
     last = await writer.commit(set_property("mine", "1"))
     assert (await unregister_table(writer.another().session(), NS, "t")).metadata == last.metadata
 
 
-async def test_undrop_reads_what_the_pointer_leads_to(writer: Desk) -> None:
+async def test_undrop_reads_what_the_pointer_leads_to(writer: CatalogFixture) -> None:
     last = await unregister_table(writer.session(), NS, "t")
     await undrop(writer.another().session(), NS, "t")
     assert (await load_table(writer.another().session(), NS, "t")).metadata == last.metadata
 
 
 @pytest.mark.parametrize("key", [False, True])
-async def test_a_file_that_is_gone_for_good_is_said_so(writer: Desk, key: bool) -> None:
+async def test_a_file_that_is_gone_for_good_is_said_so(writer: CatalogFixture, key: bool) -> None:
     current = await load_table(writer.session(), NS, "t")
     await writer.store.delete(current.metadata_location.removeprefix("memory:///"))
     cold = writer.another()

@@ -17,14 +17,14 @@ from arco_catalog.operations.namespaces import (
 )
 from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore
-from tests.operations.desk import Desk
+from tests.support.catalog_fixture import CatalogFixture
 
 SECRET = "correct horse battery staple"
 
 
-async def holders(desk: Desk, text: str) -> set[str]:
+async def holders(fixture: CatalogFixture, text: str) -> set[str]:
     """Folders of the objects that hold a text."""
-    store = desk.store
+    store = fixture.store
     assert isinstance(store, MemoryStore)
     found: set[str] = set()
     for key in store.keys(""):
@@ -34,43 +34,47 @@ async def holders(desk: Desk, text: str) -> set[str]:
     return found
 
 
-async def test_values_of_properties_are_in_objects_of_their_own_and_nowhere_else(desk: Desk) -> None:
-    created, changed = desk.key(), desk.key()
-    await create_namespace(desk.session(key=created), ("a",), {"password": SECRET})
-    await update_properties(desk.session(key=changed), ("a",), ["never"], {"token": SECRET})
-    assert await holders(desk, SECRET) == {"wh/_catalog/core/entities/namespace"}
-    told = [dumps(operation) async for operation in history(desk.session(), own=True)]
+async def test_values_of_properties_are_in_objects_of_their_own_and_nowhere_else(fixture: CatalogFixture) -> None:
+    created, changed = fixture.key(), fixture.key()
+    await create_namespace(fixture.session(key=created), ("a",), {"password": SECRET})
+    await update_properties(fixture.session(key=changed), ("a",), ["never"], {"token": SECRET})
+    assert await holders(fixture, SECRET) == {"wh/_catalog/core/entities/namespace"}
+    told = [dumps(operation) async for operation in history(fixture.session(), own=True)]
     assert SECRET.encode() not in b"".join(told)
 
 
-async def test_a_replay_is_answered_with_the_values_of_then(desk: Desk) -> None:
-    created, changed = desk.key(), desk.key()
-    first = await create_namespace(desk.session(key=created), ("a",), {"owner": "me"})
-    second = await update_properties(desk.session(key=changed), ("a",), ["never"], {"owner": "you"})
-    assert await create_namespace(desk.another().session(key=created), ("a",), {"owner": "me"}) == first
-    assert await update_properties(desk.another().session(key=changed), ("a",), ["never"], {"owner": "you"}) == second
+async def test_a_replay_is_answered_with_the_values_of_then(fixture: CatalogFixture) -> None:
+    created, changed = fixture.key(), fixture.key()
+    first = await create_namespace(fixture.session(key=created), ("a",), {"owner": "me"})
+    second = await update_properties(fixture.session(key=changed), ("a",), ["never"], {"owner": "you"})
+    assert await create_namespace(fixture.another().session(key=created), ("a",), {"owner": "me"}) == first
+    assert (
+        await update_properties(fixture.another().session(key=changed), ("a",), ["never"], {"owner": "you"}) == second
+    )
     assert second == Document(200, {"updated": ["owner"], "removed": [], "missing": ["never"]})
 
 
-async def test_evidence_alone_rebuilds_the_answer_from_the_value(desk: Desk) -> None:
-    key = desk.key()
-    first = await create_namespace(desk.session(key=key), ("a",), {"owner": "me"})
-    finals = [slot for slot in desk_slots(desk) if slot.endswith("/1.json")]
+async def test_evidence_alone_rebuilds_the_answer_from_the_value(fixture: CatalogFixture) -> None:
+    key = fixture.key()
+    first = await create_namespace(fixture.session(key=key), ("a",), {"owner": "me"})
+    finals = [slot for slot in desk_slots(fixture) if slot.endswith("/1.json")]
     for slot in finals:
-        await desk.store.delete(slot)
-    assert await create_namespace(desk.another().session(key=key), ("a",), {"owner": "me"}) == first
+        await fixture.store.delete(slot)
+    assert await create_namespace(fixture.another().session(key=key), ("a",), {"owner": "me"}) == first
 
 
-def desk_slots(desk: Desk) -> list[str]:
-    assert isinstance(desk.store, MemoryStore)
-    return [key for key in desk.store.keys("") if "/iceberg_idempotency/" in key]
+def desk_slots(fixture: CatalogFixture) -> list[str]:
+    assert isinstance(fixture.store, MemoryStore)
+    return [key for key in fixture.store.keys("") if "/iceberg_idempotency/" in key]
 
 
-async def test_a_head_that_keeps_properties_itself_is_read_and_loses_them_with_the_next_change(desk: Desk) -> None:
+async def test_a_head_that_keeps_properties_itself_is_read_and_loses_them_with_the_next_change(
+    fixture: CatalogFixture,
+) -> None:
     """As versions before this one wrote it."""
-    await create_namespace(desk.session(), ("a",), {"password": SECRET})
+    await create_namespace(fixture.session(), ("a",), {"password": SECRET})
     manifest = "wh/_catalog/core/manifest.json"
-    found = await desk.store.get(manifest)
+    found = await fixture.store.get(manifest)
     assert isinstance(found, Found)
     document = loads(found.body)
     assert isinstance(document, dict)
@@ -79,12 +83,12 @@ async def test_a_head_that_keeps_properties_itself_is_read_and_loses_them_with_t
     assert isinstance(operations, list)
     assert isinstance(operations[0], dict)
     document["operations"] = [{**operations[0], "answer": {"status": 200, "body": body}}]
-    await desk.store.put(manifest, dumps(document, sort_keys=True), ANY)
+    await fixture.store.put(manifest, dumps(document, sort_keys=True), ANY)
 
-    other = desk.another()
+    other = fixture.another()
     assert (await load_namespace(other.session(), ("a",)))["namespace"] == ["a"]
     await create_namespace(other.session(), ("b",), {})
-    assert "wh/_catalog/core" not in await holders(desk, SECRET)
+    assert "wh/_catalog/core" not in await holders(fixture, SECRET)
 
 
 @pytest.mark.parametrize(
@@ -96,35 +100,35 @@ async def test_a_head_that_keeps_properties_itself_is_read_and_loses_them_with_t
     ],
 )
 async def test_properties_that_are_too_long_are_refused_by_name(
-    desk: Desk, properties: dict[str, str], told: str
+    fixture: CatalogFixture, properties: dict[str, str], told: str
 ) -> None:
     with pytest.raises(BadRequest) as refused:
-        await create_namespace(desk.session(), ("a",), properties)
+        await create_namespace(fixture.session(), ("a",), properties)
     assert told in refused.value.message
-    await create_namespace(desk.session(), ("a",), {})
-    before = await desk.session().state.head()
+    await create_namespace(fixture.session(), ("a",), {})
+    before = await fixture.session().state.head()
     with pytest.raises(BadRequest) as refused:
-        await update_properties(desk.session(), ("a",), [], properties)
+        await update_properties(fixture.session(), ("a",), [], properties)
     assert told in refused.value.message
-    assert (await desk.session().state.head()).version == before.version
+    assert (await fixture.session().state.head()).version == before.version
 
 
-async def test_properties_that_were_too_long_before_may_become_fewer(desk: Desk) -> None:
-    await create_namespace(desk.session(), ("a",), {"a": "1", "b": "2"})
+async def test_properties_that_were_too_long_before_may_become_fewer(fixture: CatalogFixture) -> None:
+    await create_namespace(fixture.session(), ("a",), {"a": "1", "b": "2"})
     entities = "wh/_catalog/core/entities/namespace/"
-    assert isinstance(desk.store, MemoryStore)
-    (value,) = [key for key in desk.store.keys(entities) if (await content(desk, key)).get("a") == "1"]
+    assert isinstance(fixture.store, MemoryStore)
+    (value,) = [key for key in fixture.store.keys(entities) if (await content(fixture, key)).get("a") == "1"]
     large: JsonObject = {"a": "1" * MAX_PROPERTIES_BYTES, "b": "2" * MAX_PROPERTIES_BYTES}
-    await desk.store.put(value, dumps({"version": 1, "properties": large}), ANY)
+    await fixture.store.put(value, dumps({"version": 1, "properties": large}), ANY)
 
-    other = desk.another()
+    other = fixture.another()
     await update_properties(other.session(), ("a",), ["a"], {})
     with pytest.raises(BadRequest, match="would be"):
         await update_properties(other.session(), ("a",), [], {"c": "3"})
 
 
-async def content(desk: Desk, key: str) -> JsonObject:
-    found = await desk.store.get(key)
+async def content(fixture: CatalogFixture, key: str) -> JsonObject:
+    found = await fixture.store.get(key)
     assert isinstance(found, Found)
     document = loads(found.body)
     assert isinstance(document, dict)
@@ -133,8 +137,8 @@ async def content(desk: Desk, key: str) -> JsonObject:
     return properties
 
 
-async def test_one_request_removes_so_many_properties_and_no_more(desk: Desk) -> None:
-    await create_namespace(desk.session(), ("a",), {})
+async def test_one_request_removes_so_many_properties_and_no_more(fixture: CatalogFixture) -> None:
+    await create_namespace(fixture.session(), ("a",), {})
     names = [str(number) for number in range(MAX_REMOVALS + 1)]
     with pytest.raises(BadRequest, match="One request may remove 1,000 properties at most, not 1,001"):
-        await update_properties(desk.session(), ("a",), names, {})
+        await update_properties(fixture.session(), ("a",), names, {})

@@ -20,73 +20,73 @@ from arco_catalog.operations.namespaces import (
     namespace_exists,
     update_properties,
 )
-from tests.operations.desk import NS, Desk
+from tests.support.catalog_fixture import NS, CatalogFixture
 
 
-async def test_a_namespace_comes_back_with_its_properties_and_a_location(desk: Desk) -> None:
-    answer = await create_namespace(desk.session(), ("a",), {"owner": "me"})
+async def test_a_namespace_comes_back_with_its_properties_and_a_location(fixture: CatalogFixture) -> None:
+    answer = await create_namespace(fixture.session(), ("a",), {"owner": "me"})
     properties: JsonObject = {"owner": "me", "location": "memory:///wh/warehouse/a"}
     described: JsonObject = {"namespace": ["a"], "properties": properties}
     assert answer == Document(200, described)
-    assert await load_namespace(desk.another().session(), ("a",)) == described
+    assert await load_namespace(fixture.another().session(), ("a",)) == described
 
 
-async def test_a_namespace_is_made_once_and_inside_one_that_exists(desk: Desk) -> None:
+async def test_a_namespace_is_made_once_and_inside_one_that_exists(fixture: CatalogFixture) -> None:
     with pytest.raises(AlreadyExists, match="Namespace already exists: db"):
-        await create_namespace(desk.session(), NS, {})
+        await create_namespace(fixture.session(), NS, {})
     with pytest.raises(NoSuchNamespace, match="Namespace does not exist: x"):
-        await create_namespace(desk.session(), ("x", "y"), {})
-    await create_namespace(desk.session(), ("db", "inner"), {})
-    await namespace_exists(desk.session(), ("db", "inner"))
+        await create_namespace(fixture.session(), ("x", "y"), {})
+    await create_namespace(fixture.session(), ("db", "inner"), {})
+    await namespace_exists(fixture.session(), ("db", "inner"))
 
 
-async def test_properties_that_are_so_already_make_no_registry_commit(desk: Desk) -> None:
-    before = await desk.session().state.head()
-    answer = await update_properties(desk.session(), NS, ["never"], {})
+async def test_properties_that_are_so_already_make_no_registry_commit(fixture: CatalogFixture) -> None:
+    before = await fixture.session().state.head()
+    answer = await update_properties(fixture.session(), NS, ["never"], {})
     assert answer == Document(200, {"updated": [], "removed": [], "missing": ["never"]})
-    assert (await desk.session().state.head()).version == before.version
+    assert (await fixture.session().state.head()).version == before.version
 
 
-async def test_the_location_of_a_namespace_is_where_its_tables_go(desk: Desk) -> None:
-    await create_namespace(desk.session(), ("a",), {"location": "memory:///wh/warehouse/chosen"})
+async def test_the_location_of_a_namespace_is_where_its_tables_go(fixture: CatalogFixture) -> None:
+    await create_namespace(fixture.session(), ("a",), {"location": "memory:///wh/warehouse/chosen"})
     with pytest.raises(BadRequest, match="outside"):
-        await create_namespace(desk.session(), ("b",), {"location": "memory:///other"})
+        await create_namespace(fixture.session(), ("b",), {"location": "memory:///other"})
     with pytest.raises(BadRequest, match="outside"):
-        await update_properties(desk.session(), ("a",), [], {"location": "s3://x/y"})
+        await update_properties(fixture.session(), ("a",), [], {"location": "s3://x/y"})
 
 
-async def test_an_update_tells_what_it_did_and_what_was_missing(desk: Desk) -> None:
-    await create_namespace(desk.session(), ("a",), {"keep": "1", "go": "2"})
-    answer = await update_properties(desk.session(), ("a",), ["go", "never", "go"], {"new": "3"})
+async def test_an_update_tells_what_it_did_and_what_was_missing(fixture: CatalogFixture) -> None:
+    await create_namespace(fixture.session(), ("a",), {"keep": "1", "go": "2"})
+    answer = await update_properties(fixture.session(), ("a",), ["go", "never", "go"], {"new": "3"})
     assert answer == Document(200, {"updated": ["new"], "removed": ["go"], "missing": ["never"]})
-    described = await load_namespace(desk.session(), ("a",))
+    described = await load_namespace(fixture.session(), ("a",))
     assert described["properties"] == {"keep": "1", "new": "3", "location": "memory:///wh/warehouse/a"}
 
 
-async def test_a_key_may_not_be_set_and_removed_at_once(desk: Desk) -> None:
+async def test_a_key_may_not_be_set_and_removed_at_once(fixture: CatalogFixture) -> None:
     with pytest.raises(Unprocessable, match="both"):
-        await update_properties(desk.session(), NS, ["a"], {"a": "1"})
+        await update_properties(fixture.session(), NS, ["a"], {"a": "1"})
 
 
-async def test_only_an_empty_namespace_is_dropped(desk: Desk) -> None:
-    await desk.table("t")
+async def test_only_an_empty_namespace_is_dropped(fixture: CatalogFixture) -> None:
+    await fixture.table("t")
     with pytest.raises(NamespaceNotEmpty, match="Namespace db is not empty"):
-        await drop_namespace(desk.session(), NS)
-    await drop_table(desk.session(), NS, "t", purge=False)
-    await create_namespace(desk.session(), ("db", "inner"), {})
+        await drop_namespace(fixture.session(), NS)
+    await drop_table(fixture.session(), NS, "t", purge=False)
+    await create_namespace(fixture.session(), ("db", "inner"), {})
     with pytest.raises(NamespaceNotEmpty):
-        await drop_namespace(desk.session(), NS)
-    await drop_namespace(desk.session(), ("db", "inner"))
-    await drop_namespace(desk.session(), NS)
+        await drop_namespace(fixture.session(), NS)
+    await drop_namespace(fixture.session(), ("db", "inner"))
+    await drop_namespace(fixture.session(), NS)
     with pytest.raises(NoSuchNamespace):
-        await drop_namespace(desk.session(), NS)
+        await drop_namespace(fixture.session(), NS)
 
 
-async def everything(desk: Desk, size: int) -> list[object]:
+async def everything(fixture: CatalogFixture, size: int) -> list[object]:
     token: str | None = ""
     seen: list[object] = []
     while token is not None:
-        page: Listed = await list_relations(desk.session(), NS, "table", Paging(token, size))
+        page: Listed = await list_relations(fixture.session(), NS, "table", Paging(token, size))
         assert len(page.items) <= size
         seen += page.items
         token = page.next_page_token
@@ -94,48 +94,48 @@ async def everything(desk: Desk, size: int) -> list[object]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-async def test_pages_of_any_size_add_up_to_the_listing(desk: Desk, size: int) -> None:
+async def test_pages_of_any_size_add_up_to_the_listing(fixture: CatalogFixture, size: int) -> None:
     for name in ("c", "a", "b", "ü", "a b"):
-        await desk.table(name)
-    whole = await list_relations(desk.session(), NS, "table", Paging(None, None))
+        await fixture.table(name)
+    whole = await list_relations(fixture.session(), NS, "table", Paging(None, None))
     assert whole.next_page_token is None
-    assert await everything(desk, size) == whole.items
+    assert await everything(fixture, size) == whole.items
     assert sorted(str(item) for item in whole.items) == sorted(
         str({"namespace": ["db"], "name": n}) for n in ("c", "a", "b", "ü", "a b")
     )
 
 
-async def test_a_reader_of_pages_sees_the_state_of_the_first(desk: Desk) -> None:
+async def test_a_reader_of_pages_sees_the_state_of_the_first(fixture: CatalogFixture) -> None:
     for name in ("a", "b", "c"):
-        await desk.table(name)
-    first = await list_relations(desk.session(), NS, "table", Paging("", 1))
-    await desk.table("aa")
-    await drop_table(desk.session(), NS, "c", purge=False)
-    other = desk.another()
+        await fixture.table(name)
+    first = await list_relations(fixture.session(), NS, "table", Paging("", 1))
+    await fixture.table("aa")
+    await drop_table(fixture.session(), NS, "c", purge=False)
+    other = fixture.another()
     rest = await list_relations(other.session(), NS, "table", Paging(first.next_page_token, 10))
     assert [item["name"] for item in rest.items if isinstance(item, dict)] == ["b", "c"]
     assert rest.next_page_token is None
 
 
-async def test_namespaces_are_listed_level_by_level(desk: Desk) -> None:
+async def test_namespaces_are_listed_level_by_level(fixture: CatalogFixture) -> None:
     for levels in (("a",), ("a", "b"), ("a", "c"), ("a", "b", "d")):
-        await create_namespace(desk.session(), levels, {})
-    assert (await list_namespaces(desk.session(), (), Paging(None, None))).items == [["a"], ["db"]]
-    assert (await list_namespaces(desk.session(), ("a",), Paging(None, None))).items == [["a", "b"], ["a", "c"]]
+        await create_namespace(fixture.session(), levels, {})
+    assert (await list_namespaces(fixture.session(), (), Paging(None, None))).items == [["a"], ["db"]]
+    assert (await list_namespaces(fixture.session(), ("a",), Paging(None, None))).items == [["a", "b"], ["a", "c"]]
     with pytest.raises(NoSuchNamespace, match="Namespace does not exist: non-existing"):
-        await list_namespaces(desk.session(), ("non-existing",), Paging(None, None))
+        await list_namespaces(fixture.session(), ("non-existing",), Paging(None, None))
 
 
 @pytest.mark.parametrize("token", ["x", "e30", "WyJhIl0", "💥", "WyIwMDAwMDAiLCJyZWxhdGlvblxuZGJcbmEiXQ"])
-async def test_a_token_that_is_not_ours_or_no_longer_good_is_a_bad_request(desk: Desk, token: str) -> None:
+async def test_a_token_that_is_not_ours_or_no_longer_good_is_a_bad_request(fixture: CatalogFixture, token: str) -> None:
     with pytest.raises(BadRequest, match="page token"):
-        await list_relations(desk.session(), NS, "table", Paging(token, 1))
+        await list_relations(fixture.session(), NS, "table", Paging(token, 1))
 
 
-async def test_a_token_of_another_listing_is_a_bad_request(desk: Desk) -> None:
-    await desk.table("a")
-    await desk.table("b")
-    await desk.namespace("other")
-    first = await list_relations(desk.session(), NS, "table", Paging("", 1))
+async def test_a_token_of_another_listing_is_a_bad_request(fixture: CatalogFixture) -> None:
+    await fixture.table("a")
+    await fixture.table("b")
+    await fixture.namespace("other")
+    first = await list_relations(fixture.session(), NS, "table", Paging("", 1))
     with pytest.raises(BadRequest, match="page token"):
-        await list_relations(desk.session(), ("other",), "table", Paging(first.next_page_token, 1))
+        await list_relations(fixture.session(), ("other",), "table", Paging(first.next_page_token, 1))

@@ -23,9 +23,9 @@ from storage_backends import memory as memory_module
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import NS, Desk, set_property
 from tests.operations.test_transactions import creation
+from tests.support.catalog_fixture import NS, CatalogFixture, set_property
+from tests.support.fake_runtime import FakeRuntime
 from tests.support.views import view_request
 
 Death = Callable[[str, bytes], bool]
@@ -55,10 +55,10 @@ class Site:
     """A catalog whose receipts are looked at, and lost."""
 
     def __init__(self) -> None:
-        clock = Clockwork()
+        clock = FakeRuntime()
         self.store = Mortal(now_ms=clock.now_ms)
         self.counting = CountingStore(self.store)
-        self.desk = Desk(self.counting, clock)
+        self.fixture = CatalogFixture(self.counting, clock)
 
     async def receipts(self, stage: str = "committed") -> Mapping[str, bytes]:
         """All receipts of a stage by path."""
@@ -75,7 +75,7 @@ class Site:
 
     async def walk(self, *, dry: bool = False) -> ReconcileStats:
         """A run by a process that remembers nothing."""
-        return await reconcile(self.desk.another().session(), dry=dry)
+        return await reconcile(self.fixture.another().session(), dry=dry)
 
 
 def record(body: bytes) -> JsonObject:
@@ -88,21 +88,21 @@ def record(body: bytes) -> JsonObject:
 async def site() -> Site:
     """Two tables and a view, with ten commits in all."""
     made = Site()
-    desk = made.desk
-    await desk.namespace("db")
+    fixture = made.fixture
+    await fixture.namespace("db")
     for name in ("t", "u"):
-        await desk.table(name)
+        await fixture.table(name)
         for value in "abc":
-            await desk.commit(set_property("p", value), name)
+            await fixture.commit(set_property("p", value), name)
     body = view_request()
-    await create_view(desk.session(body), NS, body)
-    await commit_view(desk.session(set_property("a", "2")), NS, "v", set_property("a", "2"))
+    await create_view(fixture.session(body), NS, body)
+    await commit_view(fixture.session(set_property("a", "2")), NS, "v", set_property("a", "2"))
     return made
 
 
 async def locations(site: Site, name: str = "t") -> list[str]:
     """A table's metadata files, newest first."""
-    return [str(said["metadata_location"]) for said in await receipts(site.desk.session(), NS, name)]
+    return [str(said["metadata_location"]) for said in await receipts(site.fixture.session(), NS, name)]
 
 
 async def test_missing_receipts_are_written_as_their_writers_would_have(site: Site) -> None:
@@ -172,7 +172,7 @@ async def test_a_walk_beside_writers_leaves_no_commit_without_its_receipt(site: 
 
     async def write(name: str) -> ReconcileStats:
         for value in range(10):
-            await site.desk.commit(set_property("p", str(value)), name)
+            await site.fixture.commit(set_property("p", str(value)), name)
         return ReconcileStats()
 
     await gather(site.walk(), write("t"), site.walk(), write("u"), site.walk())
@@ -204,14 +204,14 @@ async def test_a_dry_run_leaves_nothing_to_remember(site: Site) -> None:
     """What it saw missing is still to be written: no later walk may stop where it began."""
     assert (await site.walk(dry=True)).walked == 3
     assert (await site.walk(dry=True)).walked == 3
-    assert (await Checkpoints.read(site.desk.session().state)).by_entity == {}
+    assert (await Checkpoints.read(site.fixture.session().state)).by_entity == {}
 
 
 async def test_tables_that_did_not_change_cost_nothing_but_their_place_in_a_list(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(22):
-        await site.desk.table(f"more{number}")
+        await site.fixture.table(f"more{number}")
     await site.walk()
     monkeypatch.setattr(memory_module, "PAGE_SIZE", 10)
 
@@ -229,8 +229,8 @@ async def test_tables_that_did_not_change_cost_nothing_but_their_place_in_a_list
 
 async def test_a_table_that_moved_on_is_walked_back_to_where_the_last_walk_began(site: Site) -> None:
     await site.walk()
-    await site.desk.commit(set_property("p", "d"))
-    await site.desk.commit(set_property("p", "e"))
+    await site.fixture.commit(set_property("p", "d"))
+    await site.fixture.commit(set_property("p", "e"))
 
     stats = await site.walk()
 
@@ -274,7 +274,7 @@ async def test_where_both_are_gone_the_metadata_tells_what_it_can(site: Site, pl
 
 async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(site: Site) -> None:
     commit = set_property("a", "3")
-    await commit_view(site.desk.session(commit), NS, "v", commit)
+    await commit_view(site.fixture.session(commit), NS, "v", commit)
     said = [record(body) for body in (await site.receipts()).values()]
     newest, middle = sorted((each for each in said if each["entity_type"] == "view"), key=metadata_ms, reverse=True)[:2]
     await site.lose("pending", "committed", location=str(newest["metadata_location"]))
@@ -331,7 +331,7 @@ async def test_a_record_that_is_no_record_stops_nothing_but_its_own_table(site: 
 
 async def test_an_undecided_intent_leaves_a_walk_incomplete_until_it_is_decided(site: Site) -> None:
     changes: list[TableChange] = [(NS, name, set_property("p", "both")) for name in ("t", "u")]
-    await dies(site, commit_transaction(site.desk.session(), changes), at=is_decision)
+    await dies(site, commit_transaction(site.fixture.session(), changes), at=is_decision)
 
     stats = await site.walk()
     assert (stats.walked, stats.incomplete, stats.files, stats.written) == (3, 2, 10, 0)
@@ -346,7 +346,7 @@ async def test_an_undecided_intent_leaves_a_walk_incomplete_until_it_is_decided(
 
 async def test_an_aborted_transaction_earns_no_receipt_decision_collected_or_not(site: Site) -> None:
     changes: list[TableChange] = [(NS, name, set_property("p", "both")) for name in ("t", "u")]
-    await dies(site, commit_transaction(site.desk.session(), changes), at=is_decision)
+    await dies(site, commit_transaction(site.fixture.session(), changes), at=is_decision)
     await decide_left(site, "aborted")
     assert (await site.walk()).incomplete == 0
     for key in (*site.store.keys("wh/_catalog/operational/"), *site.store.keys("wh/_catalog/transactions/")):
@@ -358,7 +358,7 @@ async def test_an_aborted_transaction_earns_no_receipt_decision_collected_or_not
 
 
 async def test_a_create_that_never_committed_earns_no_receipt(site: Site) -> None:
-    await dies(site, site.desk.table("orphan"), at=is_manifest)
+    await dies(site, site.fixture.table("orphan"), at=is_manifest)
 
     stats = await site.walk()
 
@@ -370,7 +370,7 @@ async def test_a_create_that_never_committed_earns_no_receipt(site: Site) -> Non
 async def test_tables_that_a_transaction_creates_are_there_once_it_committed(
     site: Site, status: str, orphaned: int, written: int
 ) -> None:
-    await dies(site, commit_transaction(site.desk.session(), [creation("w"), creation("x")]), at=is_decision)
+    await dies(site, commit_transaction(site.fixture.session(), [creation("w"), creation("x")]), at=is_decision)
     await decide_left(site, status)
 
     stats = await site.walk()
@@ -396,7 +396,7 @@ def is_decision(key: str, body: bytes) -> bool:
 
 async def decide_left(site: Site, status: str) -> None:
     """Decides the one transaction that there is."""
-    session = site.desk.session()
+    session = site.fixture.session()
     [key] = site.store.keys("wh/_catalog/transactions/")
     decision = await read_decision(session.state, key.rpartition("/")[2].removesuffix(".json"))
     assert decision is not None
@@ -408,13 +408,13 @@ async def decide_left(site: Site, status: str) -> None:
 
 
 async def test_a_registered_table_is_walked_back_to_the_file_that_it_came_with(site: Site) -> None:
-    document = record((await site.desk.commit(set_property("a", "1"))).metadata)
+    document = record((await site.fixture.commit(set_property("a", "1"))).metadata)
     folder = "memory:///wh/warehouse/elsewhere"
     body = dumps({**document, "location": folder})
     await site.store.put("wh/warehouse/elsewhere/metadata/00007-x.metadata.json", body, ANY)
     file = f"{folder}/metadata/00007-x.metadata.json"
-    await register_table(site.desk.session(), NS, "r", file, overwrite=False)
-    await site.desk.commit(set_property("b", "1"), "r")
+    await register_table(site.fixture.session(), NS, "r", file, overwrite=False)
+    await site.fixture.commit(set_property("b", "1"), "r")
     written = await site.receipts()
     await site.lose("committed")
 
@@ -427,8 +427,8 @@ async def test_a_registered_table_is_walked_back_to_the_file_that_it_came_with(s
 
 async def test_dropped_tables_are_walked_too(site: Site) -> None:
     written = await site.receipts()
-    await drop_table(site.desk.session(), NS, "t", purge=False)
-    await drop_table(site.desk.session(), NS, "u", purge=True)
+    await drop_table(site.fixture.session(), NS, "t", purge=False)
+    await drop_table(site.fixture.session(), NS, "u", purge=True)
     await site.lose("committed")
 
     assert (await site.walk()).orphaned == 0
@@ -440,7 +440,7 @@ async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(site: Site
     heard: list[ReconcileStats] = []
 
     first = await reconcile(
-        site.desk.another().session(), concurrency=1, progress=heard.append, should_stop=lambda: bool(heard)
+        site.fixture.another().session(), concurrency=1, progress=heard.append, should_stop=lambda: bool(heard)
     )
     second = await site.walk()
 
@@ -452,7 +452,7 @@ async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(site: Site
 async def test_progress_is_told_after_each_batch(site: Site) -> None:
     told: list[int] = []
 
-    await reconcile(site.desk.session(), concurrency=2, progress=lambda stats: told.append(stats.walked))
+    await reconcile(site.fixture.session(), concurrency=2, progress=lambda stats: told.append(stats.walked))
 
     assert told == [2, 3]
 

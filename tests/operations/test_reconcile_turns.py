@@ -18,8 +18,8 @@ from arco_catalog.state.pointer import MetadataFile, Pointer
 from storage_backends import ANY, Found, Missing, Page, StoreUnavailable, Unchanged, Version, When
 from storage_backends.base import Cursor, Outcome
 from storage_backends.memory import MemoryStore
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import Desk
+from tests.support.catalog_fixture import CatalogFixture
+from tests.support.fake_runtime import FakeRuntime
 
 CALL_MS = 20
 """What each call takes."""
@@ -31,7 +31,7 @@ LAMBDA_ANSWER = 6 << 20
 class Lake(MemoryStore):
     """A store whose calls take time, and in which some keys can't be had."""
 
-    def __init__(self, clock: Clockwork) -> None:
+    def __init__(self, clock: FakeRuntime) -> None:
         super().__init__(now_ms=clock.now_ms)
         self.clock = clock
         self.slow = False
@@ -62,15 +62,15 @@ class Site:
     """A catalog with tables of many commits, of which only the pending receipts were written."""
 
     def __init__(self) -> None:
-        self.clock = Clockwork()
+        self.clock = FakeRuntime()
         self.lake = Lake(self.clock)
-        self.desk = Desk(self.lake, self.clock)
+        self.fixture = CatalogFixture(self.lake, self.clock)
         self.paths = Paths("wh")
         self.entities: dict[str, str] = {}
 
     async def table(self, name: str, commits: int) -> str:
         """A table; its pointer and pending receipts are put there as its writers would have."""
-        made = await self.desk.table(name)
+        made = await self.fixture.table(name)
         self.entities[name] = made.entity
         await self.commit(name, commits)
         return made.entity
@@ -107,7 +107,7 @@ class Site:
         self.lake.slow = True
         began = self.clock.ms
         try:
-            return await reconcile(self.desk.another().session(deadline_ms=budget_ms), concurrency=concurrency)
+            return await reconcile(self.fixture.another().session(deadline_ms=budget_ms), concurrency=concurrency)
         finally:
             self.lake.slow = False
             assert self.clock.ms - began <= budget_ms, "a run ends in its time"
@@ -128,7 +128,7 @@ def site() -> Site:
 
 
 async def made(site: Site, commits: Mapping[str, int]) -> Site:
-    await site.desk.namespace("db")
+    await site.fixture.namespace("db")
     for name, count in commits.items():
         await site.table(name, count)
     return site
@@ -260,7 +260,7 @@ class Hanging(Lake):
 
 async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(site: Site) -> None:
     site.lake = Hanging(site.clock)
-    site.desk = Desk(site.lake, site.clock)
+    site.fixture = CatalogFixture(site.lake, site.clock)
     await made(site, {"a": 1, "b": 1, "c": 1})
     site.lake.hangs = site.paths.pointer(site.entities["b"])
 
@@ -302,8 +302,8 @@ async def test_progress_is_kept_though_the_run_is_killed(site: Site, monkeypatch
             raise Killed
 
     with pytest.raises(Killed):
-        await reconcile(site.desk.another().session(), progress=tell)
-    stats = await reconcile(site.desk.another().session())
+        await reconcile(site.fixture.another().session(), progress=tell)
+    stats = await reconcile(site.fixture.another().session())
 
     assert site.owed() == 0
     assert stats.files <= 201 - 80
@@ -315,7 +315,7 @@ async def test_an_entity_counts_once_however_many_turns_it_takes(site: Site, mon
     told: list[tuple[int, int]] = []
 
     stats = await reconcile(
-        site.desk.another().session(), progress=lambda so_far: told.append((so_far.walked, so_far.incomplete))
+        site.fixture.another().session(), progress=lambda so_far: told.append((so_far.walked, so_far.incomplete))
     )
 
     assert (stats.walked, stats.incomplete, stats.files, stats.stopped) == (2, 0, 53, False)
@@ -329,12 +329,12 @@ async def test_one_entity_is_walked_where_a_name_leads_to_it_and_nowhere_else(si
     body = site.lake._objects[site.paths.pointer(site.entities["a"])].body
     await site.lake.put(site.paths.pointer(orphan), body.replace(site.entities["a"].encode(), orphan.encode()), ANY)
 
-    stats = await reconcile_one(site.desk.another().session(), site.entities["a"])
+    stats = await reconcile_one(site.fixture.another().session(), site.entities["a"])
     assert (stats.files, stats.incomplete, stats.stopped) == (6, 0, False)
-    assert (await reconcile_one(site.desk.another().session(), site.entities["a"])).files == 0
+    assert (await reconcile_one(site.fixture.another().session(), site.entities["a"])).files == 0
     before = site.keys("committed")
     with pytest.raises(BadRequest, match=f"entity {orphan} has no name"):
-        await reconcile_one(site.desk.another().session(), orphan)
+        await reconcile_one(site.fixture.another().session(), orphan)
     assert site.keys("committed") == before
 
 

@@ -26,91 +26,91 @@ from arco_catalog.state.registry import RegistryState
 from storage_backends import ANY, Found, Outcome, Version, When
 from storage_backends.base import Missing, Unchanged
 from storage_backends.memory import MemoryStore
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import NS, Desk, schema, set_property
 from tests.simulation.clients import build_from_nothing
+from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
+from tests.support.fake_runtime import FakeRuntime
 
 WAREHOUSE = "memory:///wh/warehouse"
 
 
-async def entry(desk: Desk, name: str = "t") -> RelationEntry:
-    found = find_relation((await desk.another().session().state.head()).index, NS, name)
+async def entry(fixture: CatalogFixture, name: str = "t") -> RelationEntry:
+    found = find_relation((await fixture.another().session().state.head()).index, NS, name)
     assert found is not None
     return found
 
 
-async def added(desk: Desk, name: str = "t") -> list[str]:
+async def added(fixture: CatalogFixture, name: str = "t") -> list[str]:
     """What the table holds besides the place that it was made in."""
-    return sorted(place.removeprefix(f"{WAREHOUSE}/") for place in (await entry(desk, name)).locations[1:])
+    return sorted(place.removeprefix(f"{WAREHOUSE}/") for place in (await entry(fixture, name)).locations[1:])
 
 
 def data_in(place: str) -> JsonObject:
     return set_property("write.data.path", f"{WAREHOUSE}/{place}")
 
 
-async def dead_writer(desk: Desk, *places: str) -> None:
+async def dead_writer(fixture: CatalogFixture, *places: str) -> None:
     """A writer that reserves locations for its commit, and dies before that."""
-    held = await entry(desk)
+    held = await entry(fixture)
     wanted = [Location.parse(f"{WAREHOUSE}/{place}") for place in places]
-    await reserve_locations(desk.another().session(), NS, "t", held.entity, wanted)
+    await reserve_locations(fixture.another().session(), NS, "t", held.entity, wanted)
 
 
-async def test_locations_of_commits_that_never_came_are_given_back(desk: Desk) -> None:
-    await desk.table("t")
+async def test_locations_of_commits_that_never_came_are_given_back(fixture: CatalogFixture) -> None:
+    await fixture.table("t")
     for number in range(2 * MAX_HELD):
-        await dead_writer(desk, f"dead{number}", f"more{number}")
-    assert len(await added(desk)) == 2
+        await dead_writer(fixture, f"dead{number}", f"more{number}")
+    assert len(await added(fixture)) == 2
 
-    await desk.commit(data_in("mine"))
+    await fixture.commit(data_in("mine"))
 
-    assert await added(desk) == ["mine"]
-    await desk.table("u", location=f"{WAREHOUSE}/dead3")
-    kinds = [operation["kind"] async for operation in history(desk.session())]
+    assert await added(fixture) == ["mine"]
+    await fixture.table("u", location=f"{WAREHOUSE}/dead3")
+    kinds = [operation["kind"] async for operation in history(fixture.session())]
     assert "release-locations" not in kinds
 
 
-async def test_what_a_commit_has_named_is_held_for_good(desk: Desk) -> None:
-    await desk.table("t")
+async def test_what_a_commit_has_named_is_held_for_good(fixture: CatalogFixture) -> None:
+    await fixture.table("t")
     for number in range(5):
-        await desk.commit(data_in(f"data{number}"))
-        await dead_writer(desk, "dead")
-    await desk.commit(data_in("last"))
-    assert await added(desk) == ["data0", "data1", "data2", "data3", "data4", "last"]
+        await fixture.commit(data_in(f"data{number}"))
+        await dead_writer(fixture, "dead")
+    await fixture.commit(data_in("last"))
+    assert await added(fixture) == ["data0", "data1", "data2", "data3", "data4", "last"]
     for taken in ("data0/x", "data4", "last"):
         with pytest.raises(BadRequest, match=r"overlaps the location of table db\.t$"):
-            await desk.table("u", location=f"{WAREHOUSE}/{taken}")
+            await fixture.table("u", location=f"{WAREHOUSE}/{taken}")
 
 
-async def test_a_transaction_confirms_what_it_names(desk: Desk) -> None:
+async def test_a_transaction_confirms_what_it_names(fixture: CatalogFixture) -> None:
     for name in "tu":
-        await desk.table(name)
-    await commit_transaction(desk.session(), [(NS, name, data_in(f"of-{name}")) for name in "tu"])
+        await fixture.table(name)
+    await commit_transaction(fixture.session(), [(NS, name, data_in(f"of-{name}")) for name in "tu"])
     for name in "tu":
-        await desk.commit(data_in(f"more-of-{name}"), name)
-        assert await added(desk, name) == [f"more-of-{name}", f"of-{name}"]
+        await fixture.commit(data_in(f"more-of-{name}"), name)
+        assert await added(fixture, name) == [f"more-of-{name}", f"of-{name}"]
 
 
-async def test_what_a_table_may_hold_is_bounded(desk: Desk) -> None:
-    await desk.table("t")
+async def test_what_a_table_may_hold_is_bounded(fixture: CatalogFixture) -> None:
+    await fixture.table("t")
     number = 0
-    while len((await entry(desk)).locations) < MAX_HELD:
-        await desk.commit(data_in(f"data{number}"))
+    while len((await entry(fixture)).locations) < MAX_HELD:
+        await fixture.commit(data_in(f"data{number}"))
         number += 1
-    key = desk.key()
+    key = fixture.key()
     for _ in range(2):
         with pytest.raises(BadRequest, match=rf"db\.t has {MAX_HELD} locations .*at most {MAX_HELD}"):
-            await desk.another().commit(data_in("one-more"), key=key)
-    await desk.commit(data_in("data0/inside"))
-    await desk.commit(set_property("a", "1"))
+            await fixture.another().commit(data_in("one-more"), key=key)
+    await fixture.commit(data_in("data0/inside"))
+    await fixture.commit(set_property("a", "1"))
 
 
-async def test_a_commit_names_only_so_many_locations(desk: Desk) -> None:
-    await desk.table("t")
+async def test_a_commit_names_only_so_many_locations(fixture: CatalogFixture) -> None:
+    await fixture.table("t")
     updates: list[JsonValue] = [
         {"action": "set-location", "location": f"{WAREHOUSE}/l{number}"} for number in range(MAX_NAMED + 1)
     ]
     with pytest.raises(BadRequest, match=f"at most {MAX_NAMED} locations"):
-        await desk.commit({"requirements": [], "updates": updates})
+        await fixture.commit({"requirements": [], "updates": updates})
 
 
 class Interrupted(MemoryStore):
@@ -145,28 +145,28 @@ class Interrupted(MemoryStore):
         return await super().delete(key, when)
 
 
-async def interrupted() -> tuple[Interrupted, Desk]:
+async def interrupted() -> tuple[Interrupted, CatalogFixture]:
     """A catalog with two tables, and its store."""
     store = Interrupted()
-    desk = Desk(store, Clockwork())
-    await desk.namespace("db")
+    fixture = CatalogFixture(store, FakeRuntime())
+    await fixture.namespace("db")
     for name in "tv":
-        await desk.table(name)
-    return store, desk
+        await fixture.table(name)
+    return store, fixture
 
 
-async def commit_wanted(desk: Desk, transaction: bool) -> None:
+async def commit_wanted(fixture: CatalogFixture, transaction: bool) -> None:
     """Commits with the location that is wanted, alone or with another table's change."""
     if transaction:
         changes = [(NS, "t", data_in("wanted")), (NS, "v", set_property("a", "1"))]
-        await commit_transaction(desk.session(), changes)
+        await commit_transaction(fixture.session(), changes)
     else:
-        await desk.commit(data_in("wanted"))
+        await fixture.commit(data_in("wanted"))
 
 
-async def held_by_nobody_else(desk: Desk, place: str) -> None:
+async def held_by_nobody_else(fixture: CatalogFixture, place: str) -> None:
     with pytest.raises(BadRequest, match=r"overlaps the location of table db\.t$"):
-        await desk.table("thief", location=f"{WAREHOUSE}/{place}")
+        await fixture.table("thief", location=f"{WAREHOUSE}/{place}")
 
 
 @pytest.mark.parametrize("transaction", [False, True])
@@ -174,20 +174,20 @@ async def test_no_commit_loses_a_location_that_is_given_back_beside_it(transacti
     """A writer gives back what a dead one reserved, while a third commits with that very location: at every call."""
     longest = 0
     for at in range(1, 60):
-        store, desk = await interrupted()
-        await dead_writer(desk, "wanted")
-        committing, giver = desk.another(), desk.another()
+        store, fixture = await interrupted()
+        await dead_writer(fixture, "wanted")
+        committing, giver = fixture.another(), fixture.another()
 
-        async def act(committing: Desk = committing) -> None:
+        async def act(committing: CatalogFixture = committing) -> None:
             await commit_wanted(committing, transaction)
 
         store.run(at, act)
         await giver.commit(data_in("other"))
         longest = store.calls
-        await held_by_nobody_else(desk, "other")
+        await held_by_nobody_else(fixture, "other")
         if not store.acted:
             break
-        await held_by_nobody_else(desk, "wanted")
+        await held_by_nobody_else(fixture, "wanted")
     assert 10 < longest < 59
 
 
@@ -197,45 +197,45 @@ async def test_no_commit_relies_on_a_location_that_was_given_back_under_it(trans
     it back."""
     longest = 0
     for at in range(1, 80):
-        store, desk = await interrupted()
-        committing, giver = desk.another(), desk.another()
+        store, fixture = await interrupted()
+        committing, giver = fixture.another(), fixture.another()
 
-        async def act(giver: Desk = giver) -> None:
+        async def act(giver: CatalogFixture = giver) -> None:
             await dead_writer(giver, "other")
 
         store.run(at, act)
         await commit_wanted(committing, transaction)
         longest = store.calls
-        await held_by_nobody_else(desk, "wanted")
+        await held_by_nobody_else(fixture, "wanted")
         if not store.acted:
             break
     assert 10 < longest < 79
 
 
-async def test_of_two_that_give_back_neither_releases_what_the_other_marked(desk: Desk) -> None:
+async def test_of_two_that_give_back_neither_releases_what_the_other_marked(fixture: CatalogFixture) -> None:
     """The first sleeps before its release. Meanwhile a commit takes the location back and names it, and a second, who
     had looked before that, marks it once more."""
-    entity = (await desk.table("t")).entity
-    await dead_writer(desk, "wanted")
+    entity = (await fixture.table("t")).entity
+    await dead_writer(fixture, "wanted")
     place = f"{WAREHOUSE}/wanted"
-    first, second = (Reservation(desk.another().session(), NS, "t", entity, ()) for _ in range(2))
+    first, second = (Reservation(fixture.another().session(), NS, "t", entity, ()) for _ in range(2))
     await first.doubt([place], "first")
-    fenced = await fence_pointer(desk.another().session(), entity)
-    await desk.another().commit(data_in("wanted"))
+    fenced = await fence_pointer(fixture.another().session(), entity)
+    await fixture.another().commit(data_in("wanted"))
     await second.doubt([place], "second")
 
     await first.release("first", fenced.named_locations)
 
-    await held_by_nobody_else(desk, "wanted")
-    await second.release("second", (await fence_pointer(desk.another().session(), entity)).named_locations)
-    await held_by_nobody_else(desk, "wanted")
-    assert (await entry(desk)).leaving == {}
+    await held_by_nobody_else(fixture, "wanted")
+    await second.release("second", (await fence_pointer(fixture.another().session(), entity)).named_locations)
+    await held_by_nobody_else(fixture, "wanted")
+    assert (await entry(fixture)).leaving == {}
 
 
-async def test_a_release_that_died_half_way_is_made_good_by_the_next(desk: Desk) -> None:
-    await desk.table("t")
-    await dead_writer(desk, "dead")
-    store = desk.store
+async def test_a_release_that_died_half_way_is_made_good_by_the_next(fixture: CatalogFixture) -> None:
+    await fixture.table("t")
+    await dead_writer(fixture, "dead")
+    store = fixture.store
     assert isinstance(store, MemoryStore)
 
     class Died(Exception):
@@ -252,30 +252,30 @@ async def test_a_release_that_died_half_way_is_made_good_by_the_next(desk: Desk)
 
     for at in range(1, 14):
         dying.run(at, die)
-        writer = Desk(dying)
+        writer = CatalogFixture(dying)
         with pytest.raises((Died, CatalogError)):
             await writer.commit(data_in("never"))
-    await desk.commit(data_in("mine"))
-    assert set(await added(desk)) == {"mine"}
+    await fixture.commit(data_in("mine"))
+    assert set(await added(fixture)) == {"mine"}
 
 
 # Who is in the way, and folders of namespaces.
 
 
-async def test_whoever_is_in_the_way_is_named_as_it_is_called_now(desk: Desk) -> None:
-    await desk.namespace("other")
-    await desk.table("t", location=f"{WAREHOUSE}/mine")
-    await rename_table(desk.session(), (NS, "t"), (("other",), "renamed"))
+async def test_whoever_is_in_the_way_is_named_as_it_is_called_now(fixture: CatalogFixture) -> None:
+    await fixture.namespace("other")
+    await fixture.table("t", location=f"{WAREHOUSE}/mine")
+    await rename_table(fixture.session(), (NS, "t"), (("other",), "renamed"))
     with pytest.raises(BadRequest, match=r"overlaps the location of table other\.renamed$"):
-        await desk.table("u", location=f"{WAREHOUSE}/mine/x")
-    await drop_table(desk.session(), ("other",), "renamed", purge=False)
-    await undrop(desk.session(), ("other",), "renamed")
+        await fixture.table("u", location=f"{WAREHOUSE}/mine/x")
+    await drop_table(fixture.session(), ("other",), "renamed", purge=False)
+    await undrop(fixture.session(), ("other",), "renamed")
     with pytest.raises(BadRequest, match=r"overlaps the location of table other\.renamed$"):
-        await desk.table("u", location=f"{WAREHOUSE}/mine/x")
+        await fixture.table("u", location=f"{WAREHOUSE}/mine/x")
 
 
-async def test_a_table_that_a_transaction_made_is_named_as_well(desk: Desk) -> None:
-    await desk.table("t")
+async def test_a_table_that_a_transaction_made_is_named_as_well(fixture: CatalogFixture) -> None:
+    await fixture.table("t")
     build = build_from_nothing("somebody")
     updates = build["updates"]
     assert isinstance(updates, list)
@@ -283,13 +283,13 @@ async def test_a_table_that_a_transaction_made_is_named_as_well(desk: Desk) -> N
         **build,
         "updates": [*updates, {"action": "set-location", "location": f"{WAREHOUSE}/made"}],
     }
-    await commit_transaction(desk.session(), [(NS, "t", set_property("a", "1")), (NS, "made", placed)])
+    await commit_transaction(fixture.session(), [(NS, "t", set_property("a", "1")), (NS, "made", placed)])
     with pytest.raises(BadRequest, match=r"overlaps the location of table db\.made$"):
-        await desk.table("u", location=f"{WAREHOUSE}/made")
+        await fixture.table("u", location=f"{WAREHOUSE}/made")
 
 
-async def test_who_took_hold_before_holds_had_names_is_told_by_its_entity(desk: Desk) -> None:
-    entity = (await desk.table("t", location=f"{WAREHOUSE}/mine")).entity
+async def test_who_took_hold_before_holds_had_names_is_told_by_its_entity(fixture: CatalogFixture) -> None:
+    entity = (await fixture.table("t", location=f"{WAREHOUSE}/mine")).entity
     place = f"{WAREHOUSE}/mine"
 
     def old(head: RegistryState) -> Edits | None:
@@ -297,28 +297,28 @@ async def test_who_took_hold_before_holds_had_names_is_told_by_its_entity(desk: 
         known = head.index.get(key)
         return {key: {"entity": entity, "state": "live"}} if known is not None and "name" in known else None
 
-    await change_registry(desk.session(), "as of old", {}, old)
+    await change_registry(fixture.session(), "as of old", {}, old)
     with pytest.raises(BadRequest, match=rf"overlaps the location of another table or view \(entity {entity}\)$"):
-        await desk.table("u", location=place)
+        await fixture.table("u", location=place)
 
 
-async def test_a_registration_names_who_is_in_its_way(desk: Desk) -> None:
-    made = await desk.table("t")
+async def test_a_registration_names_who_is_in_its_way(fixture: CatalogFixture) -> None:
+    made = await fixture.table("t")
     with pytest.raises(BadRequest, match=r"overlaps the location of table db\.t$"):
-        await register_table(desk.session(), NS, "r", made.metadata_location, overwrite=False)
+        await register_table(fixture.session(), NS, "r", made.metadata_location, overwrite=False)
 
 
 @pytest.fixture
-async def folders(desk: Desk) -> Desk:
+async def folders(fixture: CatalogFixture) -> CatalogFixture:
     """Namespaces with folders of their own: `db` and `deeper` by default, `own` elsewhere."""
-    await create_namespace(desk.session(), ("own",), {"location": f"{WAREHOUSE}/chosen/place"})
-    await create_namespace(desk.session(), ("deeper",), {})
-    return desk
+    await create_namespace(fixture.session(), ("own",), {"location": f"{WAREHOUSE}/chosen/place"})
+    await create_namespace(fixture.session(), ("deeper",), {})
+    return fixture
 
 
-async def made(desk: Desk, namespace: str, location: str) -> None:
+async def made(fixture: CatalogFixture, namespace: str, location: str) -> None:
     body: JsonObject = {"name": "t", "schema": schema("x"), "location": location}
-    await create_table(desk.session(body), (namespace,), body)
+    await create_table(fixture.session(body), (namespace,), body)
 
 
 @pytest.mark.parametrize(
@@ -334,16 +334,16 @@ async def made(desk: Desk, namespace: str, location: str) -> None:
     ],
 )
 async def test_no_table_is_made_in_place_of_a_namespaces_folder(
-    folders: Desk, namespace: str, place: str, whose: str
+    folders: CatalogFixture, namespace: str, place: str, whose: str
 ) -> None:
     message = rf"is, or contains, the folder of namespace {whose}: no other table could be created there by default"
     with pytest.raises(BadRequest, match=message):
         await made(folders, namespace, f"{WAREHOUSE}{place}")
-    sharing = Desk(folders.store, settings=Settings("wh", allow_location_overlap=True))
+    sharing = CatalogFixture(folders.store, settings=Settings("wh", allow_location_overlap=True))
     await made(sharing, namespace, f"{WAREHOUSE}{place}")
 
 
-async def test_no_table_is_moved_or_registered_in_place_of_a_namespaces_folder(folders: Desk) -> None:
+async def test_no_table_is_moved_or_registered_in_place_of_a_namespaces_folder(folders: CatalogFixture) -> None:
     document = loads((await folders.table("t")).metadata)
     assert isinstance(document, dict)
     location = f"{WAREHOUSE}/deeper"
@@ -356,6 +356,6 @@ async def test_no_table_is_moved_or_registered_in_place_of_a_namespaces_folder(f
         await register_table(folders.session(), NS, "r", f"memory:///{file}", overwrite=False)
 
 
-async def test_a_table_lies_inside_a_namespaces_folder_or_beside_it(folders: Desk) -> None:
+async def test_a_table_lies_inside_a_namespaces_folder_or_beside_it(folders: CatalogFixture) -> None:
     await made(folders, "db", f"{WAREHOUSE}/db/inside")
     await made(folders, "own", f"{WAREHOUSE}/own")

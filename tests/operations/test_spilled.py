@@ -20,16 +20,16 @@ from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.state.segments import Unread
 from arco_catalog.state.spilling import Limits
-from tests.operations.desk import NS, Desk, schema, set_property
 from tests.simulation.clients import build_from_nothing
+from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
 
 TINY = Settings("wh", spill=Limits(embedded=0, segment=500))
 
 
 @pytest.fixture
-async def desk() -> Desk:
+async def fixture() -> CatalogFixture:
     """Twelve tables in as many segments, and namespaces in segments of their own."""
-    made = Desk(settings=TINY)
+    made = CatalogFixture(settings=TINY)
     for name in ("db", "other", "empty"):
         await made.namespace(name)
     for number in range(12):
@@ -37,118 +37,120 @@ async def desk() -> Desk:
     return made
 
 
-async def segments(desk: Desk) -> set[str]:
-    return {ref.id for ref in (await desk.session().state.head()).index.directory.refs}
+async def segments(fixture: CatalogFixture) -> set[str]:
+    return {ref.id for ref in (await fixture.session().state.head()).index.directory.refs}
 
 
-async def test_a_drop_takes_the_name_away_and_an_undrop_brings_it_back(desk: Desk) -> None:
-    entity = (await load_table(desk.another().session(), NS, "t05")).entity
-    await drop_table(desk.another().session(), NS, "t05", purge=False)
+async def test_a_drop_takes_the_name_away_and_an_undrop_brings_it_back(fixture: CatalogFixture) -> None:
+    entity = (await load_table(fixture.another().session(), NS, "t05")).entity
+    await drop_table(fixture.another().session(), NS, "t05", purge=False)
     with pytest.raises(NoSuchTable):
-        await table_exists(desk.another().session(), NS, "t05")
-    assert (await inspect_relation(desk.another().session(), NS, "t05"))["state"] == "dropped"
-    await undrop(desk.another().session(), NS, "t05")
-    assert (await load_table(desk.another().session(), NS, "t05")).entity == entity
+        await table_exists(fixture.another().session(), NS, "t05")
+    assert (await inspect_relation(fixture.another().session(), NS, "t05"))["state"] == "dropped"
+    await undrop(fixture.another().session(), NS, "t05")
+    assert (await load_table(fixture.another().session(), NS, "t05")).entity == entity
 
 
-async def test_a_rename_moves_a_name_from_one_segment_to_another(desk: Desk) -> None:
-    entity = (await load_table(desk.session(), NS, "t00")).entity
-    await rename_table(desk.another().session(), (NS, "t00"), (("other",), "z"))
-    assert (await load_table(desk.another().session(), ("other",), "z")).entity == entity
+async def test_a_rename_moves_a_name_from_one_segment_to_another(fixture: CatalogFixture) -> None:
+    entity = (await load_table(fixture.session(), NS, "t00")).entity
+    await rename_table(fixture.another().session(), (NS, "t00"), (("other",), "z"))
+    assert (await load_table(fixture.another().session(), ("other",), "z")).entity == entity
     with pytest.raises(NoSuchTable):
-        await load_table(desk.another().session(), NS, "t00")
+        await load_table(fixture.another().session(), NS, "t00")
 
 
-async def test_a_namespace_is_dropped_if_no_segment_holds_a_table_of_it(desk: Desk) -> None:
+async def test_a_namespace_is_dropped_if_no_segment_holds_a_table_of_it(fixture: CatalogFixture) -> None:
     with pytest.raises(NamespaceNotEmpty):
-        await drop_namespace(desk.another().session(), NS)
+        await drop_namespace(fixture.another().session(), NS)
     for number in range(12):
-        await drop_table(desk.session(), NS, f"t{number:02}", purge=False)
-    await drop_namespace(desk.another().session(), NS)
-    await drop_namespace(desk.another().session(), ("empty",))
+        await drop_table(fixture.session(), NS, f"t{number:02}", purge=False)
+    await drop_namespace(fixture.another().session(), NS)
+    await drop_namespace(fixture.another().session(), ("empty",))
 
 
-async def test_a_namespaces_properties_are_changed_where_they_are_spilled(desk: Desk) -> None:
-    await update_properties(desk.another().session(), ("other",), [], {"a": "1"})
-    properties = (await load_namespace(desk.another().session(), ("other",)))["properties"]
+async def test_a_namespaces_properties_are_changed_where_they_are_spilled(fixture: CatalogFixture) -> None:
+    await update_properties(fixture.another().session(), ("other",), [], {"a": "1"})
+    properties = (await load_namespace(fixture.another().session(), ("other",)))["properties"]
     assert isinstance(properties, dict)
     assert properties["a"] == "1"
 
 
-async def test_an_explicit_location_is_held_against_those_in_segments(desk: Desk) -> None:
+async def test_an_explicit_location_is_held_against_those_in_segments(fixture: CatalogFixture) -> None:
     held = "memory:///wh/warehouse/db/explicit"
-    await desk.table("explicit", location=held)
+    await fixture.table("explicit", location=held)
     for number in range(6):
-        await desk.table(f"more{number}")
+        await fixture.table(f"more{number}")
     for wanted in (held, f"{held}/inside", "memory:///wh/warehouse/db"):
         body: JsonObject = {"name": "x", "schema": schema("x"), "location": wanted}
         with pytest.raises(BadRequest, match="overlaps"):
-            await create_table(desk.another().session(body), NS, body)
+            await create_table(fixture.another().session(body), NS, body)
 
 
-async def test_a_table_inside_a_held_folder_is_refused_though_its_own_place_is_fresh(desk: Desk) -> None:
-    await desk.table("holder", location="memory:///wh/warehouse/held")
-    await desk.namespace("held")
+async def test_a_table_inside_a_held_folder_is_refused_though_its_own_place_is_fresh(fixture: CatalogFixture) -> None:
+    await fixture.table("holder", location="memory:///wh/warehouse/held")
+    await fixture.namespace("held")
     for number in range(6):
-        await desk.table(f"more{number}")
+        await fixture.table(f"more{number}")
     body: JsonObject = {"name": "x", "schema": schema("x")}
     with pytest.raises(BadRequest, match=r"overlaps the location of table db\.holder$"):
-        await create_table(desk.another().session(body), ("held",), body)
+        await create_table(fixture.another().session(body), ("held",), body)
 
 
-async def test_transactions_find_their_tables_and_settle_the_names_that_they_make(desk: Desk) -> None:
+async def test_transactions_find_their_tables_and_settle_the_names_that_they_make(fixture: CatalogFixture) -> None:
     changes = [(NS, f"t{number:02}", set_property("a", "1")) for number in range(4)]
     changes += [(NS, f"new{number}", build_from_nothing("tester")) for number in range(3)]
-    await commit_transaction(desk.another().session(), changes)
+    await commit_transaction(fixture.another().session(), changes)
     for _, name, _ in changes:
-        await load_table(desk.another().session(), NS, name)
-    head = await desk.session().state.head()
+        await load_table(fixture.another().session(), NS, name)
+    head = await fixture.session().state.head()
     assert not any("transaction" in (entry or {}) for _, entry in [*head.index.edits.items()])
 
 
-async def test_creates_beside_each_other_lose_no_table_to_a_flush(desk: Desk) -> None:
+async def test_creates_beside_each_other_lose_no_table_to_a_flush(fixture: CatalogFixture) -> None:
     names = [f"n{number}" for number in range(12)]
-    await gather(*(desk.another().table(name) for name in names))
-    await gather(*(load_table(desk.another().session(), NS, name) for name in names))
+    await gather(*(fixture.another().table(name) for name in names))
+    await gather(*(load_table(fixture.another().session(), NS, name) for name in names))
 
 
-async def test_a_reconciler_finds_every_entity_in_the_segments(desk: Desk) -> None:
-    live = {(await load_table(desk.session(), NS, f"t{number:02}")).entity for number in range(12)}
-    await drop_table(desk.session(), NS, "t03", purge=False)
-    assert {entity async for entity in named_entities(desk.another().session(), [])} == live
-    stats = await reconcile(desk.another().session())
+async def test_a_reconciler_finds_every_entity_in_the_segments(fixture: CatalogFixture) -> None:
+    live = {(await load_table(fixture.session(), NS, f"t{number:02}")).entity for number in range(12)}
+    await drop_table(fixture.session(), NS, "t03", purge=False)
+    assert {entity async for entity in named_entities(fixture.another().session(), [])} == live
+    stats = await reconcile(fixture.another().session())
     assert (stats.pointers, stats.walked, stats.orphaned) == (12, 12, 0)
 
 
-async def test_a_process_whose_remembered_head_was_collected_looks_again(desk: Desk) -> None:
-    idle = desk.another()
+async def test_a_process_whose_remembered_head_was_collected_looks_again(fixture: CatalogFixture) -> None:
+    idle = fixture.another()
     await idle.session().state.head()
-    before = await segments(desk)
+    before = await segments(fixture)
     for number in range(12):
-        await desk.commit(set_property("a", "1"), f"t{number:02}")
-        await drop_table(desk.session(), NS, f"t{number:02}", purge=False)
-        await desk.table(f"t{number:02}")
-    for segment in before - await segments(desk):
-        await desk.store.delete(desk.catalog.paths.index_segment(segment))
+        await fixture.commit(set_property("a", "1"), f"t{number:02}")
+        await drop_table(fixture.session(), NS, f"t{number:02}", purge=False)
+        await fixture.table(f"t{number:02}")
+    for segment in before - await segments(fixture):
+        await fixture.store.delete(fixture.catalog.paths.index_segment(segment))
     await idle.table("t99")
-    await load_table(desk.another().session(), NS, "t99")
+    await load_table(fixture.another().session(), NS, "t99")
 
 
-async def test_a_segment_that_is_gone_from_under_head_is_our_fault_and_no_missing_table(desk: Desk) -> None:
-    for segment in await segments(desk):
-        await desk.store.delete(desk.catalog.paths.index_segment(segment))
+async def test_a_segment_that_is_gone_from_under_head_is_our_fault_and_no_missing_table(
+    fixture: CatalogFixture,
+) -> None:
+    for segment in await segments(fixture):
+        await fixture.store.delete(fixture.catalog.paths.index_segment(segment))
     with pytest.raises(InternalError, match="gone"):
-        await load_table(desk.another().session(), NS, "t05")
+        await load_table(fixture.another().session(), NS, "t05")
     with pytest.raises(InternalError, match="gone"):
-        await desk.another().table("fresh")
+        await fixture.another().table("fresh")
 
 
-async def test_a_lookup_that_never_has_enough_ends(desk: Desk) -> None:
-    known = frozenset(await segments(desk))
+async def test_a_lookup_that_never_has_enough_ends(fixture: CatalogFixture) -> None:
+    known = frozenset(await segments(fixture))
 
     def insatiable() -> None:
         raise Unread(known)
 
     async with asyncio.timeout(20):
         with pytest.raises(InternalError, match="made no progress"):
-            await look_up(desk.session().state, insatiable)
+            await look_up(fixture.session().state, insatiable)

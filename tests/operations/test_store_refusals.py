@@ -19,7 +19,7 @@ from storage_backends import (
     When,
 )
 from storage_backends.memory import MemoryStore
-from tests.operations.desk import Desk, schema, set_property
+from tests.support.catalog_fixture import CatalogFixture, schema, set_property
 
 
 class RefusingStore(MemoryStore):
@@ -36,11 +36,11 @@ class RefusingStore(MemoryStore):
         return await super().put(key, body, when)
 
 
-async def desk_over(store: RefusingStore) -> Desk:
-    desk = Desk(store)
-    await desk.namespace("db")
-    await desk.table("t")
-    return desk
+async def fixture_over(store: RefusingStore) -> CatalogFixture:
+    fixture = CatalogFixture(store)
+    await fixture.namespace("db")
+    await fixture.table("t")
+    return fixture
 
 
 async def versions(store: RefusingStore) -> list[Listed]:
@@ -64,67 +64,67 @@ async def test_a_commit_that_the_store_refuses_is_refused_with_its_reason(
     error: StoreError, told: type[Exception], parts: tuple[str, ...], keyed: bool
 ) -> None:
     store = RefusingStore(error)
-    desk = await desk_over(store)
+    fixture = await fixture_over(store)
     before = await versions(store)
     store.parts = parts
 
     with pytest.raises(told, match=str(error)):
-        await desk.commit(set_property("a", "1"), key=desk.key() if keyed else None)
+        await fixture.commit(set_property("a", "1"), key=fixture.key() if keyed else None)
 
     assert await versions(store) == before
 
 
 async def test_a_refusal_by_the_store_is_final_under_its_key_where_the_key_could_be_claimed() -> None:
     store = RefusingStore(StoreDenied("no access"))
-    desk = await desk_over(store)
-    key = desk.key()
+    fixture = await fixture_over(store)
+    key = fixture.key()
     store.parts = FILES
     with pytest.raises(Forbidden):
-        await desk.commit(set_property("a", "1"), key=key)
+        await fixture.commit(set_property("a", "1"), key=key)
     store.parts = ()
 
     with pytest.raises(Forbidden, match="no access"):
-        await desk.another().commit(set_property("a", "1"), key=key)
+        await fixture.another().commit(set_property("a", "1"), key=key)
 
 
-async def left_in_progress(store: RefusingStore, why: str) -> tuple[Desk, str]:
+async def left_in_progress(store: RefusingStore, why: str) -> tuple[CatalogFixture, str]:
     """Sends a commit under a new key while everything is refused: what became of it is open."""
-    desk = await desk_over(store)
-    key = desk.key()
+    fixture = await fixture_over(store)
+    key = fixture.key()
     store.parts = EVERYTHING
     with pytest.raises(KeyInProgress, match=why):
-        await desk.commit(set_property("a", "1"), key=key)
-    return desk, key
+        await fixture.commit(set_property("a", "1"), key=key)
+    return fixture, key
 
 
 async def test_under_a_key_of_which_nothing_can_be_stored_no_definite_answer_is_given() -> None:
     store = RefusingStore(StoreDenied("no access"))
-    desk, key = await left_in_progress(store, "no access")
+    fixture, key = await left_in_progress(store, "no access")
     store.parts = ()
 
-    await desk.another().commit(set_property("a", "1"), key=key)
+    await fixture.another().commit(set_property("a", "1"), key=key)
 
 
 async def test_a_refusal_of_the_swap_itself_leaves_the_outcome_open() -> None:
     store = RefusingStore(StoreDenied("no access"))
-    desk = await desk_over(store)
+    fixture = await fixture_over(store)
     store.parts = POINTERS
 
     with pytest.raises(CommitStateUnknown, match="no access"):
-        await desk.commit(set_property("a", "1"), key=desk.key())
+        await fixture.commit(set_property("a", "1"), key=fixture.key())
 
 
 async def test_a_refusal_under_a_key_that_somebody_else_began_with_leaves_the_outcome_open() -> None:
     store = RefusingStore(StoreDenied("no access"))
-    desk = await desk_over(store)
-    key = desk.key()
+    fixture = await fixture_over(store)
+    key = fixture.key()
     store.error, store.parts = StoreUnavailable("gone"), POINTERS
     with pytest.raises(CommitStateUnknown):
-        await desk.commit(set_property("a", "1"), key=key)
+        await fixture.commit(set_property("a", "1"), key=key)
     store.error, store.parts = StoreDenied("no access"), EVERYTHING
 
     with pytest.raises(CommitStateUnknown):
-        await desk.another().commit(set_property("a", "1"), key=key)
+        await fixture.another().commit(set_property("a", "1"), key=key)
 
 
 @pytest.mark.parametrize(
@@ -132,25 +132,25 @@ async def test_a_refusal_under_a_key_that_somebody_else_began_with_leaves_the_ou
 )
 async def test_a_store_that_fails_otherwise_is_unavailable_with_its_reason(error: StoreError) -> None:
     store = RefusingStore(error)
-    desk = await desk_over(store)
+    fixture = await fixture_over(store)
     store.parts = EVERYTHING
 
     with pytest.raises(Unavailable, match=str(error)):
-        await desk.commit(set_property("a", "1"))
+        await fixture.commit(set_property("a", "1"))
     with pytest.raises(Unavailable, match=str(error)):
-        await desk.table("another", schema=schema("a"))
+        await fixture.table("another", schema=schema("a"))
 
 
 async def test_a_namespace_that_the_store_refuses_is_refused() -> None:
     store = RefusingStore(StoreDenied("no access"))
-    desk = await desk_over(store)
+    fixture = await fixture_over(store)
     store.parts = EVERYTHING
 
     with pytest.raises(Forbidden, match="no access"):
-        await desk.namespace("other")
+        await fixture.namespace("other")
 
     store.parts = ()
-    await desk.another().namespace("other")
+    await fixture.another().namespace("other")
 
 
 class Blinding(RefusingStore):
@@ -179,9 +179,9 @@ class LateClaims(RefusingStore):
 
 async def test_beside_a_claim_that_may_still_land_no_definite_answer_is_given() -> None:
     store = LateClaims(StoreDenied("no access"))
-    desk = await desk_over(store)
-    await desk.commit(set_property("a", "0"))  # warm: the claim goes beside the metadata file
+    fixture = await fixture_over(store)
+    await fixture.commit(set_property("a", "0"))  # warm: the claim goes beside the metadata file
     store.parts = FILES
 
     with pytest.raises(KeyInProgress, match="no access"):
-        await desk.commit(set_property("a", "1"), key=desk.key())
+        await fixture.commit(set_property("a", "1"), key=fixture.key())

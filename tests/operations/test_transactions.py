@@ -31,13 +31,13 @@ from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import NS, Desk, schema, set_property
+from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
+from tests.support.fake_runtime import FakeRuntime
 
 
 @pytest.fixture
-def clock() -> Clockwork:
-    return Clockwork()
+def clock() -> FakeRuntime:
+    return FakeRuntime()
 
 
 class Breakable(MemoryStore):
@@ -52,8 +52,8 @@ class Breakable(MemoryStore):
 
 
 @pytest.fixture
-async def desk(clock: Clockwork) -> Desk:
-    made = Desk(Breakable(now_ms=clock.now_ms), clock)
+async def fixture(clock: FakeRuntime) -> CatalogFixture:
+    made = CatalogFixture(Breakable(now_ms=clock.now_ms), clock)
     await made.namespace("db")
     await made.table("a")
     await made.table("b")
@@ -82,12 +82,12 @@ def creation(name: str, location: str | None = None) -> TableChange:
     return change(name, {"requirements": [{"type": "assert-create"}], "updates": [*updates]})
 
 
-async def transact(desk: Desk, changes: list[TableChange], key: str | None = None) -> object:
-    return await commit_transaction(desk.session([body for _, _, body in changes], key=key, path="/tx"), changes)
+async def transact(fixture: CatalogFixture, changes: list[TableChange], key: str | None = None) -> object:
+    return await commit_transaction(fixture.session([body for _, _, body in changes], key=key, path="/tx"), changes)
 
 
-async def value(desk: Desk, name: str) -> object:
-    document = loads((await load_table(desk.another().session(), NS, name)).metadata)
+async def value(fixture: CatalogFixture, name: str) -> object:
+    document = loads((await load_table(fixture.another().session(), NS, name)).metadata)
     assert isinstance(document, dict)
     found = document["properties"]
     assert isinstance(found, dict)
@@ -99,108 +99,108 @@ def fails(name: str) -> TableChange:
     return change(name, {"requirements": [unmet], "updates": [{"action": "set-properties", "updates": {"p": "x"}}]})
 
 
-async def test_all_tables_change_and_each_has_its_receipt(desk: Desk) -> None:
-    assert await transact(desk, both("1")) == Document(204)
-    assert [await value(desk, name) for name in "ab"] == ["1", "1"]
+async def test_all_tables_change_and_each_has_its_receipt(fixture: CatalogFixture) -> None:
+    assert await transact(fixture, both("1")) == Document(204)
+    assert [await value(fixture, name) for name in "ab"] == ["1", "1"]
     for name in "ab":
-        assert [said["state"] for said in await receipts(desk.session(), NS, name)] == ["committed", "committed"]
+        assert [said["state"] for said in await receipts(fixture.session(), NS, name)] == ["committed", "committed"]
 
 
-async def test_if_one_requirement_fails_nothing_changes(desk: Desk) -> None:
-    key = desk.key()
-    for process in (desk, desk.another()):
+async def test_if_one_requirement_fails_nothing_changes(fixture: CatalogFixture) -> None:
+    key = fixture.key()
+    for process in (fixture, fixture.another()):
         with pytest.raises(CommitFailed, match="current schema changed"):
             await transact(process, [*both("1")[:1], fails("b")], key)
-    assert [await value(desk, name) for name in "ab"] == [None, None]
+    assert [await value(fixture, name) for name in "ab"] == [None, None]
 
 
-async def test_a_missing_table_fails_all_of_it(desk: Desk) -> None:
+async def test_a_missing_table_fails_all_of_it(fixture: CatalogFixture) -> None:
     with pytest.raises(NoSuchTable, match=r"Table does not exist: db\.nothing"):
-        await transact(desk, [*both("1"), change("nothing", set_property("p", "1"))])
-    assert await value(desk, "a") is None
+        await transact(fixture, [*both("1"), change("nothing", set_property("p", "1"))])
+    assert await value(fixture, "a") is None
 
 
-async def test_a_transaction_is_replayed_under_its_key(desk: Desk) -> None:
-    key = desk.key()
-    await transact(desk, both("1"), key)
-    await desk.commit(set_property("p", "2"), name="a")
-    assert await transact(desk.another(), both("1"), key) == Document(204)
-    assert [await value(desk, name) for name in "ab"] == ["2", "1"]
+async def test_a_transaction_is_replayed_under_its_key(fixture: CatalogFixture) -> None:
+    key = fixture.key()
+    await transact(fixture, both("1"), key)
+    await fixture.commit(set_property("p", "2"), name="a")
+    assert await transact(fixture.another(), both("1"), key) == Document(204)
+    assert [await value(fixture, name) for name in "ab"] == ["2", "1"]
 
 
-async def test_a_table_is_named_once_and_not_too_many_are(desk: Desk) -> None:
+async def test_a_table_is_named_once_and_not_too_many_are(fixture: CatalogFixture) -> None:
     with pytest.raises(BadRequest, match=r"only once: db\.a"):
-        await transact(desk, [*both("1"), change("a", set_property("q", "1"))])
-    small = Desk(desk.store, desk.runtime, replace(desk.settings, max_transaction_tables=1))
+        await transact(fixture, [*both("1"), change("a", set_property("q", "1"))])
+    small = CatalogFixture(fixture.store, fixture.runtime, replace(fixture.settings, max_transaction_tables=1))
     with pytest.raises(BadRequest, match="at most 1"):
         await transact(small, both("1"))
 
 
-async def test_one_table_is_a_plain_commit_and_none_is_nothing(desk: Desk) -> None:
-    assert await transact(desk, both("1")[:1]) == Document(204)
-    assert await value(desk, "a") == "1"
-    assert await transact(desk, []) == Document(204)
+async def test_one_table_is_a_plain_commit_and_none_is_nothing(fixture: CatalogFixture) -> None:
+    assert await transact(fixture, both("1")[:1]) == Document(204)
+    assert await value(fixture, "a") == "1"
+    assert await transact(fixture, []) == Document(204)
 
 
-async def test_a_table_whose_part_changes_nothing_gets_no_file(desk: Desk) -> None:
-    before = (await load_table(desk.session(), NS, "b")).metadata_location
+async def test_a_table_whose_part_changes_nothing_gets_no_file(fixture: CatalogFixture) -> None:
+    before = (await load_table(fixture.session(), NS, "b")).metadata_location
     holds: JsonObject = {"type": "assert-current-schema-id", "current-schema-id": 0}
-    await transact(desk, [*both("1")[:1], change("b", {"requirements": [holds], "updates": []})])
-    assert (await load_table(desk.session(), NS, "b")).metadata_location == before
-    assert len(await receipts(desk.session(), NS, "b")) == 1
-    await desk.commit(set_property("p", "3"), name="b")
+    await transact(fixture, [*both("1")[:1], change("b", {"requirements": [holds], "updates": []})])
+    assert (await load_table(fixture.session(), NS, "b")).metadata_location == before
+    assert len(await receipts(fixture.session(), NS, "b")) == 1
+    await fixture.commit(set_property("p", "3"), name="b")
 
 
-async def test_created_tables_come_with_the_rest_or_not_at_all(desk: Desk) -> None:
+async def test_created_tables_come_with_the_rest_or_not_at_all(fixture: CatalogFixture) -> None:
     with pytest.raises(CommitFailed):
-        await transact(desk, [creation("c"), creation("d"), fails("a")])
+        await transact(fixture, [creation("c"), creation("d"), fails("a")])
     for name in "cd":
         with pytest.raises(NoSuchTable):
-            await table_exists(desk.session(), NS, name)
-    await transact(desk, [creation("c"), creation("d"), *both("1")])
-    assert [await value(desk, name) for name in "abcd"] == ["1", "1", None, None]
-    listed = await list_relations(desk.another().session(), NS, "table", Paging(None, None))
+            await table_exists(fixture.session(), NS, name)
+    await transact(fixture, [creation("c"), creation("d"), *both("1")])
+    assert [await value(fixture, name) for name in "abcd"] == ["1", "1", None, None]
+    listed = await list_relations(fixture.another().session(), NS, "table", Paging(None, None))
     assert len(listed.items) == 4
-    await desk.commit(set_property("p", "2"), name="c")
-    assert await value(desk, "c") == "2"
+    await fixture.commit(set_property("p", "2"), name="c")
+    assert await value(fixture, "c") == "2"
 
 
-async def test_a_created_table_needs_a_free_name_and_a_free_place(desk: Desk) -> None:
+async def test_a_created_table_needs_a_free_name_and_a_free_place(fixture: CatalogFixture) -> None:
     with pytest.raises(CommitFailed, match="table already exists"):
-        await transact(desk, [creation("a"), *both("1")[1:]])
+        await transact(fixture, [creation("a"), *both("1")[1:]])
     shared = "memory:///wh/warehouse/shared"
     with pytest.raises(BadRequest, match="overlaps"):
-        await transact(desk, [creation("c", shared), creation("d", f"{shared}/inside")])
+        await transact(fixture, [creation("c", shared), creation("d", f"{shared}/inside")])
 
 
-async def test_a_transaction_that_is_refused_reserves_no_location(desk: Desk) -> None:
+async def test_a_transaction_that_is_refused_reserves_no_location(fixture: CatalogFixture) -> None:
     place = "memory:///wh/warehouse/elsewhere"
     moved: JsonObject = {"requirements": [], "updates": [{"action": "set-location", "location": place}]}
     for refused in (fails("b"), creation("b")):
         with pytest.raises((CommitFailed, AlreadyExists)):
-            await transact(desk, [change("a", moved), refused])
+            await transact(fixture, [change("a", moved), refused])
 
-    assert await transact(desk, [change("b", moved), creation("c")]) == Document(204)
+    assert await transact(fixture, [change("b", moved), creation("c")]) == Document(204)
 
 
-async def test_two_transactions_over_the_same_tables_in_opposite_order_both_commit(desk: Desk) -> None:
-    other = desk.another()
-    await asyncio.gather(transact(desk, both("1")), transact(other, both("2")[::-1]))
-    assert await value(desk, "a") == await value(desk, "b")
+async def test_two_transactions_over_the_same_tables_in_opposite_order_both_commit(fixture: CatalogFixture) -> None:
+    other = fixture.another()
+    await asyncio.gather(transact(fixture, both("1")), transact(other, both("2")[::-1]))
+    assert await value(fixture, "a") == await value(fixture, "b")
     for name in "ab":
-        assert len(await receipts(desk.session(), NS, name)) == 3
+        assert len(await receipts(fixture.session(), NS, name)) == 3
 
 
-async def break_at(desk: Desk, part: str, changes: list[TableChange], key: str | None = None) -> None:
+async def break_at(fixture: CatalogFixture, part: str, changes: list[TableChange], key: str | None = None) -> None:
     """A transaction whose process loses the store when it writes a key that holds `part`."""
-    assert isinstance(desk.store, Breakable)
-    desk.store.broken = part
+    assert isinstance(fixture.store, Breakable)
+    fixture.store.broken = part
     with pytest.raises((CommitStateUnknown, StoreUnavailable)):
-        await transact(desk.another(), changes, key)
-    desk.store.broken = None
+        await transact(fixture.another(), changes, key)
+    fixture.store.broken = None
 
 
-async def pending_with_intents(desk: Desk, changes: list[TableChange], key: str | None = None) -> None:
+async def pending_with_intents(fixture: CatalogFixture, changes: list[TableChange], key: str | None = None) -> None:
     """A transaction whose process dies between its intents and its decision."""
 
     async def die(self: object, standing: object) -> None:
@@ -209,174 +209,190 @@ async def pending_with_intents(desk: Desk, changes: list[TableChange], key: str 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transaction_coordinator.TransactionCoordinator, "decide", die)
         with pytest.raises(CommitStateUnknown):
-            await transact(desk.another(), changes, key)
+            await transact(fixture.another(), changes, key)
 
 
-async def test_a_reader_inside_the_lease_sees_the_old_state(desk: Desk) -> None:
-    await pending_with_intents(desk, both("1"))
-    assert [await value(desk, name) for name in "ab"] == [None, None]
+async def test_a_reader_inside_the_lease_sees_the_old_state(fixture: CatalogFixture) -> None:
+    await pending_with_intents(fixture, both("1"))
+    assert [await value(fixture, name) for name in "ab"] == [None, None]
 
 
-async def test_a_commit_waits_for_the_lease_and_then_goes_on_over_the_old_state(desk: Desk, clock: Clockwork) -> None:
-    await pending_with_intents(desk, both("1"))
+async def test_a_commit_waits_for_the_lease_and_then_goes_on_over_the_old_state(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    await pending_with_intents(fixture, both("1"))
     with pytest.raises(CommitFailed, match="under way"):
-        await desk.commit(set_property("q", "1"), name="a", key=desk.key())
+        await fixture.commit(set_property("q", "1"), name="a", key=fixture.key())
     clock.ms += LEASE_MS
-    await desk.commit(set_property("q", "1"), name="a")
-    assert [await value(desk, name) for name in "ab"] == [None, None]
-    await transact(desk, both("2"))
-    assert [await value(desk, name) for name in "ab"] == ["2", "2"]
+    await fixture.commit(set_property("q", "1"), name="a")
+    assert [await value(fixture, name) for name in "ab"] == [None, None]
+    await transact(fixture, both("2"))
+    assert [await value(fixture, name) for name in "ab"] == ["2", "2"]
 
 
-async def test_an_older_transaction_aborts_a_younger_one_that_it_meets(desk: Desk, clock: Clockwork) -> None:
-    key = desk.key()
-    await break_at(desk, "/transactions/", both("1"), key)  # claims, and so has the smaller rank
+async def test_an_older_transaction_aborts_a_younger_one_that_it_meets(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    key = fixture.key()
+    await break_at(fixture, "/transactions/", both("1"), key)  # claims, and so has the smaller rank
     clock.ms += 1000
-    await pending_with_intents(desk, both("2"))
-    clock.ms += desk.settings.in_progress_ms
-    assert await transact(desk, both("1"), key) == Document(204)
-    assert [await value(desk, name) for name in "ab"] == ["1", "1"]
+    await pending_with_intents(fixture, both("2"))
+    clock.ms += fixture.settings.in_progress_ms
+    assert await transact(fixture, both("1"), key) == Document(204)
+    assert [await value(fixture, name) for name in "ab"] == ["1", "1"]
 
 
-async def pending_on(desk: Desk, name: str) -> str:
+async def pending_on(fixture: CatalogFixture, name: str) -> str:
     """The transaction whose intent is on a table."""
-    entity = (await load_table(desk.session(), NS, name)).entity
-    pointer = await desk.session().state.pointer(entity)
+    entity = (await load_table(fixture.session(), NS, name)).entity
+    pointer = await fixture.session().state.pointer(entity)
     assert pointer is not None
     assert pointer.intent is not None
     return pointer.intent
 
 
-async def test_who_began_before_a_transaction_aborts_it_at_once(desk: Desk, clock: Clockwork) -> None:
+async def test_who_began_before_a_transaction_aborts_it_at_once(fixture: CatalogFixture, clock: FakeRuntime) -> None:
     older = clock.ulid()
-    await pending_with_intents(desk, both("1"))
-    transaction, before = await pending_on(desk, "a"), clock.ms
+    await pending_with_intents(fixture, both("1"))
+    transaction, before = await pending_on(fixture, "a"), clock.ms
 
-    assert await wait_for_decision(desk.session(), transaction, older) is False
+    assert await wait_for_decision(fixture.session(), transaction, older) is False
 
-    decision = await read_decision(desk.session().state, transaction)
+    decision = await read_decision(fixture.session().state, transaction)
     assert decision is not None
     assert (decision.status, clock.ms) == ("aborted", before)
 
 
 @pytest.mark.parametrize("who", ["the same", "younger", "without rank"])
-async def test_who_did_not_begin_before_a_transaction_leaves_it_alone(desk: Desk, clock: Clockwork, who: str) -> None:
-    await pending_with_intents(desk, both("1"))
-    transaction = await pending_on(desk, "a")
-    begun = await read_decision(desk.session().state, transaction)
+async def test_who_did_not_begin_before_a_transaction_leaves_it_alone(
+    fixture: CatalogFixture, clock: FakeRuntime, who: str
+) -> None:
+    await pending_with_intents(fixture, both("1"))
+    transaction = await pending_on(fixture, "a")
+    begun = await read_decision(fixture.session().state, transaction)
     assert begun is not None
     rank = {"the same": begun.rank, "younger": clock.ulid(), "without rank": None}[who]
 
     with pytest.raises(Unavailable, match="under way"):
-        await wait_for_decision(desk.session(), transaction, rank)
+        await wait_for_decision(fixture.session(), transaction, rank)
 
-    decision = await read_decision(desk.session().state, transaction)
+    decision = await read_decision(fixture.session().state, transaction)
     assert decision is not None
     assert decision.status == "pending"
 
 
-async def test_a_plan_that_no_longer_stands_is_made_again_as_another_transaction(desk: Desk) -> None:
+async def test_a_plan_that_no_longer_stands_is_made_again_as_another_transaction(fixture: CatalogFixture) -> None:
     """The first one's object was written beside the look that found HEAD moved; without intents it means nothing."""
-    await desk.another().table("d")
+    await fixture.another().table("d")
 
-    assert await transact(desk, [creation("c"), *both("1")]) == Document(204)
+    assert await transact(fixture, [creation("c"), *both("1")]) == Document(204)
 
-    assert [await value(desk, name) for name in "abc"] == ["1", "1", None]
-    assert isinstance(desk.store, MemoryStore)
-    begun = [key for key in desk.store.keys("wh/_catalog/") if "/transactions/" in key]
-    state = desk.session().state
+    assert [await value(fixture, name) for name in "abc"] == ["1", "1", None]
+    assert isinstance(fixture.store, MemoryStore)
+    begun = [key for key in fixture.store.keys("wh/_catalog/") if "/transactions/" in key]
+    state = fixture.session().state
     decisions = [await read_decision(state, key.rpartition("/")[2].removesuffix(".json")) for key in begun]
     assert sorted(decision.status for decision in decisions if decision) == ["committed", "pending"]
 
 
-async def test_a_takeover_closes_a_pending_transaction_and_commits_its_own(desk: Desk, clock: Clockwork) -> None:
-    key = desk.key()
-    await pending_with_intents(desk, both("1"), key)
-    clock.ms += desk.settings.in_progress_ms
-    assert await transact(desk, both("1"), key) == Document(204)
-    assert [await value(desk, name) for name in "ab"] == ["1", "1"]
+async def test_a_takeover_closes_a_pending_transaction_and_commits_its_own(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    key = fixture.key()
+    await pending_with_intents(fixture, both("1"), key)
+    clock.ms += fixture.settings.in_progress_ms
+    assert await transact(fixture, both("1"), key) == Document(204)
+    assert [await value(fixture, name) for name in "ab"] == ["1", "1"]
     for name in "ab":
-        assert len(await receipts(desk.session(), NS, name)) == 2
+        assert len(await receipts(fixture.session(), NS, name)) == 2
 
 
-async def test_what_is_decided_counts_for_everybody_before_it_is_settled(desk: Desk) -> None:
+async def test_what_is_decided_counts_for_everybody_before_it_is_settled(fixture: CatalogFixture) -> None:
     async def die(self: object) -> None:
         raise StoreUnavailable("died")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(transaction_coordinator.TransactionCoordinator, "settle_intents", die)
-        await transact(desk.another(), [creation("c"), *both("1")])
-    assert [await value(desk, name) for name in "abc"] == ["1", "1", None]
-    await desk.commit(set_property("q", "1"), name="a")
-    await desk.commit(set_property("q", "1"), name="c")
+        await transact(fixture.another(), [creation("c"), *both("1")])
+    assert [await value(fixture, name) for name in "abc"] == ["1", "1", None]
+    await fixture.commit(set_property("q", "1"), name="a")
+    await fixture.commit(set_property("q", "1"), name="c")
     with pytest.raises(NamespaceNotEmpty):
-        await drop_namespace(desk.session(), NS)
+        await drop_namespace(fixture.session(), NS)
     with pytest.raises(AlreadyExists):
-        await desk.table("c")
-    await drop_table(desk.session(), NS, "b", purge=False)
-    assert [await value(desk, name) for name in "ac"] == ["1", None]
+        await fixture.table("c")
+    await drop_table(fixture.session(), NS, "b", purge=False)
+    assert [await value(fixture, name) for name in "ac"] == ["1", None]
 
 
-async def test_an_intent_on_a_name_that_is_aborted_leaves_the_name_free(desk: Desk, clock: Clockwork) -> None:
-    await pending_with_intents(desk, [creation("c"), *both("1")])
+async def test_an_intent_on_a_name_that_is_aborted_leaves_the_name_free(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    await pending_with_intents(fixture, [creation("c"), *both("1")])
     with pytest.raises(NoSuchTable):
-        await table_exists(desk.session(), NS, "c")
-    listed = await list_relations(desk.another().session(), NS, "table", Paging(None, None))
+        await table_exists(fixture.session(), NS, "c")
+    listed = await list_relations(fixture.another().session(), NS, "table", Paging(None, None))
     assert len(listed.items) == 2
     clock.ms += LEASE_MS
-    await desk.table("c")
-    await table_exists(desk.session(), NS, "c")
+    await fixture.table("c")
+    await table_exists(fixture.session(), NS, "c")
 
 
-async def test_a_name_of_which_nothing_is_decided_is_not_given_to_another(desk: Desk, clock: Clockwork) -> None:
-    await pending_with_intents(desk, [creation("c"), *both("1")])
+async def test_a_name_of_which_nothing_is_decided_is_not_given_to_another(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    await pending_with_intents(fixture, [creation("c"), *both("1")])
     with pytest.raises(Unavailable, match="under way"):
-        await rename_table(desk.session(), (NS, "c"), (NS, "d"))
+        await rename_table(fixture.session(), (NS, "c"), (NS, "d"))
     clock.ms += LEASE_MS
     with pytest.raises(NoSuchTable):
-        await rename_table(desk.session(), (NS, "c"), (NS, "d"))
+        await rename_table(fixture.session(), (NS, "c"), (NS, "d"))
 
 
-async def test_a_name_of_which_nothing_is_decided_is_neither_taken_nor_free(desk: Desk, clock: Clockwork) -> None:
-    await pending_with_intents(desk, [creation("c"), *both("1")])
+async def test_a_name_of_which_nothing_is_decided_is_neither_taken_nor_free(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    await pending_with_intents(fixture, [creation("c"), *both("1")])
     with pytest.raises(Unavailable, match="under way"):
-        await rename_table(desk.session(), (NS, "a"), (NS, "c"))
+        await rename_table(fixture.session(), (NS, "a"), (NS, "c"))
     clock.ms += LEASE_MS
-    await rename_table(desk.session(), (NS, "a"), (NS, "c"))
-    await table_exists(desk.another().session(), NS, "c")
+    await rename_table(fixture.session(), (NS, "a"), (NS, "c"))
+    await table_exists(fixture.another().session(), NS, "c")
 
 
-async def test_a_drop_decides_what_it_meets_and_then_marks(desk: Desk, clock: Clockwork) -> None:
-    entity = (await load_table(desk.session(), NS, "a")).entity
-    await pending_with_intents(desk, both("1"))
+async def test_a_drop_decides_what_it_meets_and_then_marks(fixture: CatalogFixture, clock: FakeRuntime) -> None:
+    entity = (await load_table(fixture.session(), NS, "a")).entity
+    await pending_with_intents(fixture, both("1"))
     clock.ms += LEASE_MS
-    await drop_table(desk.session(), NS, "a", purge=False)
-    pointer = await desk.session().state.pointer(entity)
+    await drop_table(fixture.session(), NS, "a", purge=False)
+    pointer = await fixture.session().state.pointer(entity)
     assert pointer is not None
     assert (pointer.intent, pointer.dropped_by is not None) == (None, True)
-    assert await value(desk, "b") is None
+    assert await value(fixture, "b") is None
 
 
-async def test_a_drop_asks_for_the_decision_of_no_intent_that_is_gone(desk: Desk, clock: Clockwork) -> None:
-    store = CountingStore(desk.store)
-    remembering = replace(desk, store=store)
-    await pending_with_intents(desk, both("1"))
+async def test_a_drop_asks_for_the_decision_of_no_intent_that_is_gone(
+    fixture: CatalogFixture, clock: FakeRuntime
+) -> None:
+    store = CountingStore(fixture.store)
+    remembering = replace(fixture, store=store)
+    await pending_with_intents(fixture, both("1"))
     await load_table(remembering.session(), NS, "a")
     clock.ms += LEASE_MS
-    await desk.commit(set_property("q", "1"), name="a")
+    await fixture.commit(set_property("q", "1"), name="a")
 
     with store.measure() as measured:
         await drop_table(remembering.session(), NS, "a", purge=False)
 
     assert [key for _, key in measured.log if "/transactions/" in key] == []
     with pytest.raises(NoSuchTable):
-        await table_exists(desk.session(), NS, "a")
+        await table_exists(fixture.session(), NS, "a")
 
 
-async def test_a_transaction_that_a_takeover_closed_before_it_began_never_begins(desk: Desk) -> None:
-    session = desk.session()
+async def test_a_transaction_that_a_takeover_closed_before_it_began_never_begins(fixture: CatalogFixture) -> None:
+    session = fixture.session()
     closed = Decision.closed(transaction="T", move="m")
-    await desk.store.put(session.state.paths.transaction("T"), encode(closed.document), ABSENT)
+    await fixture.store.put(session.state.paths.transaction("T"), encode(closed.document), ABSENT)
     assert await abort_if_undecided(session.state, session.runtime, "T") is False
     assert await abort_if_undecided(session.state, session.runtime, "never heard of") is False
 
@@ -384,23 +400,23 @@ async def test_a_transaction_that_a_takeover_closed_before_it_began_never_begins
 @pytest.mark.parametrize("tables", [2, 3, 10])
 async def test_a_warm_transaction_keeps_to_its_budget(tables: int) -> None:
     store = CountingStore(DelayingStore(MemoryStore(), 0.004))
-    desk = Desk(store)
-    await desk.namespace("db")
+    fixture = CatalogFixture(store)
+    await fixture.namespace("db")
     names = [f"t{number}" for number in range(tables)]
     for name in names:
-        await desk.table(name)
+        await fixture.table(name)
     with store.measure() as measured:
-        await transact(desk, [change(name, set_property("p", "1")) for name in names], desk.key())
+        await transact(fixture, [change(name, set_property("p", "1")) for name in names], fixture.key())
     assert measured.depth <= 4
     assert measured.calls <= 5 * tables + 5
 
 
 async def test_created_tables_are_within_the_budget_too() -> None:
     store = CountingStore(DelayingStore(MemoryStore(), 0.004))
-    desk = Desk(store)
-    await desk.namespace("db")
+    fixture = CatalogFixture(store)
+    await fixture.namespace("db")
     with store.measure() as measured:
-        await transact(desk, [creation(f"t{number}") for number in range(5)], desk.key())
+        await transact(fixture, [creation(f"t{number}") for number in range(5)], fixture.key())
     assert measured.depth <= 4
     assert measured.calls <= 5 * 5 + 5
 
@@ -415,14 +431,14 @@ async def test_a_commit_is_told_though_its_intents_could_not_be_settled_in_time(
             self.decided = self.decided or ("/transactions/" in key and b'"committed"' in body)
             return await super().put(key, body, when)
 
-    clock = Clockwork()
-    desk = Desk(Silent(clock.now_ms), clock)
-    await desk.namespace("db")
+    clock = FakeRuntime()
+    fixture = CatalogFixture(Silent(clock.now_ms), clock)
+    await fixture.namespace("db")
     changes: list[TableChange] = [(NS, name, set_property("a", "1")) for name in ("t", "u")]
     for _, name, _ in changes:
-        await desk.table(name)
+        await fixture.table(name)
 
-    assert await commit_transaction(desk.session({}, key=desk.key()), changes) == Document(204)
+    assert await commit_transaction(fixture.session({}, key=fixture.key()), changes) == Document(204)
 
 
 async def test_a_denial_says_nothing_of_what_was_sent_before_it() -> None:
@@ -440,10 +456,10 @@ async def test_a_denial_says_nothing_of_what_was_sent_before_it() -> None:
             return Unknown("lost")
 
     store = Expiring()
-    desk = Desk(store, Clockwork())
-    await desk.namespace("db")
+    fixture = CatalogFixture(store, FakeRuntime())
+    await fixture.namespace("db")
     store.outcomes = ("lost", "denied")
 
     with pytest.raises(CommitStateUnknown):
-        await desk.table("t")
-    assert (await load_table(desk.another().session(), NS, "t")).entity
+        await fixture.table("t")
+    assert (await load_table(fixture.another().session(), NS, "t")).entity

@@ -16,14 +16,14 @@ from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
 from storage_backends.local import LocalStore
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
-from tests.operations.desk import Desk, set_property
+from tests.support.catalog_fixture import CatalogFixture, set_property
 
 WAREHOUSE = "wh"
 
 
 @dataclass
-class FolderDesk(Desk):
-    """A desk over a folder, whose locations are those of its files."""
+class FolderFixture(CatalogFixture):
+    """A catalog over a folder, whose locations are those of its files."""
 
     folder: Path = Path("/nowhere")
 
@@ -61,24 +61,24 @@ class FolderLake:
 
     async def make(self, tables: int, commits: int) -> None:
         """Tables in `db`, each with so many commits after its create, by two principals."""
-        desk = FolderDesk(folder=self.folder)
-        await desk.namespace("db")
+        fixture = FolderFixture(folder=self.folder)
+        await fixture.namespace("db")
 
         async def table(name: str) -> None:
             for number in range(commits):
-                await desk.commit(set_property(f"p{number}", name), name)
+                await fixture.commit(set_property(f"p{number}", name), name)
 
         names = [f"t{number}" for number in range(tables)]
         for name in names:  # creates of one namespace race for one HEAD
-            await desk.table(name)
+            await fixture.table(name)
         await asyncio.gather(*map(table, names))
-        await desk.store.close()
+        await fixture.store.close()
 
     async def commit(self, name: str) -> None:
         """One more commit."""
-        desk = FolderDesk(folder=self.folder)
-        await desk.commit(set_property("later", "1"), name)
-        await desk.store.close()
+        fixture = FolderFixture(folder=self.folder)
+        await fixture.commit(set_property("later", "1"), name)
+        await fixture.store.close()
 
     async def reconcile_here(self) -> ReconcileStats:
         """A run of the asyncio driver."""

@@ -9,8 +9,8 @@ from arco_catalog.state.locations import Location
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.state.spilling import Limits
-from tests.operations.bulk import Bulk, Objects
 from tests.serve.server import WAREHOUSE
+from tests.support.registry_builder import Objects, RegistryBuilder
 
 NAMESPACE = "db"
 COLUMNS: Sequence[JsonValue] = [
@@ -30,17 +30,17 @@ def make_tables(root: Path, names: Sequence[str]) -> None:
 
 def _objects(base: Location, names: Sequence[str]) -> Objects:
     runtime = SystemRuntime()
-    bulk = Bulk(base, Paths(WAREHOUSE), runtime, Limits())
-    files = base.below(bulk.paths.warehouse, "metadata")  # one folder for all: two a table would be most of the work
+    builder = RegistryBuilder(base, Paths(WAREHOUSE), runtime, Limits())
+    files = base.below(builder.paths.warehouse, "metadata")  # one folder for all: two a table would be most of the work
     alike = new_table_metadata(
         parse_create_table({"name": "t", "schema": {"type": "struct", "fields": [*COLUMNS]}}),
         location=base.uri,
-        table_uuid=bulk.uuid,
+        table_uuid=builder.uuid,
         now_ms=runtime.now_ms(),
     )
-    yield from bulk.namespace(NAMESPACE)
+    yield from builder.namespace(NAMESPACE)
     for name in names:
-        entity, home = bulk.table(NAMESPACE, name)
+        entity, home = builder.table(NAMESPACE, name)
         document: JsonObject = {**alike, "location": home.uri}
-        yield from bulk.state_of(entity, files, document)
-    yield from bulk.one_commit()
+        yield from builder.state_of(entity, files, document)
+    yield from builder.one_commit()

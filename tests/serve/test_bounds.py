@@ -13,8 +13,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.operations.desk import schema
 from tests.serve.server import WAREHOUSE, ArcoServer
+from tests.support.catalog_fixture import schema
 
 MB = 1 << 20
 AT_REST = 120 * MB

@@ -9,11 +9,11 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.state.paths import Paths
-from tests.operations.desk import NS, Desk, schema, set_property
 from tests.simulation.clients import EAGER
 from tests.simulation.history import Event
 from tests.simulation.programs.run import short_memory
 from tests.simulation.world import DIED, Process, World
+from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
 
 PATHS = Paths("wh")
 HISTORY = f"{PATHS.state}/core/commits/"
@@ -32,27 +32,27 @@ LOOKS = MOVES
 """Reads of the registry's history that a process may make: a walk through all of it takes a third."""
 
 
-def desk_of(process: Process) -> Desk:
+def fixture_of(process: Process) -> CatalogFixture:
     """A catalog as a process serves it that remembers nothing."""
-    return Desk(process.store, process.runtime, EAGER)
+    return CatalogFixture(process.store, process.runtime, EAGER)
 
 
 async def a_long_table_and_reconcilers_with_little_time(world: World) -> None:
     """Every commit gets its receipt, that of the long table and that of the short one, whoever is cut short or dies."""
-    desk = desk_of(world.process("setup", 0))
-    await desk.namespace(*NS)
+    fixture = fixture_of(world.process("setup", 0))
+    await fixture.namespace(*NS)
     for name, commits in (("long", COMMITS), ("short", 2)):
-        await desk.table(name)
+        await fixture.table(name)
         for number in range(commits):
-            await desk.commit(set_property("number", f"{number}"), name)
+            await fixture.commit(set_property("number", f"{number}"), name)
     await world.settle()
     receipts = {key: body for key, body in world.snapshot().items() if COMMITTED in key}
     assert len(receipts) == COMMITS + 2 + 2
     for key in receipts:
-        await desk.store.delete(key)
+        await fixture.store.delete(key)
     for number in range(RUNS):
         process = world.process(f"run{number}")
-        await process.run(reconcile(desk_of(process).session(), concurrency=1, should_stop=after(FILES_A_RUN)))
+        await process.run(reconcile(fixture_of(process).session(), concurrency=1, should_stop=after(FILES_A_RUN)))
         await world.settle()
     there = {key: body for key, body in world.snapshot().items() if COMMITTED in key}
     assert there == receipts, f"{len(receipts) - len(there)} of {len(receipts)} receipts are missing after {RUNS} runs"
@@ -74,7 +74,7 @@ async def an_old_key_beside_creators(world: World) -> None:
     """A create whose first process died long ago looks for its work in the registry's history once, however often its
     registry commit, which it shares with others, is made anew."""
     with short_memory(MEMORY):
-        setup = desk_of(world.process("setup", 0))
+        setup = fixture_of(world.process("setup", 0))
         await setup.namespace(*NS)
         body: JsonObject = {"name": "t", "schema": schema("x")}
         key = setup.key()
@@ -85,23 +85,23 @@ async def an_old_key_beside_creators(world: World) -> None:
                 dead.crash()
 
         world.observe(kill)
-        assert await dead.run(create_table(desk_of(dead).session(body, key=key), NS, body)) is DIED
+        assert await dead.run(create_table(fixture_of(dead).session(body, key=key), NS, body)) is DIED
         for number in range(MOVES):
             await setup.namespace(f"n{number}")
-        desks = {name: desk_of(world.process(name)) for name in ("p1", "p2")}
+        fixtures = {name: fixture_of(world.process(name)) for name in ("p1", "p2")}
 
         async def others(name: str, first: int) -> None:
             process = world.process(name)
             for number in range(first, first + OTHERS):
-                await process.run(create_namespace(desks[name].session(), (f"{name}-{number}",), {}))
+                await process.run(create_namespace(fixtures[name].session(), (f"{name}-{number}",), {}))
 
         async def old() -> None:
-            answer = await world.process("p1").run(create_table(desks["p1"].session(body, key=key), NS, body))
+            answer = await world.process("p1").run(create_table(fixtures["p1"].session(body, key=key), NS, body))
             assert answer is not DIED
 
         async with asyncio.TaskGroup() as group:
             group.create_task(old())
-            for name in desks:
+            for name in fixtures:
                 group.create_task(others(name, 0))
                 group.create_task(others(name, OTHERS))
         sent = [event for event in world.history if event.process == "p1" and event.step.startswith("sent")]

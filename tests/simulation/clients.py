@@ -18,9 +18,9 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
 from storage_backends import StoreUnavailable
-from tests.operations.desk import NS, Desk, schema, uuid7
 from tests.simulation.auditor import Ask, Auditor
 from tests.simulation.world import DIED, Process, World
+from tests.support.catalog_fixture import NS, CatalogFixture, schema, uuid7
 
 EAGER = Settings("wh", request_ms=90_000, in_progress_ms=500, duplicate_timeout_ms=400)
 """Takeovers come long before deadlines, so what they overtake is still alive: they are to be safe at any age."""
@@ -36,26 +36,26 @@ class Office:
         self.world = world
         self.auditor = Auditor(world)
         self._settings = settings
-        self._desks: dict[str, Desk] = {}
+        self._fixtures: dict[str, CatalogFixture] = {}
 
-    def desk(self, process: Process) -> Desk:
+    def fixture(self, process: Process) -> CatalogFixture:
         """The catalog as this process serves it, with all that it remembers."""
-        if process.name not in self._desks:
-            self._desks[process.name] = Desk(process.store, process.runtime, self._settings)
-        return self._desks[process.name]
+        if process.name not in self._fixtures:
+            self._fixtures[process.name] = CatalogFixture(process.store, process.runtime, self._settings)
+        return self._fixtures[process.name]
 
     async def set_up(self, *tables: str) -> None:
         """The namespace and these tables, before anything can go wrong."""
-        desk = self.desk(self.world.process("setup", skew_ms=0))
-        await desk.namespace("db")
+        fixture = self.fixture(self.world.process("setup", skew_ms=0))
+        await fixture.namespace("db")
         for name in tables:
-            await desk.table(name)
+            await fixture.table(name)
 
     async def warm(self, name: str, table: str = "t") -> None:
         """Lets a process see a table, and remember it; nothing depends on whether it does."""
         process = self.world.process(name)
         try:
-            await process.run(load_table(self.desk(process).session(), NS, table))
+            await process.run(load_table(self.fixture(process).session(), NS, table))
         except StoreUnavailable:
             return
 
@@ -88,13 +88,13 @@ class Office:
         raise AssertionError(f"{ask.principal} never got a definite answer")
 
     async def _once(self, process: Process, ask: Ask, perform: Perform, body: JsonObject, key: str | None) -> Answer:
-        desk = self.desk(process)
+        fixture = self.fixture(process)
         parsed = None if key is None else IdempotencyKey.parse(key, Dialect.ICEBERG)
         deadline = process.runtime.now_ms() + self._settings.request_ms
         call = OperationRequest(
             "POST", f"/{ask.kind}", "", body, ask.principal, {"kind": "AdminApi"}, deadline, parsed, True
         )
-        return await perform(desk.catalog.session(call))
+        return await perform(fixture.catalog.session(call))
 
     # Requests.
 
@@ -175,7 +175,7 @@ class Office:
             for table in tables:
                 since = self.world.loop.time()
                 try:
-                    told = await reader.run(load_table(self.desk(reader).session(), NS, table))
+                    told = await reader.run(load_table(self.fixture(reader).session(), NS, table))
                 except (NoSuchTable, StoreUnavailable):
                     continue
                 if told is DIED:
@@ -195,7 +195,7 @@ class Office:
         for _ in range(times):
             walker = self.world.process(name)
             with suppress(StoreUnavailable, CommitStateUnknown, Unavailable):
-                if await walker.run(reconcile(self.desk(walker).session(), concurrency=4)) is DIED:
+                if await walker.run(reconcile(self.fixture(walker).session(), concurrency=4)) is DIED:
                     name += "+"
             await self.world.runtime.sleep(3.0 * self.world.runtime.random())
 
@@ -204,7 +204,7 @@ class Office:
         await self.world.settle()
         self.auditor.close(reconciled=False)
         last = self.world.process("last walk")
-        stats = await last.run(reconcile(self.desk(last).session()))
+        stats = await last.run(reconcile(self.fixture(last).session()))
         assert stats is not DIED
         assert stats.unreadable == []
         self.auditor.close(reconciled=True)

@@ -10,7 +10,7 @@ from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import Operation
 from storage_backends import Applied, Found, Missing, Unchanged, Version
 from storage_backends.memory import MemoryStore
-from tests.operations.clockwork import Clockwork
+from tests.support.fake_runtime import FakeRuntime
 
 
 class Slow(MemoryStore):
@@ -37,7 +37,7 @@ def store() -> Slow:
 
 
 def a_process(store: Slow) -> State:
-    return State(store, Paths("wh"), Caches.of(1 << 20), Clockwork())
+    return State(store, Paths("wh"), Caches.of(1 << 20), FakeRuntime())
 
 
 async def move_head(state: State, operation: str) -> None:

@@ -10,7 +10,7 @@ from arco_catalog.state.pointer import MetadataFile
 from storage_backends import ANY, Found, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
-from tests.operations.clockwork import Clockwork
+from tests.support.fake_runtime import FakeRuntime
 
 DONE = WalkCheckpoint("v7", "f9")
 CUT = WalkCheckpoint("", "f9", (Span(MetadataFile("f4", 4), "f1"), Span(MetadataFile("f0", 1), None, failed=True)))
@@ -22,7 +22,7 @@ def store() -> MemoryStore:
 
 
 def process(store: MemoryStore) -> State:
-    return State(store, Paths("wh"), Caches.of(1 << 20), Clockwork())
+    return State(store, Paths("wh"), Caches.of(1 << 20), FakeRuntime())
 
 
 async def document(store: MemoryStore, shard: int) -> JsonObject:

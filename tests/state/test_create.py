@@ -13,10 +13,10 @@ from arco_catalog.state.pointer import MetadataFile, Pointer
 from storage_backends import ABSENT, ANY, Applied, Found, Missing, PreconditionFailed, Unchanged, Version, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
-from tests.operations.clockwork import Clockwork
-from tests.operations.desk import NS, Desk, set_property
+from tests.support.catalog_fixture import NS, CatalogFixture, set_property
+from tests.support.fake_runtime import FakeRuntime
 
-Create = Callable[[Desk], Awaitable[None]]
+Create = Callable[[CatalogFixture], Awaitable[None]]
 
 FILE = "memory:///wh/warehouse/t/metadata/00000-6c97e413-d51b-4538-ac70-12fe2a85cb83.metadata.json"
 ENTITY = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
@@ -37,21 +37,21 @@ class Echoing(MemoryStore):
         return await super().put(key, body, when)
 
 
-async def a_file(desk: Desk) -> None:
-    await desk.session().files.create(FILE, b'{"format-version":2}', packed=False)
+async def a_file(fixture: CatalogFixture) -> None:
+    await fixture.session().files.create(FILE, b'{"format-version":2}', packed=False)
 
 
-async def a_packed_file(desk: Desk) -> None:
-    await desk.session().files.create(FILE, b'{"format-version":2}', packed=True)
+async def a_packed_file(fixture: CatalogFixture) -> None:
+    await fixture.session().files.create(FILE, b'{"format-version":2}', packed=True)
 
 
-async def a_commit(desk: Desk) -> None:
-    state = desk.session().state
+async def a_commit(fixture: CatalogFixture) -> None:
+    state = fixture.session().state
     await state.create(state.paths.registry_commit("c"), b'{"id":"c"}')
 
 
-async def a_pointer(desk: Desk) -> None:
-    await first_pointer(desk.session(), pointer()).put()
+async def a_pointer(fixture: CatalogFixture) -> None:
+    await first_pointer(fixture.session(), pointer()).put()
 
 
 def pointer(move: str = "01KAN0Y7Q2M3C4D5E6F7G8H9JM") -> Pointer:
@@ -68,21 +68,21 @@ CREATES: dict[str, Create] = {
 
 @pytest.mark.parametrize("create", CREATES.values(), ids=CREATES)
 async def test_an_echo_is_known_by_its_bytes(create: Create) -> None:
-    desk = Desk(Echoing(), Clockwork())
-    await create(desk)
-    await create(desk)
+    fixture = CatalogFixture(Echoing(), FakeRuntime())
+    await create(fixture)
+    await create(fixture)
 
 
 @pytest.mark.parametrize("create", CREATES.values(), ids=CREATES)
 async def test_what_another_wrote_is_never_taken_for_an_echo(create: Create) -> None:
     store = MemoryStore()
-    await create(Desk(store, Clockwork()))
+    await create(CatalogFixture(store, FakeRuntime()))
     [key] = store.keys()
     theirs = pointer("01KAN0Y7Q2M3C4D5E6F7G8H9JN").body if "pointers" in key else gzip.compress(b"theirs", mtime=0)
     await store.put(key, theirs, ANY)
 
     with pytest.raises(Occupied, match=key):
-        await create(Desk(store, Clockwork()))
+        await create(CatalogFixture(store, FakeRuntime()))
 
     found = await store.get(key)
     assert isinstance(found, Found)
@@ -91,16 +91,16 @@ async def test_what_another_wrote_is_never_taken_for_an_echo(create: Create) -> 
 
 async def test_a_pointer_that_moved_before_its_echo_came_back_is_ours_and_is_not_remembered_as_it_was() -> None:
     store = Echoing()
-    desk = Desk(store, Clockwork())
+    fixture = CatalogFixture(store, FakeRuntime())
     moved = pointer().fenced("01KAN0Y7Q2M3C4D5E6F7G8H9JP")
 
     async def move(key: str) -> None:
         await MemoryStore.put(store, key, moved.body, ANY)
 
     store.meanwhile = move
-    await a_pointer(desk)
+    await a_pointer(fixture)
 
-    remembered = desk.session().state.cached_pointer(ENTITY)
+    remembered = fixture.session().state.cached_pointer(ENTITY)
     assert remembered is None or remembered.sequence == moved.sequence
 
 
@@ -118,36 +118,36 @@ class Emptied(Echoing):
 
 async def test_an_echo_that_was_removed_before_it_was_read_is_written_again() -> None:
     store = Emptied()
-    await a_commit(Desk(store, Clockwork()))
+    await a_commit(CatalogFixture(store, FakeRuntime()))
     assert store.emptied
     assert store.keys() == ["wh/_catalog/core/commits/c.json"]
 
 
 async def test_a_commit_is_answered_though_another_record_stands_where_its_receipt_belongs() -> None:
     store = Forestalled()
-    desk = Desk(store, Clockwork())
-    await desk.namespace("db")
-    await desk.table("t")
+    fixture = CatalogFixture(store, FakeRuntime())
+    await fixture.namespace("db")
+    await fixture.table("t")
     store.theirs = b"theirs"
 
-    session = desk.session()
+    session = fixture.session()
     state = await commit_table(session, NS, "t", set_property("p", "1"))
 
-    assert state == await load_table(desk.another().session(), NS, "t")
+    assert state == await load_table(fixture.another().session(), NS, "t")
     assert session.stats.dropped_writes == 1
 
 
 async def test_a_commit_is_not_made_where_its_metadata_file_would_be_anothers() -> None:
     store = Forestalled()
-    desk = Desk(store, Clockwork())
-    await desk.namespace("db")
-    before = await desk.table("t")
+    fixture = CatalogFixture(store, FakeRuntime())
+    await fixture.namespace("db")
+    before = await fixture.table("t")
     store.theirs, store.where = b"theirs", "/metadata/"
 
     with pytest.raises(Occupied):
-        await desk.commit(set_property("p", "1"))
+        await fixture.commit(set_property("p", "1"))
 
-    after = await load_table(desk.another().session(), NS, "t")
+    after = await load_table(fixture.another().session(), NS, "t")
     assert after.metadata_location == before.metadata_location
 
 

@@ -15,7 +15,7 @@ from arco_catalog.state.memory import FILE_WEIGHT, Memory, OutOfMemory
 from arco_catalog.state.paths import Paths
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
-from tests.operations.clockwork import Clockwork
+from tests.support.fake_runtime import FakeRuntime
 
 MB = 1 << 20
 MOST = 4 * MB
@@ -37,7 +37,7 @@ class Shelf:
     def files(self) -> Files:
         self.hold.close()
         self.hold = self.memory.hold()
-        state = State(self.store, Paths("wh"), Caches.of(MB), Clockwork())
+        state = State(self.store, Paths("wh"), Caches.of(MB), FakeRuntime())
         return Files([Mount(Location.parse("memory:///"), self.store)], self.cache, state, MOST, self.hold)  # type: ignore[arg-type]
 
 

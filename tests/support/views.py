@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from arco_catalog.iceberg.json import JsonObject
-from tests.operations.desk import schema
+from tests.support.catalog_fixture import schema
 
 
 def view_request(name: str = "v", properties: Mapping[str, str] | None = None) -> JsonObject:

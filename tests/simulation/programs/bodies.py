@@ -16,9 +16,9 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table, rename_view
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
-from tests.operations.desk import schema
 from tests.simulation.clients import build_from_nothing
 from tests.simulation.programs.requests import Conditions, Name, Request
+from tests.support.catalog_fixture import schema
 from tests.support.views import view_request
 
 Perform = Callable[[Session], Awaitable[Answer]]

@@ -19,7 +19,6 @@ from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.operation_request import Dialect, IdempotencyKey, OperationRequest
 from storage_backends import StoreError, Version
-from tests.operations.desk import Desk, uuid7
 from tests.simulation.bucket import Stored
 from tests.simulation.clients import AS_DEPLOYED, EAGER
 from tests.simulation.programs import bodies
@@ -32,6 +31,7 @@ from tests.simulation.programs.setting_up import begin
 from tests.simulation.programs.working import work
 from tests.simulation.scenarios import TINY
 from tests.simulation.world import Died, Process, World
+from tests.support.catalog_fixture import CatalogFixture, uuid7
 
 TRIES = 60
 QUIET_AFTER = 400.0
@@ -59,7 +59,7 @@ class Player:
             allow_location_overlap=conditions.overlap,
             spill=TINY if conditions.spilled else settings.spill,
         )
-        self.desks: dict[str, Desk] = {}
+        self.fixtures: dict[str, CatalogFixture] = {}
         self._rng = world.loop.stream("player")
         self._numbers = 0
         self._draw_faults = draw_faults
@@ -77,19 +77,21 @@ class Player:
         skew = self.program.conditions.skew_ms
         return self.world.loop.stream(f"{name}/skew").randint(-skew, skew)
 
-    def desk(self, process: Process) -> Desk:
+    def fixture(self, process: Process) -> CatalogFixture:
         """The catalog as this process serves it, with all that it remembers."""
-        if process.name not in self.desks:
-            desk = Desk(process.store, process.runtime, self.settings)
+        if process.name not in self.fixtures:
+            fixture = CatalogFixture(process.store, process.runtime, self.settings)
             conditions = self.program.conditions
             if conditions.warm and "+" not in process.name:
-                desk.catalog = self._beginning.warm(desk.catalog)
+                fixture.catalog = self._beginning.warm(fixture.catalog)
             if not conditions.shared:
-                desk.catalog = replace(desk.catalog, group_committer=None)
+                fixture.catalog = replace(fixture.catalog, group_committer=None)
             if conditions.served:
-                desk.catalog = replace(desk.catalog, background_tasks=BackgroundTasks(), table_locks=AdvisoryLocks())
-            self.desks[process.name] = desk
-        return self.desks[process.name]
+                fixture.catalog = replace(
+                    fixture.catalog, background_tasks=BackgroundTasks(), table_locks=AdvisoryLocks()
+                )
+            self.fixtures[process.name] = fixture
+        return self.fixtures[process.name]
 
     def session(self, process: Process, asked: Asked, key: str | None) -> Session:
         """One sending of a request."""
@@ -97,7 +99,7 @@ class Player:
         deadline = process.runtime.now_ms() + self.settings.request_ms
         kind = asked.request.kind
         source: JsonObject = {"kind": "AdminApi"}
-        return self.desk(process).catalog.session(
+        return self.fixture(process).catalog.session(
             OperationRequest(
                 "POST", f"/{kind}", "", asked.body, asked.principal, source, deadline, parsed, kind in COMMITS
             )
@@ -115,9 +117,9 @@ class Player:
             await asyncio.wait(clients)
             clocks.cancel()
         self.world.draw_faults(None)
-        for desk in list(self.desks.values()):
-            if desk.catalog.background_tasks is not None:
-                await desk.catalog.background_tasks.drain()
+        for fixture in list(self.fixtures.values()):
+            if fixture.catalog.background_tasks is not None:
+                await fixture.catalog.background_tasks.drain()
         await self.world.settle()
 
     async def _clocks(self) -> None:
@@ -161,7 +163,7 @@ class Player:
         if request.kind == "append":
             process = self.process(sending.process)
             try:
-                seen = await process.run(load_table(self.desk(process).session(), *request.names[0]))
+                seen = await process.run(load_table(self.fixture(process).session(), *request.names[0]))
             except (Refusal, StoreError):
                 return None
             if isinstance(seen, Died):

@@ -24,14 +24,14 @@ Told = tuple[str, str] | frozenset[str] | JsonObject | Refusal | None
 async def read(player: "Player", sending: Sending) -> None:
     """Asks once, and notes the answer if there is one."""
     process, request = player.process(sending.process), sending.request
-    desk = player.desk(process)
+    fixture = player.fixture(process)
     since = player.world.loop.time()
     told: Told | Died
     try:
         if request.kind == "list":
             await _list(player, sending)
             return
-        told = await process.run(_one(desk.session(), request))
+        told = await process.run(_one(fixture.session(), request))
     except NoSuchView as refusal:
         told = refusal
     except Refusal as refusal:
@@ -68,7 +68,7 @@ async def _list(player: "Player", sending: Sending) -> None:
     for number in range(PAGES):
         process = player.process(places[number % len(places)])
         paging = Paging(token, request.choice or None)
-        page = await process.run(list_relations(player.desk(process).session(), request.namespace, "table", paging))
+        page = await process.run(list_relations(player.fixture(process).session(), request.namespace, "table", paging))
         if isinstance(page, Died):
             return
         until = player.world.loop.time() if until is None else until

@@ -82,7 +82,7 @@ async def _played(player: Player, wrong: list[str]) -> None:
     wrong += closed(history, world.snapshot(), reconciled=False)
     await world.runtime.sleep(LEASES_OVER)
     last = world.process("last walk", 0)
-    stats = await last.run(reconcile(player.desk(last).session(deadline_ms=600_000)))
+    stats = await last.run(reconcile(player.fixture(last).session(deadline_ms=600_000)))
     assert stats is not DIED
     wrong += [f"the reconciler could not read {each}" for each in stats.unreadable]
     await world.settle()

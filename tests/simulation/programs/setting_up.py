@@ -8,7 +8,6 @@ from functools import lru_cache
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.state.access import Caches
 from arco_catalog.state.files import FileCache
-from tests.operations.desk import Desk
 from tests.simulation.bucket import Stored
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.programs import bodies
@@ -16,6 +15,7 @@ from tests.simulation.programs.grammar import DB
 from tests.simulation.programs.recorder import Recorder
 from tests.simulation.programs.requests import Conditions, Name, Program, Request
 from tests.simulation.world import World
+from tests.support.catalog_fixture import CatalogFixture
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,19 @@ def _beginning(tables: Sequence[Name], views: Sequence[Name], conditions: Condit
     world = World(loop)
     recorder = Recorder(world)
     process = world.process("setup", 0)
-    desk = Desk(process.store, process.runtime, settings)
+    fixture = CatalogFixture(process.store, process.runtime, settings)
 
     async def make() -> None:
         for namespace in dict.fromkeys([DB, *(name[0] for name in (*tables, *views))]):
-            await desk.namespace(*namespace)
+            await fixture.namespace(*namespace)
         for number, name in enumerate((*tables, *views)):
             principal = f"setup{number}"
             table = name in tables
             request = Request("create" if table else "create-view", (name,))
             body = bodies.new_table(name[1], principal, conditions) if table else bodies.new_view(name[1], principal)
-            await bodies.performing(request, body)(desk.session(body, principal=principal))
+            await bodies.performing(request, body)(fixture.session(body, principal=principal))
         await world.settle()
 
     loop.run(make())
     assert recorder.history.problems == []
-    return Beginning(world.stored(), recorder, desk.catalog.caches, desk.catalog.files)
+    return Beginning(world.stored(), recorder, fixture.catalog.caches, fixture.catalog.files)

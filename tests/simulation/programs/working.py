@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 async def work(player: "Player", sending: Sending) -> None:
     """Does it once; whatever it meets, it must do no harm."""
     process, request = player.process(sending.process), sending.request
-    desk = player.desk(process)
+    fixture = player.fixture(process)
     try:
         if request.kind == "reconcile":
             budget = request.choice * 200 if request.choice else None
             ends = process.runtime.now_ms() + (budget or 60_000)
-            session = desk.session(deadline_ms=budget or 60_000)
+            session = fixture.session(deadline_ms=budget or 60_000)
             await process.run(
                 reconcile(session, concurrency=4, should_stop=lambda: process.runtime.now_ms() > ends - 100)
             )
@@ -32,6 +32,6 @@ async def work(player: "Player", sending: Sending) -> None:
             return
         entity = pointers[-1 - request.choice % len(pointers)].removeprefix(PATHS.pointers).removesuffix(".json")
         message = dumps({"version": 1, "work": "reconcile", "entity": entity}).decode()
-        await process.run(run_job(message, desk.session(), lambda: False))
+        await process.run(run_job(message, fixture.session(), lambda: False))
     except (CatalogError, StoreError):
         return  # it is tried again by whoever sent it; what it left undone, the last walk does

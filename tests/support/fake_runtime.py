@@ -1,11 +1,11 @@
-"""A runtime whose time moves only when somebody sleeps."""
+"""A runtime whose time moves only when a task sleeps, or a test sets it."""
 
 import asyncio
 
 from arco_catalog.state.runtime import ulid_of
 
 
-class Clockwork:
+class FakeRuntime:
     """Deterministic ids, and a clock that starts in 2026 and is moved by hand or by sleeping."""
 
     def __init__(self) -> None:

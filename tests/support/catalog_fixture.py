@@ -1,4 +1,4 @@
-"""A desk at which tests sit: one catalog over one store, and calls made by hand."""
+"""A catalog over one store, with helpers that make its calls."""
 
 import uuid
 from collections.abc import Awaitable
@@ -45,8 +45,8 @@ def uuid7(now_ms: int, runtime: Runtime) -> str:
 
 
 @dataclass
-class Desk:
-    """Makes calls on one catalog. `another()` is another process over the same store."""
+class CatalogFixture:
+    """One catalog as one process serves it. `another()` is another process over the same store."""
 
     store: ObjectStore = field(default_factory=MemoryStore)
     runtime: Runtime = field(default_factory=SystemRuntime)
@@ -97,8 +97,8 @@ class Desk:
         return state(await commit_table(self.session(body, key=key, path=f"/commit/{name}"), NS, name, body))
 
 
-class CountingDesk(Desk):
-    """A desk whose store counts."""
+class CountingFixture(CatalogFixture):
+    """A catalog fixture whose store counts calls."""
 
     store: CountingStore
 

@@ -1,4 +1,4 @@
-"""Catalogs of very many tables, made in one stroke: what creates would leave in the registry, without their calls."""
+"""Builds the stored state of a catalog with very many tables, without making their create calls."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -40,9 +40,9 @@ def packed(entries: Mapping[str, JsonObject], limits: Limits, runtime: Runtime) 
     return Index(edits, Directory(refs)), segments
 
 
-class Bulk:
-    """A registry in the making. What is to be stored is told as key and body, and not kept. `base` is the location of
-    the store's root."""
+class RegistryBuilder:
+    """Builds a registry. Its methods yield the objects to store as key and body. `base` is the location of the store's
+    root."""
 
     def __init__(self, base: Location, paths: Paths, runtime: Runtime, limits: Limits) -> None:
         self.base = base
