@@ -23,9 +23,9 @@ from tests.fuzz import growth
 from tests.fuzz.campaign import Tally, bounds, exchange, in_memory, run, sequences
 from tests.fuzz.checks import audit
 from tests.fuzz.corpus import entries
-from tests.fuzz.place import LiveSite, Place, Request, keep_files
-from tests.fuzz.place import seed as plant
 from tests.fuzz.requests import Fuzz
+from tests.fuzz.services import Address, LiveService, Request, keep_files
+from tests.fuzz.services import seed as plant
 from tests.fuzz.specification import operations
 from tests.serve.server import WAREHOUSE, ArcoServer
 
@@ -109,20 +109,22 @@ def _told(label: str, number: int) -> Iterator[list[BaseException]]:
 
 def _play_live(server: ArcoServer, url: str, label: str, number: int, tally: Tally, *, with_corpus: bool) -> None:
     """Sequences at one server, whose catalog is looked at in the end; then the corpus, if wanted."""
-    place = Place(WAREHOUSE, f"{url.replace('file:', 'file://')}/{WAREHOUSE}/warehouse", time.time_ns() // 1_000_000)
+    address = Address(
+        WAREHOUSE, f"{url.replace('file:', 'file://')}/{WAREHOUSE}/warehouse", time.time_ns() // 1_000_000
+    )
 
-    async def use(visit: Callable[[LiveSite], Awaitable[None]]) -> None:
+    async def use(visit: Callable[[LiveService], Awaitable[None]]) -> None:
         store = open_store(url)
         try:
-            await visit(LiveSite(server.uri, place, store, url))
+            await visit(LiveService(server.uri, address, store, url))
         finally:
             await store.close()
 
     def play(requests: list[Request]) -> None:
-        async def visit(site: LiveSite) -> None:
-            await plant(site)
+        async def visit(service: LiveService) -> None:
+            await plant(service)
             for request in requests:
-                await exchange(site, request, tally)
+                await exchange(service, request, tally)
 
         try:
             asyncio.run(use(visit))
@@ -130,18 +132,18 @@ def _play_live(server: ArcoServer, url: str, label: str, number: int, tally: Tal
             error.add_note("\n".join(["after", *(repr(request) for request in requests)]))
             raise
 
-    async def replay(site: LiveSite) -> None:
+    async def replay(service: LiveService) -> None:
         for entry in entries():
-            await plant(site)
-            answer = await site.send(entry.request(place, ""))
+            await plant(service)
+            answer = await service.send(entry.request(address, ""))
             # uvicorn itself may refuse it, in words of its own
             assert answer.status < 500 or answer.status in entry.statuses, (entry.name, answer.body)
 
-    async def look(site: LiveSite) -> None:
-        await audit(site)
+    async def look(service: LiveService) -> None:
+        await audit(service)
 
     asyncio.run(use(keep_files))
-    bounds(EXAMPLES)(seed(number)(given(sequences(label, place, Fuzz()))(play)))()
+    bounds(EXAMPLES)(seed(number)(given(sequences(label, address, Fuzz()))(play)))()
     asyncio.run(use(look))
     if with_corpus:
         asyncio.run(use(replay))

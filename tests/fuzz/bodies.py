@@ -6,7 +6,7 @@ from typing import cast
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from tests.fuzz.place import KEPT, KEPT_VIEW, NAMESPACES, TABLES, VIEWS, Place
+from tests.fuzz.services import KEPT, KEPT_VIEW, NAMESPACES, TABLES, VIEWS, Address
 from tests.iceberg import strategies
 from tests.iceberg.values import (
     OTHER_UUID,
@@ -41,22 +41,22 @@ SCHEMAS = [
 names = st.sampled_from(FRESH)
 
 
-def uniquely(place: Place) -> st.SearchStrategy[str]:
+def uniquely(address: Address) -> st.SearchStrategy[str]:
     """Locations that are allowed."""
-    return st.sampled_from(["a", "a/b", "c", "d%20e", "é"]).map(lambda name: f"{place.root}/{name}")
+    return st.sampled_from(["a", "a/b", "c", "d%20e", "é"]).map(lambda name: f"{address.root}/{name}")
 
 
-def table_updates(place: Place) -> Bodies:
+def table_updates(address: Address) -> Bodies:
     """Each kind of update, for the tables that there are."""
 
     def here(update: Object) -> JsonObject:
         if update["action"] == "add-snapshot":
             snapshot = update["snapshot"]
-            time = {"timestamp-ms": place.now_ms + snapshot["snapshot-id"], "schema-id": 0}
-            return {**update, "snapshot": {**snapshot, **time, "manifest-list": f"{place.root}/m.avro"}}
+            time = {"timestamp-ms": address.now_ms + snapshot["snapshot-id"], "schema-id": 0}
+            return {**update, "snapshot": {**snapshot, **time, "manifest-list": f"{address.root}/m.avro"}}
         return update
 
-    moved = uniquely(place).map(lambda location: {"action": "set-location", "location": location})
+    moved = uniquely(address).map(lambda location: {"action": "set-location", "location": location})
     assigned = st.sampled_from([UUID, OTHER_UUID]).map(lambda uuid: {"action": "assign-uuid", "uuid": uuid})
     known = strategies.updates.filter(lambda update: update["action"] != "set-location").map(here)
     return st.one_of(known, known, known, cast(Bodies, moved), cast(Bodies, assigned))
@@ -88,17 +88,19 @@ table_requirements: Bodies = st.one_of(
 )
 
 
-def commits(place: Place, most: int = 3) -> Bodies:
+def commits(address: Address, most: int = 3) -> Bodies:
     """A commit of few updates: each more is one more that may be refused."""
     requirements = st.lists(table_requirements, max_size=1)
-    return st.builds(_commit, requirements, st.lists(table_updates(place), max_size=most)) | creations_by_commit(place)
+    return st.builds(_commit, requirements, st.lists(table_updates(address), max_size=most)) | creations_by_commit(
+        address
+    )
 
 
 def _commit(requirements: list[JsonValue], updates: list[JsonValue]) -> JsonObject:
     return {"requirements": requirements, "updates": updates}
 
 
-def creations_by_commit(place: Place) -> Bodies:
+def creations_by_commit(address: Address) -> Bodies:
     """What an engine sends to create a table that it staged."""
 
     def commit(columns: JsonObject, location: str) -> JsonObject:
@@ -115,10 +117,10 @@ def creations_by_commit(place: Place) -> Bodies:
         ]
         return {"requirements": [{"type": "assert-create"}], "updates": updates}
 
-    return st.builds(commit, st.sampled_from(SCHEMAS), uniquely(place))
+    return st.builds(commit, st.sampled_from(SCHEMAS), uniquely(address))
 
 
-def table_creations(place: Place) -> Bodies:
+def table_creations(address: Address) -> Bodies:
     return st.fixed_dictionaries(
         {"name": names, "schema": st.sampled_from(SCHEMAS)},
         optional={
@@ -130,16 +132,16 @@ def table_creations(place: Place) -> Bodies:
                 max_size=2,
             ),
             "stage-create": st.booleans(),
-            "location": uniquely(place),
+            "location": uniquely(address),
         },
     )
 
 
-def view_creations(place: Place) -> Bodies:
+def view_creations(address: Address) -> Bodies:
     return st.builds(
         lambda name, more: {**view_request(name), **more},
         names,
-        st.fixed_dictionaries({}, optional={"location": uniquely(place)}),
+        st.fixed_dictionaries({}, optional={"location": uniquely(address)}),
     )
 
 
@@ -154,7 +156,7 @@ def _version(number: int, dialect: str) -> JsonObject:
     }
 
 
-def view_commits(place: Place) -> Bodies:
+def view_commits(address: Address) -> Bodies:
     updates: Bodies = st.one_of(
         st.sampled_from(SCHEMAS).map(lambda columns: {"action": "add-schema", "schema": columns}),
         st.builds(_version, st.integers(1, 4), st.sampled_from(["spark", "trino"])).map(
@@ -163,7 +165,7 @@ def view_commits(place: Place) -> Bodies:
         st.sampled_from([-1, 1, 2]).map(lambda at: {"action": "set-current-view-version", "view-version-id": at}),
         st.just({"action": "set-properties", "updates": {"replace.drop-dialect.allowed": "true"}}),
         st.just({"action": "remove-properties", "removals": ["a"]}),
-        uniquely(place).map(lambda location: {"action": "set-location", "location": location}),
+        uniquely(address).map(lambda location: {"action": "set-location", "location": location}),
         st.just({"action": "upgrade-format-version", "format-version": 1}),
         st.just({"action": "assign-uuid", "uuid": UUID}),
     )
@@ -183,12 +185,12 @@ def _renames(relations: list[tuple[tuple[str, ...], str]]) -> Bodies:
 
 
 @st.composite
-def transactions(draw: st.DrawFn, place: Place) -> JsonObject:
+def transactions(draw: st.DrawFn, address: Address) -> JsonObject:
     """Commits to different tables, creations among them."""
     tables = draw(st.lists(st.sampled_from(TABLES), min_size=1, max_size=3, unique=True))
-    changes: list[JsonValue] = [{"identifier": _identifier(*each), **draw(commits(place, 1))} for each in tables]
+    changes: list[JsonValue] = [{"identifier": _identifier(*each), **draw(commits(address, 1))} for each in tables]
     if draw(st.integers(0, 3)) == 3:
-        changes.append({"identifier": _identifier(("empty",), draw(names)), **draw(creations_by_commit(place))})
+        changes.append({"identifier": _identifier(("empty",), draw(names)), **draw(creations_by_commit(address))})
     return {"table-changes": changes}
 
 
@@ -211,9 +213,9 @@ def property_changes() -> Bodies:
     )
 
 
-def registrations(place: Place, file: str) -> Bodies:
+def registrations(address: Address, file: str) -> Bodies:
     return st.fixed_dictionaries(
-        {"name": names | st.just("t"), "metadata-location": st.just(f"{place.root}/{file}")},
+        {"name": names | st.just("t"), "metadata-location": st.just(f"{address.root}/{file}")},
         optional={"overwrite": st.booleans()},
     )
 
@@ -230,29 +232,29 @@ METRICS: JsonObject = {
 }
 
 
-def bodies(place: Place) -> Mapping[str, Bodies]:
+def bodies(address: Address) -> Mapping[str, Bodies]:
     """By the end of the operation's path; an operation that has none here is asked what the specification says."""
     return {
         "/namespaces": namespace_creations(),
         "/properties": property_changes(),
-        "/tables": table_creations(place),
-        "/register": registrations(place, KEPT),
-        "/tables/{table}": commits(place),
+        "/tables": table_creations(address),
+        "/register": registrations(address, KEPT),
+        "/tables/{table}": commits(address),
         "/unregister": st.just({}),
         "/tables/rename": _renames([*TABLES]),
         "/metrics": st.just(METRICS),
-        "/commit": transactions(place),
-        "/views": view_creations(place),
-        "/register-view": registrations(place, KEPT_VIEW),
-        "/views/{view}": view_commits(place),
+        "/commit": transactions(address),
+        "/views": view_creations(address),
+        "/register-view": registrations(address, KEPT_VIEW),
+        "/views/{view}": view_commits(address),
         "/views/rename": _renames([*VIEWS]),
     }
 
 
-def body_of(label: str, place: Place) -> Bodies | None:
+def body_of(label: str, address: Address) -> Bodies | None:
     """Right bodies for an operation, if there are any here."""
     method, _, path = label.partition(" ")
     if method != "POST":
         return None
-    known = bodies(place)
+    known = bodies(address)
     return next((known[end] for end in sorted(known, key=len, reverse=True) if path.endswith(end)), None)

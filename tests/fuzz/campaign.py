@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.checks import audit, check_answer, check_unchanged, state_of
-from tests.fuzz.place import MemorySite, Place, Request, Site, prepared
 from tests.fuzz.requests import Fuzz
+from tests.fuzz.services import Address, FuzzedService, InMemoryService, Request, prepared
 from tests.http.client import Answer
 
 Listener = Callable[[Request, Answer], None]
@@ -45,36 +45,36 @@ class Tally:
         return sum(count for status, count in counts.items() if status < 400) / max(1, sum(counts.values()))
 
 
-async def exchange(site: Site, request: Request, tally: Tally) -> tuple[Answer, bool]:
+async def exchange(service: FuzzedService, request: Request, tally: Tally) -> tuple[Answer, bool]:
     """One request and all that must be true of its answer. Also says whether it changed something."""
-    before = await state_of(site)
-    began = site.stopwatch()
-    answer = await site.send(request)
-    seconds = site.stopwatch() - began
+    before = await state_of(service)
+    began = service.stopwatch()
+    answer = await service.send(request)
+    seconds = service.stopwatch() - began
     tally.count(request, answer, seconds)
     check_answer(request, answer, seconds)
-    after = await state_of(site)
+    after = await state_of(service)
     check_unchanged(request, answer, before, after)
     return answer, before != after
 
 
-async def _play(site: Site, requests: list[Request], tally: Tally, listener: Listener | None) -> None:
+async def _play(service: FuzzedService, requests: list[Request], tally: Tally, listener: Listener | None) -> None:
     changed = False
     for request in requests:
-        answer, effect = await exchange(site, request, tally)
+        answer, effect = await exchange(service, request, tally)
         changed = changed or effect
         if listener is not None:
             listener(request, answer)
         if any(name == "Idempotency-Key" for name, _ in request.headers) and request.method in ("POST", "DELETE"):
-            again = await site.send(request)
+            again = await service.send(request)
             assert again.status == answer.status, f"{answer.status}, and then {again.status}: {again.body!r}"
     if changed:
-        await audit(site)
+        await audit(service)
 
 
-def in_memory() -> Callable[[], MemorySite]:
+def in_memory() -> Callable[[], InMemoryService]:
     """Makes copies of one catalog."""
-    original = MemorySite()
+    original = InMemoryService()
     asyncio.run(prepared(original))
     return original.copy
 
@@ -92,16 +92,16 @@ def bounds(examples: int, *, derandomize: bool = True) -> settings:
     )
 
 
-def sequences(label: str, place: Place, fuzz: Fuzz) -> st.SearchStrategy[list[Request]]:
+def sequences(label: str, address: Address, fuzz: Fuzz) -> st.SearchStrategy[list[Request]]:
     """A few requests of any kind, then some for one operation."""
-    before = st.lists(fuzz.any_request(place), max_size=2)
-    aimed = st.lists(fuzz.requests(label, place), min_size=1, max_size=3)
+    before = st.lists(fuzz.any_request(address), max_size=2)
+    aimed = st.lists(fuzz.requests(label, address), min_size=1, max_size=3)
     return st.builds(lambda first, last: [*first, *last], before, aimed)
 
 
 def run(
     label: str,
-    fresh: Callable[[], MemorySite],
+    fresh: Callable[[], InMemoryService],
     examples: int,
     *,
     fuzz: Fuzz | None = None,
@@ -111,7 +111,7 @@ def run(
     """Plays sequences at copies of a catalog in memory; `number` seeds them, None for the same ones each time. Raises
     AssertionError, with the smallest sequence found, where something was wrong."""
     tally = Tally()
-    place = fresh().place
+    address = fresh().address
 
     def play(requests: list[Request]) -> None:
         try:
@@ -120,7 +120,7 @@ def run(
             error.add_note("\n".join(["after", *(repr(request) for request in requests)]))
             raise
 
-    test = given(sequences(label, place, fuzz or Fuzz()))(play)
+    test = given(sequences(label, address, fuzz or Fuzz()))(play)
     if number is not None:
         test = seed(number)(test)
     bounds(examples, derandomize=number is None)(test)()

@@ -7,14 +7,14 @@ from arco_catalog.http.errors import TABLE
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.reconcile import reconcile
-from tests.fuzz.place import Place, Request, Site, joined
 from tests.fuzz.requests import OAUTH
+from tests.fuzz.services import Address, FuzzedService, Request, joined
 from tests.fuzz.specification import violations
 from tests.http.client import Answer
 from tests.support.catalog_fixture import set_property
 
 SECONDS = 5.0
-"""How long an answer may take, as its site tells the time."""
+"""How long an answer may take, by the service's stopwatch."""
 MESSAGE_BYTES = 16 << 10
 """How long an error may be, whatever was sent: 16 levels of a namespace can stand in it."""
 COMMITS = (
@@ -45,22 +45,22 @@ def check_answer(request: Request, answer: Answer, seconds: float) -> None:
         assert said is None, f"{answer.status} {answer.body[:2000]!r}: {said}"
 
 
-async def everything(site: Site, prefix: str) -> AsyncIterator[tuple[str, str]]:
+async def everything(service: FuzzedService, prefix: str) -> AsyncIterator[tuple[str, str]]:
     """Key and version of every object."""
-    page = await site.store.list(prefix)
+    page = await service.store.list(prefix)
     while True:
         for entry in page.entries:
             yield entry.key, entry.version
         if page.after is None:
             return
-        page = await site.store.list(prefix, page.after)
+        page = await service.store.list(prefix, page.after)
 
 
-async def state_of(site: Site) -> Mapping[str, str]:
+async def state_of(service: FuzzedService) -> Mapping[str, str]:
     """Versions of all that can change: HEAD and the pointers."""
-    catalog = f"{site.place.warehouse}/_catalog"
+    catalog = f"{service.address.warehouse}/_catalog"
     mutable = [f"{catalog}/core/manifest.json", f"{catalog}/iceberg_pointers/"]
-    return {key: version for prefix in mutable async for key, version in everything(site, prefix)}
+    return {key: version for prefix in mutable async for key, version in everything(service, prefix)}
 
 
 def check_unchanged(request: Request, answer: Answer, before: Mapping[str, str], after: Mapping[str, str]) -> None:
@@ -73,58 +73,58 @@ def check_unchanged(request: Request, answer: Answer, before: Mapping[str, str],
         assert not moved, f"{answer.status} {answer.body[:500]!r} and yet it changed {moved}"
 
 
-async def audit(site: Site) -> int:
+async def audit(service: FuzzedService) -> int:
     """Everything that is listed loads and can be changed, its receipts tell its history, and nothing lies outside of
     the warehouse. Returns how many tables and views there are."""
     found = 0
-    async for namespace in _namespaces(site, ()):
-        target = f"{site.place.namespaces}/{joined(namespace)}"
+    async for namespace in _namespaces(service, ()):
+        target = f"{service.address.namespaces}/{joined(namespace)}"
         for kind in ("tables", "views"):
-            for name in await _names(site, f"{target}/{kind}"):
+            for name in await _names(service, f"{target}/{kind}"):
                 found += 1
-                await _audit_relation(site, f"{target}/{kind}/{quote(name, safe='')}", kind)
+                await _audit_relation(service, f"{target}/{kind}/{quote(name, safe='')}", kind)
                 if kind == "tables":
-                    await _audit_receipts(site, namespace, name)
-    await reconcile(site.session())
-    warehouse = site.place.warehouse
-    async for key, _ in everything(site, ""):
+                    await _audit_receipts(service, namespace, name)
+    await reconcile(service.session())
+    warehouse = service.address.warehouse
+    async for key, _ in everything(service, ""):
         assert key.startswith((f"{warehouse}/_catalog/", f"{warehouse}/warehouse/")), f"{key} lies outside"
     return found
 
 
-async def _audit_relation(site: Site, target: str, kind: str) -> None:
+async def _audit_relation(service: FuzzedService, target: str, kind: str) -> None:
     parameter = kind.removesuffix("s")
     label = f"/v1/{{prefix}}/namespaces/{{namespace}}/{kind}/{{{parameter}}}"
-    loaded = await site.send(Request("", "GET", target))
+    loaded = await service.send(Request("", "GET", target))
     assert loaded.status == 200, f"{target} is listed and does not load: {loaded.body!r}"
     check_answer(Request(f"GET {label}", "GET", target), loaded, 0)
-    check_inside(site.place, str(loaded.json["metadata-location"]))
+    check_inside(service.address, str(loaded.json["metadata-location"]))
     if kind == "tables":
-        refs = await site.send(Request("", "GET", f"{target}?snapshots=refs"))
+        refs = await service.send(Request("", "GET", f"{target}?snapshots=refs"))
         check_answer(Request(f"GET {label}", "GET", target), refs, 0)
     change = Request(f"POST {label}", "POST", target, (), dumps(set_property("audited", "yes")))
-    changed = await site.send(change)
+    changed = await service.send(change)
     assert changed.status == 200, f"{target} loads and can't be changed: {changed.body!r}"
     check_answer(change, changed, 0)
 
 
-def check_inside(place: Place, location: str) -> None:
+def check_inside(address: Address, location: str) -> None:
     """Metadata lies in the warehouse."""
-    assert location.startswith(f"{place.root}/"), f"{location} is outside of the warehouse"
+    assert location.startswith(f"{address.root}/"), f"{location} is outside of the warehouse"
     assert "/../" not in location
 
 
-async def _audit_receipts(site: Site, namespace: tuple[str, ...], name: str) -> None:
-    target = f"{site.place.namespaces}/{joined(namespace)}/tables/{quote(name, safe='')}"
-    current = (await site.send(Request("", "GET", target))).json
-    told = await receipts(site.session(), namespace, name)
+async def _audit_receipts(service: FuzzedService, namespace: tuple[str, ...], name: str) -> None:
+    target = f"{service.address.namespaces}/{joined(namespace)}/tables/{quote(name, safe='')}"
+    current = (await service.send(Request("", "GET", target))).json
+    told = await receipts(service.session(), namespace, name)
     assert told, f"no receipt of {name}"
     assert told[0]["metadata_location"] == current["metadata-location"]
 
 
-async def _namespaces(site: Site, parent: tuple[str, ...]) -> AsyncIterator[tuple[str, ...]]:
+async def _namespaces(service: FuzzedService, parent: tuple[str, ...]) -> AsyncIterator[tuple[str, ...]]:
     query = f"?parent={joined(parent)}" if parent else ""
-    listed = await site.send(Request("", "GET", f"{site.place.namespaces}{query}"))
+    listed = await service.send(Request("", "GET", f"{service.address.namespaces}{query}"))
     assert listed.status == 200, listed.body
     levels = listed.json["namespaces"]
     assert isinstance(levels, list)
@@ -132,12 +132,12 @@ async def _namespaces(site: Site, parent: tuple[str, ...]) -> AsyncIterator[tupl
         assert isinstance(each, list)
         namespace = tuple(str(level) for level in each)
         yield namespace
-        async for inner in _namespaces(site, namespace):
+        async for inner in _namespaces(service, namespace):
             yield inner
 
 
-async def _names(site: Site, target: str) -> list[str]:
-    listed = await site.send(Request("", "GET", target))
+async def _names(service: FuzzedService, target: str) -> list[str]:
+    listed = await service.send(Request("", "GET", target))
     assert listed.status == 200, listed.body
     identifiers = listed.json["identifiers"]
     assert isinstance(identifiers, list)

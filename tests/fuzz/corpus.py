@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from arco_catalog.iceberg.json import JsonValue, dumps
-from tests.fuzz.place import Place, Request
 from tests.fuzz.requests import key_of
+from tests.fuzz.services import Address, Request
 from tests.fuzz.specification import operations
 
 FOLDER = Path(__file__).with_name("corpus")
@@ -36,20 +36,20 @@ class Entry:
     headers: tuple[tuple[str, Text], ...]
     body: Mapping[str, Any]
 
-    def request(self, place: Place, token: str) -> Request:
+    def request(self, address: Address, token: str) -> Request:
         """The request as it is sent to a catalog."""
-        target = filled(self.target, place, token)
-        headers = tuple((name, filled(value, place, token)) for name, value in self.headers)
-        return Request(label_of(self.method, target), self.method, target, headers, self._body(place, token))
+        target = filled(self.target, address, token)
+        headers = tuple((name, filled(value, address, token)) for name, value in self.headers)
+        return Request(label_of(self.method, target), self.method, target, headers, self._body(address, token))
 
-    def _body(self, place: Place, token: str) -> bytes:
+    def _body(self, address: Address, token: str) -> bytes:
         match self.body:
             case {"json": document}:
-                return filled(dumps(expanded(document)).decode(), place, token).encode()
+                return filled(dumps(expanded(document)).decode(), address, token).encode()
             case {"base64": encoded}:
                 return base64.b64decode(encoded)
             case {"body": text}:
-                return filled(text, place, token).encode()
+                return filled(text, address, token).encode()
             case _:
                 return b""
 
@@ -69,17 +69,17 @@ def entries() -> Iterator[Entry]:
             )
 
 
-def filled(text: Text, place: Place, token: str = "") -> str:
+def filled(text: Text, address: Address, token: str = "") -> str:
     """Text with its parts joined and its placeholders filled in."""
     if not isinstance(text, str):
-        return "".join(filled(part, place, token) * times for part, times in text)
+        return "".join(filled(part, address, token) * times for part, times in text)
     values = {
-        "$NS": place.namespaces,
-        "$WH": f"/v1/{place.warehouse}",
-        "$ROOT": place.root,
-        "$KEY": key_of(place, 2**44),
+        "$NS": address.namespaces,
+        "$WH": f"/v1/{address.warehouse}",
+        "$ROOT": address.root,
+        "$KEY": key_of(address, 2**44),
         "$TOKEN": token,
-        "$NOW": str(place.now_ms),
+        "$NOW": str(address.now_ms),
     }
     for name, value in values.items():
         text = text.replace(name, value)

@@ -14,7 +14,7 @@ from schemathesis.core import NOT_SET
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from tests.fuzz.bodies import FRESH, body_of
 from tests.fuzz.mutations import HOSTILE, mutants
-from tests.fuzz.place import NAMESPACES, TABLES, VIEWS, Header, Place, Request, joined
+from tests.fuzz.services import NAMESPACES, TABLES, VIEWS, Address, Header, Request, joined
 from tests.fuzz.specification import operations
 
 OAUTH = "POST /v1/oauth/tokens"
@@ -43,13 +43,13 @@ hostile_segments = (st.text(max_size=12) | st.sampled_from(HOSTILE)).map(_segmen
 
 
 @st.composite
-def _path(draw: st.DrawFn, template: str, generated: Mapping[str, object], place: Place) -> str:
+def _path(draw: st.DrawFn, template: str, generated: Mapping[str, object], address: Address) -> str:
     """The path, mostly of something that there is."""
     namespace, name = draw(st.sampled_from(VIEWS if "{view}" in template else TABLES))
     if "{table}" not in template and "{view}" not in template:
         namespace = draw(st.sampled_from(NAMESPACES))
     likely = {
-        "prefix": place.warehouse,
+        "prefix": address.warehouse,
         "namespace": joined(namespace),
         "table": _segment(name),
         "view": _segment(name),
@@ -88,9 +88,9 @@ def _query(draw: st.DrawFn, generated: Mapping[str, object]) -> str:
     return urlencode(pairs, errors="surrogatepass")
 
 
-def key_of(place: Place, number: int) -> str:
+def key_of(address: Address, number: int) -> str:
     """An idempotency key, made now."""
-    time = f"{place.now_ms:012x}"
+    time = f"{address.now_ms:012x}"
     return f"{time[:8]}-{time[8:]}-7000-8000-{number:012x}"
 
 
@@ -106,7 +106,7 @@ HEADERS: Mapping[str, st.SearchStrategy[str]] = {
 
 
 @st.composite
-def _headers(draw: st.DrawFn, generated: Mapping[str, object], place: Place) -> tuple[Header, ...]:
+def _headers(draw: st.DrawFn, generated: Mapping[str, object], address: Address) -> tuple[Header, ...]:
     headers: list[Header] = []
     if draw(one_in(5)):
         headers += [
@@ -116,7 +116,7 @@ def _headers(draw: st.DrawFn, generated: Mapping[str, object], place: Place) -> 
         name = draw(st.sampled_from([*HEADERS]))
         headers.append((name, draw(HEADERS[name])))
     if draw(one_in(3)) and "Idempotency-Key" not in dict(headers):
-        headers.append(("Idempotency-Key", key_of(place, draw(st.integers(0, 2**40) | st.integers(0, 1)))))
+        headers.append(("Idempotency-Key", key_of(address, draw(st.integers(0, 2**40) | st.integers(0, 1)))))
     return tuple(headers)
 
 
@@ -141,24 +141,24 @@ class Fuzz:
     generated: int = 6
 
     @lru_cache  # noqa: B019 - a handful of them, all alive as long as the tests
-    def requests(self, label: str, place: Place) -> st.SearchStrategy[Request]:
+    def requests(self, label: str, address: Address) -> st.SearchStrategy[Request]:
         """Requests for one operation of the specification."""
-        return _request(label, place, self)
+        return _request(label, address, self)
 
-    def any_request(self, place: Place) -> st.SearchStrategy[Request]:
+    def any_request(self, address: Address) -> st.SearchStrategy[Request]:
         """Requests for any of them."""
-        return st.sampled_from([*operations()]).flatmap(lambda label: self.requests(label, place))
+        return st.sampled_from([*operations()]).flatmap(lambda label: self.requests(label, address))
 
 
 @st.composite
-def _request(draw: st.DrawFn, label: str, place: Place, fuzz: Fuzz) -> Request:
+def _request(draw: st.DrawFn, label: str, address: Address, fuzz: Fuzz) -> Request:
     method, _, template = label.partition(" ")
-    right = body_of(label, place)
+    right = body_of(label, address)
     by_specification = right is None or draw(one_in(fuzz.generated))
     case = draw(_cases(label, positive=draw(one_in(4)) is False, body=by_specification))
-    path = draw(_path(template, case.path_parameters or {}, place))
+    path = draw(_path(template, case.path_parameters or {}, address))
     query = draw(_query(case.query or {}))
-    headers = draw(_headers(case.headers or {}, place))
+    headers = draw(_headers(case.headers or {}, address))
     body = b""
     if label == OAUTH:
         body = urlencode(case.body, errors="surrogatepass").encode() if isinstance(case.body, dict) else b"x"

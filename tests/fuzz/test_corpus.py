@@ -7,20 +7,20 @@ import pytest
 from tests.fuzz.campaign import Tally, exchange, in_memory
 from tests.fuzz.checks import audit
 from tests.fuzz.corpus import Entry, entries
-from tests.fuzz.place import MemorySite, Request, Site
+from tests.fuzz.services import FuzzedService, InMemoryService, Request
 
 ENTRIES = [*entries()]
 
 
 @pytest.fixture(scope="module")
-def fresh() -> Callable[[], MemorySite]:
+def fresh() -> Callable[[], InMemoryService]:
     """Catalogs with tables, views and namespaces in them."""
     return in_memory()
 
 
-async def page_token(site: Site) -> str:
+async def page_token(service: FuzzedService) -> str:
     """A token of the tables in `db`."""
-    first = await site.send(Request("", "GET", f"{site.place.namespaces}/db/tables?pageSize=1&pageToken="))
+    first = await service.send(Request("", "GET", f"{service.address.namespaces}/db/tables?pageSize=1&pageToken="))
     token = first.json["next-page-token"]
     assert isinstance(token, str)
     return token
@@ -34,12 +34,12 @@ def test_entries_are_named_and_say_why() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-async def test_a_hostile_request_is_answered_as_it_should(entry: Entry, fresh: Callable[[], MemorySite]) -> None:
-    site = fresh()
-    request = entry.request(site.place, await page_token(site))
+async def test_a_hostile_request_is_answered_as_it_should(entry: Entry, fresh: Callable[[], InMemoryService]) -> None:
+    service = fresh()
+    request = entry.request(service.address, await page_token(service))
 
-    answer, changed = await exchange(site, request, Tally())
+    answer, changed = await exchange(service, request, Tally())
 
     assert answer.status in entry.statuses, (entry.why, answer.body[:500])
     if changed:
-        await audit(site)
+        await audit(service)

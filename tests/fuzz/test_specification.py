@@ -14,7 +14,7 @@ from arco_catalog.iceberg.requirements import TABLE_REQUIREMENTS
 from arco_catalog.iceberg.updates import TABLE_UPDATES
 from tests.fuzz.bodies import table_requirements, table_updates
 from tests.fuzz.campaign import bounds, in_memory, run
-from tests.fuzz.place import MemorySite, Place, Request
+from tests.fuzz.services import Address, InMemoryService, Request
 from tests.fuzz.specification import EXTRACT, extract, in_lines, operations, read
 from tests.http.specification import SPECIFICATION
 
@@ -44,7 +44,7 @@ SELDOM: Mapping[str, float] = {
 
 
 @pytest.fixture(scope="module")
-def fresh() -> Callable[[], MemorySite]:
+def fresh() -> Callable[[], InMemoryService]:
     """Catalogs with tables, views and namespaces in them."""
     return in_memory()
 
@@ -56,7 +56,7 @@ def test_the_extract_is_of_the_specification_where_that_is_at_hand() -> None:
 
 
 @pytest.mark.parametrize("label", [*operations()])
-def test_every_answer_is_as_the_specification_says(label: str, fresh: Callable[[], MemorySite]) -> None:
+def test_every_answer_is_as_the_specification_says(label: str, fresh: Callable[[], InMemoryService]) -> None:
     tally = run(label, fresh, EXAMPLES)
 
     print(label, tally.by_status(label), f"{tally.requests} requests, slowest {tally.slowest:.3f} s")
@@ -66,12 +66,12 @@ def test_every_answer_is_as_the_specification_says(label: str, fresh: Callable[[
 
 @pytest.mark.parametrize("kind", [*TABLE_UPDATES, *(name for name in TABLE_REQUIREMENTS if name != "assert-create")])
 def test_every_kind_of_update_and_requirement_is_tried_where_it_holds(
-    kind: str, fresh: Callable[[], MemorySite]
+    kind: str, fresh: Callable[[], InMemoryService]
 ) -> None:
-    place = fresh().place
-    commits = one_of_kind(place, kind)
+    address = fresh().address
+    commits = one_of_kind(address, kind)
     targets = st.sampled_from(
-        [f"{place.namespaces}/db/tables/{name}" for name in ("t", "snapshots", "v3", "registered")]
+        [f"{address.namespaces}/db/tables/{name}" for name in ("t", "snapshots", "v3", "registered")]
     )
 
     def applied(target: str, commit: JsonObject) -> bool:
@@ -81,10 +81,10 @@ def test_every_kind_of_update_and_requirement_is_tried_where_it_holds(
     find(st.tuples(targets, commits), lambda request: applied(*request), settings=bounds(200), random=Random(0))
 
 
-def one_of_kind(place: Place, kind: str) -> st.SearchStrategy[JsonObject]:
+def one_of_kind(address: Address, kind: str) -> st.SearchStrategy[JsonObject]:
     """Commits with one requirement or update of that kind."""
     if kind in TABLE_UPDATES:
-        updates = table_updates(place).filter(lambda update: update["action"] == kind)
+        updates = table_updates(address).filter(lambda update: update["action"] == kind)
         return updates.map(lambda update: {"requirements": [], "updates": [update]})
     requirements = table_requirements.filter(lambda requirement: requirement["type"] == kind)
     return requirements.map(lambda requirement: {"requirements": [requirement], "updates": []})

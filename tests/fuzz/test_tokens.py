@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.fuzz.campaign import bounds, in_memory
 from tests.fuzz.checks import check_answer
 from tests.fuzz.corpus import label_of
-from tests.fuzz.place import MemorySite, Place, Request
+from tests.fuzz.services import Address, InMemoryService, Request
 
 LISTINGS = ["", "?parent=db", "/db/tables", "/db/views"]
 
 
 @pytest.fixture(scope="module")
-def fresh() -> Callable[[], MemorySite]:
+def fresh() -> Callable[[], InMemoryService]:
     """Catalogs with tables, views and namespaces in them."""
     return in_memory()
 
@@ -31,21 +31,21 @@ def tampered(draw: st.DrawFn, token: str) -> str:
     return token
 
 
-def page(place: Place, listing: str, token: str) -> Request:
+def page(address: Address, listing: str, token: str) -> Request:
     """One page of a listing."""
     mark = "&" if "?" in listing else "?"
-    target = f"{place.namespaces}{listing}{mark}pageSize=1&pageToken={token}"
+    target = f"{address.namespaces}{listing}{mark}pageSize=1&pageToken={token}"
     return Request(label_of("GET", target), "GET", target)
 
 
 @pytest.mark.parametrize("listing", LISTINGS)
 def test_a_token_that_was_tampered_with_is_good_for_its_own_listing_or_for_none(
-    listing: str, fresh: Callable[[], MemorySite]
+    listing: str, fresh: Callable[[], InMemoryService]
 ) -> None:
-    async def visit(site: MemorySite, data: st.DataObject) -> None:
-        first = await site.send(page(site.place, "/db/tables", ""))
-        request = page(site.place, listing, data.draw(tampered(str(first.json["next-page-token"]))))
-        answer = await site.send(request)
+    async def visit(service: InMemoryService, data: st.DataObject) -> None:
+        first = await service.send(page(service.address, "/db/tables", ""))
+        request = page(service.address, listing, data.draw(tampered(str(first.json["next-page-token"]))))
+        answer = await service.send(request)
         check_answer(request, answer, 0)
         assert answer.status in (200, 400)
         for each in answer.json.get("identifiers") or []:  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""An app over a catalog in memory, the clock under the test's thumb."""
+"""An app over a catalog in memory, with a fake clock."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -19,8 +19,8 @@ from tests.support.views import view_request
 
 
 @dataclass
-class Site:
-    """One server, `wh` its warehouse, and what tests ask of it."""
+class HttpService:
+    """An app with the warehouse `wh`, and helpers that make requests to it."""
 
     clock: FakeRuntime = field(default_factory=FakeRuntime)
     options: HttpOptions = field(default_factory=HttpOptions)
@@ -31,7 +31,7 @@ class Site:
         self.client = self.serve()
 
     def serve(self, **settings: object) -> Client:
-        """Another server over the same store, with other settings if need be."""
+        """Another app over the same store, with other settings if given."""
         return Client(create_app({"wh": self.catalog(**settings)}, self.options))
 
     def catalog(self, **settings: object) -> Catalog:
@@ -70,25 +70,25 @@ class Site:
 
 
 @pytest.fixture
-def site_with() -> Callable[..., Site]:
-    """Makes sites with the HTTP options given."""
-    return lambda **options: Site(options=HttpOptions(**options))
+def service_with() -> Callable[..., HttpService]:
+    """Makes services with the HTTP options given."""
+    return lambda **options: HttpService(options=HttpOptions(**options))
 
 
 @pytest.fixture
-def bare_site() -> Site:
+def empty_service() -> HttpService:
     """An empty catalog."""
-    return Site()
+    return HttpService()
 
 
 @pytest.fixture
-async def site(bare_site: Site) -> Site:
+async def service(empty_service: HttpService) -> HttpService:
     """A catalog with the namespace `db` and in it the table `t`."""
-    await bare_site.namespace("db", "db")
-    await bare_site.table("t")
-    return bare_site
+    await empty_service.namespace("db", "db")
+    await empty_service.table("t")
+    return empty_service
 
 
 @pytest.fixture
-def client(site: Site) -> Client:
-    return site.client
+def client(service: HttpService) -> Client:
+    return service.client

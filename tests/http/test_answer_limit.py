@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.answer_limit import ENVELOPE_BYTES, AnswerLimit, pack
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.support.catalog_fixture import schema, set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
@@ -26,12 +26,12 @@ def noise(characters: int) -> str:
 
 
 @pytest.fixture
-async def site(site_with: Callable[..., Site]) -> Site:
-    """A site behind a host that carries little, with the table `db.t`."""
-    site = site_with(payload_bytes=LIMIT, gzip=True)
-    await site.namespace("db", "db")
-    await site.table("t")
-    return site
+async def service(service_with: Callable[..., HttpService]) -> HttpService:
+    """A service behind a host with a small response limit, with the table `db.t`."""
+    service = service_with(payload_bytes=LIMIT, gzip=True)
+    await service.namespace("db", "db")
+    await service.table("t")
+    return service
 
 
 @given(st.text(), st.integers(0, 2_000))
@@ -54,27 +54,27 @@ def test_what_is_no_text_is_measured_as_base64(body: bytes, room: int) -> None:
     assert not carried or room >= 0
 
 
-async def test_a_commit_that_could_not_be_answered_is_refused_before_it_is_made(site: Site) -> None:
-    before = await site.client.get(TABLE)
+async def test_a_commit_that_could_not_be_answered_is_refused_before_it_is_made(service: HttpService) -> None:
+    before = await service.client.get(TABLE)
 
-    answer = await site.client.post(TABLE, set_property("a", MOST))
+    answer = await service.client.post(TABLE, set_property("a", MOST))
 
     assert answer.status == 400
     assert answer.error_type == "AnswerTooLargeException"
     assert "expire snapshots" in answer.message
-    assert (await site.client.get(TABLE)).body == before.body
+    assert (await service.client.get(TABLE)).body == before.body
 
 
-async def test_the_same_commit_goes_through_for_a_client_that_accepts_gzip(site: Site) -> None:
-    answer = await site.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip")
+async def test_the_same_commit_goes_through_for_a_client_that_accepts_gzip(service: HttpService) -> None:
+    answer = await service.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip")
 
     assert answer.status == 200
     assert answer.headers["Content-Encoding"] == "gzip"
     assert len(answer.body) < LIMIT
 
 
-async def test_what_gzip_cannot_make_fit_is_refused_all_the_same(site: Site) -> None:
-    answer = await site.client.post(TABLE, set_property("a", noise(130_000)), accept_encoding="gzip")
+async def test_what_gzip_cannot_make_fit_is_refused_all_the_same(service: HttpService) -> None:
+    answer = await service.client.post(TABLE, set_property("a", noise(130_000)), accept_encoding="gzip")
 
     assert answer.status == 400
     assert answer.error_type == "AnswerTooLargeException"
@@ -82,107 +82,107 @@ async def test_what_gzip_cannot_make_fit_is_refused_all_the_same(site: Site) -> 
 
 @pytest.mark.parametrize("accepted", ["identity", "gzip"])
 async def test_a_table_that_grows_to_the_limit_is_refused_before_an_answer_about_it_is(
-    site: Site, accepted: str
+    service: HttpService, accepted: str
 ) -> None:
     """What an answer holds beside the metadata counts too: no commit is made that can't be answered."""
-    await site.client.post(TABLE, set_property("write.metadata.previous-versions-max", "1"))
+    await service.client.post(TABLE, set_property("write.metadata.previous-versions-max", "1"))
     text = noise(140_000) if accepted == "gzip" else MOST
     fits, too_many = 0, len(text)
     while too_many - fits > 1:  # the limit lies between them
         characters = (fits + too_many) // 2
-        answer = await site.client.post(TABLE, set_property("a", text[:characters]), accept_encoding=accepted)
+        answer = await service.client.post(TABLE, set_property("a", text[:characters]), accept_encoding=accepted)
         assert answer.status == 200 or answer.error_type == "AnswerTooLargeException"
         fits, too_many = (characters, too_many) if answer.status == 200 else (fits, characters)
-        assert (await site.client.get(TABLE, accept_encoding=accepted)).status == 200
+        assert (await service.client.get(TABLE, accept_encoding=accepted)).status == 200
 
 
-async def test_a_part_of_a_transaction_that_could_not_be_loaded_is_refused_with_all_of_it(site: Site) -> None:
-    await site.table("u")
+async def test_a_part_of_a_transaction_that_could_not_be_loaded_is_refused_with_all_of_it(service: HttpService) -> None:
+    await service.table("u")
     changes: list[JsonValue] = [
         {"identifier": {"namespace": ["db"], "name": name}, **set_property("a", text)}
         for name, text in (("t", "small"), ("u", MOST))
     ]
 
-    answer = await site.client.post("/v1/wh/transactions/commit", {"table-changes": changes})
+    answer = await service.client.post("/v1/wh/transactions/commit", {"table-changes": changes})
 
     assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
-    loaded = (await site.client.get(TABLE)).json["metadata"]
+    loaded = (await service.client.get(TABLE)).json["metadata"]
     assert isinstance(loaded, dict)
     assert "a" not in loaded.get("properties", {})  # type: ignore[operator]
 
 
-async def test_a_create_that_could_not_be_answered_makes_nothing(site: Site) -> None:
+async def test_a_create_that_could_not_be_answered_makes_nothing(service: HttpService) -> None:
     wanted: JsonObject = {"name": "u", "schema": schema("x"), "properties": {"a": MOST}}
 
-    answer = await site.client.post("/v1/wh/namespaces/db/tables", wanted)
+    answer = await service.client.post("/v1/wh/namespaces/db/tables", wanted)
 
     assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
-    assert (await site.client.get("/v1/wh/namespaces/db/tables/u")).status == 404
+    assert (await service.client.get("/v1/wh/namespaces/db/tables/u")).status == 404
 
 
-async def test_a_register_that_could_not_be_answered_makes_nothing(site: Site) -> None:
-    file = await site.keep_metadata("elsewhere", properties={"a": MOST})
+async def test_a_register_that_could_not_be_answered_makes_nothing(service: HttpService) -> None:
+    file = await service.keep_metadata("elsewhere", properties={"a": MOST})
 
-    answer = await site.client.post("/v1/wh/namespaces/db/register", {"name": "u", "metadata-location": file})
+    answer = await service.client.post("/v1/wh/namespaces/db/register", {"name": "u", "metadata-location": file})
 
     assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
-    assert (await site.client.get("/v1/wh/namespaces/db/tables/u")).status == 404
+    assert (await service.client.get("/v1/wh/namespaces/db/tables/u")).status == 404
 
 
-async def test_a_load_that_does_not_fit_is_an_error_that_names_the_ways_out(site: Site) -> None:
-    await site.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip")
+async def test_a_load_that_does_not_fit_is_an_error_that_names_the_ways_out(service: HttpService) -> None:
+    await service.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip")
 
-    answer = await site.client.get(TABLE)
+    answer = await service.client.get(TABLE)
 
     assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
     assert all(way in answer.message for way in ("accept gzip", "snapshots=refs", "expire"))
-    assert (await site.client.get(TABLE, accept_encoding="gzip")).status == 200
+    assert (await service.client.get(TABLE, accept_encoding="gzip")).status == 200
 
 
-async def test_a_change_that_was_made_is_never_answered_as_refused(site: Site) -> None:
-    key = site.key()
-    await site.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip", idempotency_key=key)
+async def test_a_change_that_was_made_is_never_answered_as_refused(service: HttpService) -> None:
+    key = service.key()
+    await service.client.post(TABLE, set_property("a", MOST), accept_encoding="gzip", idempotency_key=key)
 
-    answer = await site.client.post(TABLE, set_property("a", MOST), idempotency_key=key)
+    answer = await service.client.post(TABLE, set_property("a", MOST), idempotency_key=key)
 
     assert (answer.status, answer.error_type) == (500, "CommitStateUnknownException")
 
 
-async def test_a_list_that_does_not_fit_asks_for_pages(site: Site) -> None:
+async def test_a_list_that_does_not_fit_asks_for_pages(service: HttpService) -> None:
     parent = ["n" * 250 for _ in range(5)]
     for levels in range(1, 6):
-        await site.client.post("/v1/wh/namespaces", {"namespace": parent[:levels]})
+        await service.client.post("/v1/wh/namespaces", {"namespace": parent[:levels]})
     for number in range(80):
-        await site.client.post("/v1/wh/namespaces", {"namespace": [*parent, str(number)]})
+        await service.client.post("/v1/wh/namespaces", {"namespace": [*parent, str(number)]})
     children = f"/v1/wh/namespaces?parent={'%1F'.join(parent)}"
 
-    answer = await site.client.get(children)
+    answer = await service.client.get(children)
 
     assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
     assert "pageToken" in answer.message
-    assert (await site.client.get(f"{children}&pageToken=&pageSize=50")).status == 200
+    assert (await service.client.get(f"{children}&pageToken=&pageSize=50")).status == 200
 
 
-async def test_properties_of_a_namespace_that_could_not_be_read_back_are_refused(site: Site) -> None:
+async def test_properties_of_a_namespace_that_could_not_be_read_back_are_refused(service: HttpService) -> None:
     properties: JsonObject = dict.fromkeys("abc", MOST[:60000])  # as long as a namespace's may be
 
-    made = await site.client.post("/v1/wh/namespaces", {"namespace": ["other"], "properties": properties})
-    changed = await site.client.post("/v1/wh/namespaces/db/properties", {"updates": properties, "removals": []})
+    made = await service.client.post("/v1/wh/namespaces", {"namespace": ["other"], "properties": properties})
+    changed = await service.client.post("/v1/wh/namespaces/db/properties", {"updates": properties, "removals": []})
 
     for answer in (made, changed):
         assert (answer.status, answer.error_type) == (400, "AnswerTooLargeException")
         assert "fewer or shorter" in answer.message
-    assert (await site.client.get("/v1/wh/namespaces/other")).status == 404
-    assert (await site.client.get("/v1/wh/namespaces/db")).status == 200
+    assert (await service.client.get("/v1/wh/namespaces/other")).status == 404
+    assert (await service.client.get("/v1/wh/namespaces/db")).status == 200
 
 
-async def test_no_limit_is_the_rule(site_with: Callable[..., Site]) -> None:
-    site = site_with()
-    await site.namespace("db", "db")
-    await site.table("t")
+async def test_no_limit_is_the_rule(service_with: Callable[..., HttpService]) -> None:
+    service = service_with()
+    await service.namespace("db", "db")
+    await service.table("t")
 
-    assert (await site.client.post(TABLE, set_property("a", "x" * 7_000_000))).status == 200
-    assert len((await site.client.get(TABLE)).body) > 7_000_000
+    assert (await service.client.post(TABLE, set_property("a", "x" * 7_000_000))).status == 200
+    assert len((await service.client.get(TABLE)).body) > 7_000_000
 
 
 def test_packing_the_same_body_gives_the_same_bytes() -> None:

@@ -11,7 +11,7 @@ from arco_catalog.http.requests import deeper_than
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from tests.http.client import Client, scope_of
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.http.templates import path_of
 from tests.support.catalog_fixture import schema
 
@@ -81,9 +81,9 @@ async def test_a_body_at_the_bound_of_depth_is_read(client: Client) -> None:
 @pytest.mark.parametrize("pieces", [1, 7])
 @pytest.mark.parametrize("declared", [True, False])
 async def test_a_body_beyond_the_bound_is_too_large(
-    site_with: Callable[..., Site], pieces: int, declared: bool
+    service_with: Callable[..., HttpService], pieces: int, declared: bool
 ) -> None:
-    client = site_with(max_body_bytes=100).client
+    client = service_with(max_body_bytes=100).client
     fits = dumps({"namespace": ["n"], "x": "y" * 70})
     fits += b" " * (100 - len(fits))
     headers = {"content-length": "101"} if declared else {}
@@ -115,7 +115,7 @@ async def test_a_body_marked_identity_is_read(client: Client) -> None:
     assert answer.status == 200
 
 
-async def send_without_end(site: Site, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
+async def send_without_end(service: HttpService, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
     """What a request is answered whose body never comes."""
 
     async def receive() -> Message:
@@ -128,12 +128,12 @@ async def send_without_end(site: Site, target: str, headers: dict[str, str]) -> 
         sent.append(message)
 
     typed = {"content-type": "application/json", **headers}
-    await site.client.app(scope_of("POST", target, typed), receive, send)
+    await service.client.app(scope_of("POST", target, typed), receive, send)
     return sent[0]["status"], sent[1]["body"]
 
 
-async def test_a_body_that_never_ends_is_given_up(site_with: Callable[..., Site]) -> None:
-    status, body = await send_without_end(site_with(body_seconds=0.01), "/v1/wh/namespaces", {})
+async def test_a_body_that_never_ends_is_given_up(service_with: Callable[..., HttpService]) -> None:
+    status, body = await send_without_end(service_with(body_seconds=0.01), "/v1/wh/namespaces", {})
 
     assert status == 400
     assert b"did not arrive within 0.01 s" in body
@@ -149,11 +149,11 @@ async def test_a_body_that_never_ends_is_given_up(site_with: Callable[..., Site]
     ],
 )
 async def test_a_body_that_never_ends_says_nothing_of_what_an_earlier_sending_did(
-    site_with: Callable[..., Site], target: str, keyed: bool
+    service_with: Callable[..., HttpService], target: str, keyed: bool
 ) -> None:
-    site = site_with(body_seconds=0.01)
+    service = service_with(body_seconds=0.01)
 
-    status, body = await send_without_end(site, target, {"idempotency-key": site.key()} if keyed else {})
+    status, body = await send_without_end(service, target, {"idempotency-key": service.key()} if keyed else {})
 
     assert status == 500
     assert b"CommitStateUnknownException" in body

@@ -8,7 +8,7 @@ from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.request_context import Effect, Route
 from arco_catalog.http.routes import HEALTH, ROUTES
 from tests.http.client import Answer, Client, scope_of
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.http.templates import path_of
 from tests.support.catalog_fixture import set_property
 
@@ -32,10 +32,10 @@ FOREIGN = [
 """What browsers add to a request of another origin's page. A page at another port of this machine is one, too."""
 
 
-def local(site: Site, *hosts: str) -> Client:
+def local(service: HttpService, *hosts: str) -> Client:
     """A client of a server that listens here."""
-    site.options = replace(site.options, allowed_hosts=hosts, health=True)
-    return site.serve()
+    service.options = replace(service.options, allowed_hosts=hosts, health=True)
+    return service.serve()
 
 
 async def asked(
@@ -49,20 +49,24 @@ async def asked(
 
 @every_route
 @pytest.mark.parametrize("page", FOREIGN, ids=str)
-async def test_no_page_of_another_origin_reaches_a_route(site: Site, route: Route, page: dict[str, str]) -> None:
-    answer = await asked(local(site), route.method, path_of(route.template), {"host": HERE, **page})
+async def test_no_page_of_another_origin_reaches_a_route(
+    service: HttpService, route: Route, page: dict[str, str]
+) -> None:
+    answer = await asked(local(service), route.method, path_of(route.template), {"host": HERE, **page})
 
     assert answer.status == 403
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
-    assert (await site.serve().head(TABLE)).status == 204
+    assert (await service.serve().head(TABLE)).status == 204
 
 
 @every_route
-async def test_no_page_whose_name_was_rebound_to_this_machine_reaches_a_route(site: Site, route: Route) -> None:
+async def test_no_page_whose_name_was_rebound_to_this_machine_reaches_a_route(
+    service: HttpService, route: Route
+) -> None:
     """To the browser it is of the same origin: it may send JSON, and read answers."""
     headers = {"host": "evil.example:8181", "origin": "http://evil.example:8181", "sec-fetch-site": "same-origin"}
 
-    answer = await asked(local(site), route.method, path_of(route.template), headers)
+    answer = await asked(local(service), route.method, path_of(route.template), headers)
 
     assert answer.status == 403
     if route.method != "HEAD":
@@ -70,10 +74,10 @@ async def test_no_page_whose_name_was_rebound_to_this_machine_reaches_a_route(si
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "PUT", "TRACE"])
-async def test_a_preflight_is_answered_without_leave(site: Site, method: str) -> None:
+async def test_a_preflight_is_answered_without_leave(service: HttpService, method: str) -> None:
     asks = {"host": HERE, "origin": EVIL, "access-control-request-method": "POST"}
 
-    answer = await asked(local(site), method, TABLE, asks)
+    answer = await asked(local(service), method, TABLE, asks)
 
     assert answer.status == 403
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
@@ -96,9 +100,9 @@ async def test_a_preflight_is_answered_without_leave(site: Site, method: str) ->
     ],
     ids=str,
 )
-async def test_engines_and_the_address_bar_are_let_in(site: Site, headers: dict[str, str]) -> None:
-    assert (await asked(local(site), "GET", TABLE, headers)).status == 200
-    assert (await asked(local(site), "DELETE", TABLE, headers)).status == 204
+async def test_engines_and_the_address_bar_are_let_in(service: HttpService, headers: dict[str, str]) -> None:
+    assert (await asked(local(service), "GET", TABLE, headers)).status == 200
+    assert (await asked(local(service), "DELETE", TABLE, headers)).status == 204
 
 
 @pytest.mark.parametrize(
@@ -109,8 +113,8 @@ async def test_engines_and_the_address_bar_are_let_in(site: Site, headers: dict[
     ],
 )
 @pytest.mark.parametrize("server", ["127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"])
-async def test_over_loopback_only_loopback_s_names_are_served(site: Site, server: str, host: str) -> None:
-    answer = await asked(local(site), "GET", TABLE, {"host": host}, (server, 8181))
+async def test_over_loopback_only_loopback_s_names_are_served(service: HttpService, server: str, host: str) -> None:
+    answer = await asked(local(service), "GET", TABLE, {"host": host}, (server, 8181))
 
     assert (answer.status, answer.error_type) == (403, "NotAuthorizedException")
 
@@ -131,22 +135,24 @@ async def test_over_loopback_only_loopback_s_names_are_served(site: Site, server
     ],
 )
 async def test_elsewhere_any_name_is_served_until_some_are_allowed(
-    site: Site, allowed: tuple[str, ...], server: str, host: str, status: int
+    service: HttpService, allowed: tuple[str, ...], server: str, host: str, status: int
 ) -> None:
-    assert (await asked(local(site, *allowed), "GET", TABLE, {"host": host}, (server, 8181))).status == status
+    assert (await asked(local(service, *allowed), "GET", TABLE, {"host": host}, (server, 8181))).status == status
 
 
-async def test_a_page_is_foreign_under_an_allowed_name_too(site: Site) -> None:
-    client = local(site, "lake.example")
+async def test_a_page_is_foreign_under_an_allowed_name_too(service: HttpService) -> None:
+    client = local(service, "lake.example")
     for origin, status in (("https://lake.example", 200), (EVIL, 403)):
         headers = {"host": "lake.example", "origin": origin}
         assert (await asked(client, "GET", TABLE, headers)).status == status
 
 
-async def test_behind_a_gateway_its_own_name_and_a_page_of_the_account_s_are_none_of_our_business(site: Site) -> None:
+async def test_behind_a_gateway_its_own_name_and_a_page_of_the_account_s_are_none_of_our_business(
+    service: HttpService,
+) -> None:
     headers = {"host": "a1b2.execute-api.us-east-1.amazonaws.com", "origin": EVIL}
 
-    assert (await asked(site.client, "GET", TABLE, headers)).status == 200
+    assert (await asked(service.client, "GET", TABLE, headers)).status == 200
 
 
 SIMPLE = [
@@ -169,16 +175,16 @@ SIMPLE = [
     [route for route in ROUTES if route.has_body or route.effect is not Effect.READS],
     ids=lambda route: route.endpoint,
 )
-async def test_a_body_of_another_type_changes_nothing(site: Site, route: Route, kind: str) -> None:
-    answer = await site.client.send(route.method, path_of(route.template), b"{}", {"content-type": kind})
+async def test_a_body_of_another_type_changes_nothing(service: HttpService, route: Route, kind: str) -> None:
+    answer = await service.client.send(route.method, path_of(route.template), b"{}", {"content-type": kind})
 
     assert (answer.status, answer.error_type) == (415, "BadRequestException")
     assert "Content-Type must be application/json" in answer.message
 
 
-async def test_a_body_of_no_type_at_all_is_refused_with_what_to_send(site: Site) -> None:
+async def test_a_body_of_no_type_at_all_is_refused_with_what_to_send(service: HttpService) -> None:
     """`fetch` sends a Blob without a type so, to any origin."""
-    client = site.client
+    client = service.client
     answer = await client.send("POST", TABLE, b'{"requirements":[],"updates":[]}', {"content-type": ""})
 
     assert answer.status == 415
@@ -194,15 +200,15 @@ async def test_a_body_of_no_type_at_all_is_refused_with_what_to_send(site: Site)
         "application/json, application/json",
     ],
 )
-async def test_what_clients_send_is_taken(site: Site, kind: str) -> None:
-    assert (await site.client.post(TABLE, set_property("k", "v"), content_type=kind)).status == 200
+async def test_what_clients_send_is_taken(service: HttpService, kind: str) -> None:
+    assert (await service.client.post(TABLE, set_property("k", "v"), content_type=kind)).status == 200
 
 
 @pytest.mark.parametrize("headers", [{"content-type": ""}, {"content-type": "application/json"}], ids=str)
 @pytest.mark.parametrize("data", [b"", b"{}"])
-async def test_unregistering_needs_no_body(site: Site, headers: dict[str, str], data: bytes) -> None:
+async def test_unregistering_needs_no_body(service: HttpService, headers: dict[str, str], data: bytes) -> None:
     """The specification gives it none."""
-    assert (await site.client.send("POST", f"{TABLE}/unregister", data, headers)).status == 200
+    assert (await service.client.send("POST", f"{TABLE}/unregister", data, headers)).status == 200
 
 
 @pytest.mark.parametrize("text", ["http://lake", "lake:8181", "", "la ke", "-", "a/b", "*.lake"])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from arco_catalog.http.compression import WORTHWHILE_BYTES, accepts_gzip
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.support.catalog_fixture import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
@@ -28,26 +28,26 @@ def test_gzip_is_not_wanted_unless_it_is_asked_for() -> None:
     assert not accepts_gzip({})
 
 
-async def big_table(site: Site) -> Site:
-    await site.namespace("db", "db")
-    await site.table("t")
-    await site.client.post(TABLE, set_property("a", "b" * WORTHWHILE_BYTES))
-    return site
+async def big_table(service: HttpService) -> HttpService:
+    await service.namespace("db", "db")
+    await service.table("t")
+    await service.client.post(TABLE, set_property("a", "b" * WORTHWHILE_BYTES))
+    return service
 
 
-async def test_a_small_answer_is_left_as_it_is(site_with: Callable[..., Site]) -> None:
-    site = site_with(gzip=True)
-    await site.namespace("db", "db")
-    await site.table("t")
+async def test_a_small_answer_is_left_as_it_is(service_with: Callable[..., HttpService]) -> None:
+    service = service_with(gzip=True)
+    await service.namespace("db", "db")
+    await service.table("t")
 
-    answer = await site.client.get(TABLE, accept_encoding="gzip")
+    answer = await service.client.get(TABLE, accept_encoding="gzip")
 
     assert "Content-Encoding" not in answer.headers
     assert "Vary" not in answer.headers
 
 
-async def test_a_large_answer_is_compressed_and_its_tag_made_weak(site_with: Callable[..., Site]) -> None:
-    client = (await big_table(site_with(gzip=True))).client
+async def test_a_large_answer_is_compressed_and_its_tag_made_weak(service_with: Callable[..., HttpService]) -> None:
+    client = (await big_table(service_with(gzip=True))).client
 
     plain = await client.get(TABLE)
     packed = await client.get(TABLE, accept_encoding="gzip, deflate")
@@ -61,8 +61,8 @@ async def test_a_large_answer_is_compressed_and_its_tag_made_weak(site_with: Cal
     assert (await client.get(TABLE, if_none_match=packed.headers["ETag"])).status == 304
 
 
-async def test_nothing_is_compressed_unless_the_operator_says_so(site_with: Callable[..., Site]) -> None:
-    client = (await big_table(site_with())).client
+async def test_nothing_is_compressed_unless_the_operator_says_so(service_with: Callable[..., HttpService]) -> None:
+    client = (await big_table(service_with())).client
 
     answer = await client.get(TABLE, accept_encoding="gzip")
 

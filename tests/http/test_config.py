@@ -10,7 +10,7 @@ from arco_catalog.http.request_context import Effect, Route
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonValue
 from tests.http.client import Answer, Client
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.http.specification import Endpoint, sources
 from tests.http.templates import path_of
 
@@ -113,8 +113,8 @@ async def test_an_unknown_warehouse_is_not_found(client: Client) -> None:
     assert answer.message == "Warehouse does not exist: s3://bucket/other"
 
 
-async def test_several_warehouses_are_told_apart_by_prefix(bare_site: Site) -> None:
-    client = Client(create_app({"one": Site().catalog(), "two/%": Site().catalog()}))
+async def test_several_warehouses_are_told_apart_by_prefix(empty_service: HttpService) -> None:
+    client = Client(create_app({"one": HttpService().catalog(), "two/%": HttpService().catalog()}))
 
     answer = await client.get("/v1/config?warehouse=two%2F%25")
     assert prefix(answer) == "two%2F%25"
@@ -126,7 +126,7 @@ async def test_several_warehouses_are_told_apart_by_prefix(bare_site: Site) -> N
 
 
 async def test_the_default_among_several_is_the_operators_choice() -> None:
-    warehouses = {"one": Site().catalog(), "two": Site().catalog()}
+    warehouses = {"one": HttpService().catalog(), "two": HttpService().catalog()}
     client = Client(create_app(warehouses, HttpOptions(default_warehouse="two")))
 
     assert prefix(await client.get("/v1/config")) == "two"
@@ -138,10 +138,10 @@ async def test_an_unknown_prefix_is_an_unknown_warehouse(client: Client) -> None
     assert (answer.status, answer.error_type) == (404, "NoSuchWarehouseException")
 
 
-async def test_health_is_told_without_asking_the_store(site_with: Callable[..., Site]) -> None:
-    site = site_with(health=True)
-    site.store.get = None  # type: ignore[method-assign,assignment]  # whoever asks fails
-    client = site.serve(read_only_because="the store ignores If-Match")
+async def test_health_is_told_without_asking_the_store(service_with: Callable[..., HttpService]) -> None:
+    service = service_with(health=True)
+    service.store.get = None  # type: ignore[method-assign,assignment]  # whoever asks fails
+    client = service.serve(read_only_because="the store ignores If-Match")
 
     answer, head = await client.get("/health"), await client.head("/health")
 

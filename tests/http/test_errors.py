@@ -16,7 +16,7 @@ from arco_catalog.operations.operation_request import Dialect
 from storage_backends import Found, InvalidKey, Missing, StoreDenied, StoreError, StoreUnavailable, Unchanged, Version
 from storage_backends.memory import MemoryStore
 from tests.http.client import Client
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.http.templates import path_of
 from tests.support.catalog_fixture import schema, set_property
 
@@ -178,7 +178,9 @@ async def test_what_nobody_foresaw_is_logged_and_not_told(
     async def explode(_: RequestContext) -> Response:
         raise ZeroDivisionError("the reactor's password is hunter2")
 
-    client = Client(App({"wh": Site().catalog()}, HttpOptions(), [Route("GET", "/v1/{prefix}/x", explode, effect)]))
+    client = Client(
+        App({"wh": HttpService().catalog()}, HttpOptions(), [Route("GET", "/v1/{prefix}/x", explode, effect)])
+    )
 
     answer = await client.get("/v1/wh/x")
 
@@ -204,17 +206,17 @@ class DownStore(MemoryStore):
         ("POST", "namespaces/db/tables/t"),
     ],
 )
-async def test_a_store_that_is_down_means_try_again(site: Site, method: str, path: str) -> None:
-    site.store = DownStore()
+async def test_a_store_that_is_down_means_try_again(service: HttpService, method: str, path: str) -> None:
+    service.store = DownStore()
 
-    answer = await site.serve().send(method, f"/v1/wh/{path}", b'{"requirements": [], "updates": []}')
+    answer = await service.serve().send(method, f"/v1/wh/{path}", b'{"requirements": [], "updates": []}')
 
     assert (answer.status, answer.error_type) == (503, "ServiceUnavailableException")
     assert answer.headers["Retry-After"] == "1"
 
 
-async def test_a_read_only_catalog_refuses_every_change_and_says_why(site: Site) -> None:
-    client = site.serve(read_only_because="the store ignores If-Match")
+async def test_a_read_only_catalog_refuses_every_change_and_says_why(service: HttpService) -> None:
+    client = service.serve(read_only_because="the store ignores If-Match")
     body = b'{"name": "x"}'
 
     for route in ROUTES:
@@ -225,14 +227,14 @@ async def test_a_read_only_catalog_refuses_every_change_and_says_why(site: Site)
         else:
             assert (answer.status, answer.error_type) == (406, "UnsupportedOperationException")
             assert answer.message == "This catalog is read-only: the store ignores If-Match"
-    assert (await site.client.get("/v1/wh/namespaces/db/tables/t")).status == 200
+    assert (await service.client.get("/v1/wh/namespaces/db/tables/t")).status == 200
 
 
-async def test_a_read_only_catalog_still_answers_for_what_was_done_under_a_key(site: Site) -> None:
-    table, body, key = "/v1/wh/namespaces/db/tables/t", set_property("a", "1"), site.key()
-    made = await site.client.post(table, body, idempotency_key=key)
+async def test_a_read_only_catalog_still_answers_for_what_was_done_under_a_key(service: HttpService) -> None:
+    table, body, key = "/v1/wh/namespaces/db/tables/t", set_property("a", "1"), service.key()
+    made = await service.client.post(table, body, idempotency_key=key)
 
-    closed = site.serve(read_only_because="the store ignores If-Match")
+    closed = service.serve(read_only_because="the store ignores If-Match")
     again = await closed.post(table, body, idempotency_key=key)
 
     assert made.status == 200

@@ -7,7 +7,7 @@ import pytest
 from arco_catalog.http.etag import Snapshots, none_match, table_etag
 from arco_catalog.iceberg.json import JsonObject
 from tests.http.client import Client
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.support.catalog_fixture import set_property
 
 TAG = '"cafe"'
@@ -52,9 +52,9 @@ def test_a_client_does_not_hold_the_state(sent: str | None) -> None:
     assert none_match(sent, TAG)
 
 
-async def test_create_load_commit_and_register_all_give_the_tag_of_a_load(site: Site) -> None:
-    client = site.client
-    created = await site.table("u")
+async def test_create_load_commit_and_register_all_give_the_tag_of_a_load(service: HttpService) -> None:
+    client = service.client
+    created = await service.table("u")
     path = "/v1/wh/namespaces/db/tables/u"
     assert created.headers["ETag"] == (await client.get(path)).headers["ETag"]
 
@@ -94,12 +94,12 @@ async def test_a_tag_ends_with_the_next_commit(client: Client) -> None:
     assert (await client.get(TABLE, if_none_match=tag)).status == 200
 
 
-async def test_there_is_no_304_for_a_table_whose_metadata_is_gone(site: Site) -> None:
-    loaded = await site.client.get(TABLE)
+async def test_there_is_no_304_for_a_table_whose_metadata_is_gone(service: HttpService) -> None:
+    loaded = await service.client.get(TABLE)
     location = str(loaded.json["metadata-location"])
-    await site.store.delete(location.removeprefix("memory:///"))
+    await service.store.delete(location.removeprefix("memory:///"))
 
-    for client in (site.client, site.serve()):
+    for client in (service.client, service.serve()):
         answer = await client.get(TABLE, if_none_match=loaded.headers["ETag"])
         assert (answer.status, answer.error_type) == (404, "NotFoundException")
         assert answer.message == f"Failed to open input stream for file: {location}"

@@ -13,7 +13,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from storage_backends import ABSENT
 from tests.fuzz.mutations import places, replaced, values
 from tests.http.client import Answer
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.http.templates import path_of
 from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
@@ -111,15 +111,15 @@ def mutants(draw: st.DrawFn) -> tuple[str, JsonValue]:
     return path, document
 
 
-async def small_site() -> Site:
+async def small_site() -> HttpService:
     """A namespace, a table, and a file to register."""
-    site = Site()
-    await site.namespace("db", "db")
-    await site.table("t")
-    await site.keep_metadata("kept")
-    await site.view("v")
-    await site.keep_metadata("kept-view", "views/v")
-    return site
+    service = HttpService()
+    await service.namespace("db", "db")
+    await service.table("t")
+    await service.keep_metadata("kept")
+    await service.view("v")
+    await service.keep_metadata("kept-view", "views/v")
+    return service
 
 
 def check(answer: Answer, what: object) -> None:
@@ -139,28 +139,28 @@ async def test_the_bodies_to_be_mutated_are_good(path: str, body: JsonObject) ->
 @settings(max_examples=400, deadline=None)
 @given(mutant=mutants(), keyed=st.booleans())
 async def test_no_body_makes_the_server_fail(mutant: tuple[str, JsonValue], keyed: bool) -> None:
-    site = await small_site()
+    service = await small_site()
     path, body = mutant
-    headers = {"idempotency-key": site.key()} if keyed else {}
+    headers = {"idempotency-key": service.key()} if keyed else {}
 
-    check(await site.client.send("POST", path, dumps(body), headers), mutant)
+    check(await service.client.send("POST", path, dumps(body), headers), mutant)
 
-    listed = await site.client.get(f"{DB}/tables")
+    listed = await service.client.get(f"{DB}/tables")
     assert listed.status == 200
     for identifier in cast(list[JsonObject], listed.json["identifiers"]):
-        loaded = await site.client.get(f"{DB}/tables/{quote(str(identifier['name']), safe='')}")
+        loaded = await service.client.get(f"{DB}/tables/{quote(str(identifier['name']), safe='')}")
         assert loaded.status == 200, mutant
-    again = await site.client.send("POST", path, dumps(body), headers)
+    again = await service.client.send("POST", path, dumps(body), headers)
     check(again, mutant)
 
 
-async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(site: Site) -> None:
+async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(service: HttpService) -> None:
     def body(values: int) -> bytes:
         return b'{"requirements":[],"updates":[],"x":[1' + b",1" * (values - 6) + b"]}"
 
-    right = await site.client.send("POST", f"{DB}/tables/t", body(MAX_VALUES))
-    refused = await site.client.send("POST", f"{DB}/tables/t", body(MAX_VALUES + 1))
-    malformed = await site.client.send("POST", f"{DB}/tables/t", b"," * (MAX_VALUES + 1))
+    right = await service.client.send("POST", f"{DB}/tables/t", body(MAX_VALUES))
+    refused = await service.client.send("POST", f"{DB}/tables/t", body(MAX_VALUES + 1))
+    malformed = await service.client.send("POST", f"{DB}/tables/t", b"," * (MAX_VALUES + 1))
 
     assert (right.status, refused.status, malformed.status) == (200, 413, 413)
     assert refused.message == "The request body holds more than 500,000 values"
@@ -169,10 +169,10 @@ async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(site: Si
 @BOUNDED
 @given(data=values.map(dumps) | st.binary(max_size=60) | mutants().map(lambda mutant: dumps(mutant[1])[:-1]))
 async def test_no_bytes_make_the_server_fail(data: bytes) -> None:
-    site = await small_site()
+    service = await small_site()
     for route in ROUTES_WITH_BODIES:
         path = path_of(route.template)
-        check(await site.client.send("POST", path, data), route.endpoint)
+        check(await service.client.send("POST", path, data), route.endpoint)
 
 
 PARTS = st.text(max_size=12) | st.sampled_from(["db", "t", "..", ".", "", "\x1f", "db\x1fdb", "a" * 300])
@@ -182,12 +182,12 @@ ESCAPED = PARTS.map(lambda part: quote(part, safe="", errors="surrogatepass")) |
 @BOUNDED
 @given(namespace=ESCAPED, table=ESCAPED, query=ESCAPED)
 async def test_no_name_makes_the_server_fail(namespace: str, table: str, query: str) -> None:
-    site = Site()
-    await site.namespace("db", "db")
+    service = HttpService()
+    await service.namespace("db", "db")
     for route in ICEBERG_ROUTES:
         path = path_of(route.template, namespace=namespace, table=table, view=table, function=table)
         for parameter in ("", "parent=", "pageToken=", "pageSize=", "snapshots=", "purgeRequested=", "warehouse="):
-            answer = await site.client.send(route.method, f"{path}?{parameter}{query}", b'{"report-type": "r"}')
+            answer = await service.client.send(route.method, f"{path}?{parameter}{query}", b'{"report-type": "r"}')
             check(answer, route.endpoint)
 
 
@@ -198,12 +198,12 @@ HEADERS = ("if-none-match", "idempotency-key", "content-length", "content-encodi
 @BOUNDED
 @given(value=st.binary(max_size=40).map(lambda value: value.decode("latin-1")))
 async def test_no_header_makes_the_server_fail(header: str, value: str) -> None:
-    site = Site()
-    await site.namespace("db", "db")
-    await site.table("t")
+    service = HttpService()
+    await service.namespace("db", "db")
+    await service.table("t")
     for route in ICEBERG_ROUTES:
         path = path_of(route.template)
-        answer = await site.client.send(route.method, path, dumps(set_property("a", "b")), {header: value})
+        answer = await service.client.send(route.method, path, dumps(set_property("a", "b")), {header: value})
         check(answer, route.endpoint)
 
 
@@ -217,13 +217,13 @@ def mutant_metadata(draw: st.DrawFn, valid: JsonObject) -> JsonValue:
 @given(data=st.data())
 async def test_no_registered_file_makes_the_server_fail(data: st.DataObject) -> None:
     """A file is judged when it is registered; what was let in can be loaded and changed."""
-    site = await small_site()
-    client = site.client
+    service = await small_site()
+    client = service.client
     added = await client.post(f"{DB}/tables/t", {**COMMIT, "updates": cast(list[JsonValue], COMMIT["updates"])[:-2]})
     valid = cast(JsonObject, added.json["metadata"])
     location = "memory:///wh/warehouse/alien"
     document = data.draw(mutant_metadata({**valid, "location": location}))
-    await site.store.put("wh/warehouse/alien/1.metadata.json", dumps(document), ABSENT)
+    await service.store.put("wh/warehouse/alien/1.metadata.json", dumps(document), ABSENT)
 
     body = {"name": "alien", "metadata-location": f"{location}/1.metadata.json"}
     registered = await client.post(f"{DB}/register", body)

@@ -14,7 +14,7 @@ from storage_backends import ABSENT, Unknown, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.http.templates import path_of
 from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
@@ -61,16 +61,16 @@ CHANGES: dict[str, JsonObject | None] = {
     "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}": None,
     "POST /v1/{prefix}/views/rename": renamed("v"),
 }
-"""A change that can be made once on the `ready` site, for every endpoint that makes changes."""
+"""A change that can be made once on the `ready` service, for every endpoint that makes changes."""
 
 
-async def make(site: Site, change: str, key: str, client: Client | None = None) -> Answer:
+async def make(service: HttpService, change: str, key: str, client: Client | None = None) -> Answer:
     """Sends one of the changes under a key."""
     method, template = change.split(" ")
     path = path_of(template, namespace="empty" if change == DROP_NAMESPACE else "db")
     body = CHANGES[change]
     data = b"" if body is None else dumps(body)
-    return await (client or site.client).send(method, path, data, {"idempotency-key": key})
+    return await (client or service.client).send(method, path, data, {"idempotency-key": key})
 
 
 def test_every_route_that_changes_something_is_tried_here() -> None:
@@ -78,17 +78,17 @@ def test_every_route_that_changes_something_is_tried_here() -> None:
 
 
 @pytest.fixture
-async def ready(site: Site) -> Site:
-    """A site on which each of the changes can be made."""
-    await site.namespace("empty", "empty")
-    await site.view("v")
-    assert await site.keep_metadata("kept-table", "tables/t") == file_in("kept-table")
-    assert await site.keep_metadata("kept-view", "views/v") == file_in("kept-view")
-    return site
+async def ready(service: HttpService) -> HttpService:
+    """A service on which each of the changes can be made."""
+    await service.namespace("empty", "empty")
+    await service.view("v")
+    assert await service.keep_metadata("kept-table", "tables/t") == file_in("kept-table")
+    assert await service.keep_metadata("kept-view", "views/v") == file_in("kept-view")
+    return service
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_retry_gets_the_first_answer_from_whichever_server(ready: Site, change: str) -> None:
+async def test_a_retry_gets_the_first_answer_from_whichever_server(ready: HttpService, change: str) -> None:
     key = ready.key()
 
     first = await make(ready, change, key)
@@ -105,16 +105,16 @@ async def test_a_retry_gets_the_first_answer_from_whichever_server(ready: Site, 
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_refusal_is_replayed_too(bare_site: Site, change: str) -> None:
+async def test_a_refusal_is_replayed_too(empty_service: HttpService, change: str) -> None:
     """Nothing exists yet, so all but the creation of a namespace are refused; afterwards they would not be."""
-    key = bare_site.key()
-    first = await make(bare_site, change, key)
-    await bare_site.namespace("db", "db")
-    await bare_site.namespace("empty", "empty")
-    await bare_site.table("t")
-    await bare_site.view("v")
+    key = empty_service.key()
+    first = await make(empty_service, change, key)
+    await empty_service.namespace("db", "db")
+    await empty_service.namespace("empty", "empty")
+    await empty_service.table("t")
+    await empty_service.view("v")
 
-    replayed = await make(bare_site, change, key)
+    replayed = await make(empty_service, change, key)
 
     assert first.status == (200 if change == CREATE_NAMESPACE else 404)
     assert (replayed.status, replayed.json) == (first.status, first.json)
@@ -122,7 +122,7 @@ async def test_a_refusal_is_replayed_too(bare_site: Site, change: str) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("key", ["", "k", "00000000-0000-4000-8000-000000000000", "x" * 36])
-async def test_a_malformed_key_is_refused_before_anything_happens(ready: Site, change: str, key: str) -> None:
+async def test_a_malformed_key_is_refused_before_anything_happens(ready: HttpService, change: str, key: str) -> None:
     before = ready.store.keys()
 
     answer = await make(ready, change, key)
@@ -132,8 +132,8 @@ async def test_a_malformed_key_is_refused_before_anything_happens(ready: Site, c
     assert ready.store.keys() == before
 
 
-async def test_two_keys_at_once_are_none(site: Site) -> None:
-    answer = await make(site, COMMIT, f"{site.key()}, {site.key()}")
+async def test_two_keys_at_once_are_none(service: HttpService) -> None:
+    answer = await make(service, COMMIT, f"{service.key()}, {service.key()}")
 
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
 
@@ -142,28 +142,28 @@ async def test_reads_take_no_notice_of_a_key(client: Client) -> None:
     assert (await client.get(TABLE, idempotency_key="nonsense")).status == 200
 
 
-async def test_a_key_is_bound_to_its_request(site: Site) -> None:
-    key = site.key()
-    await make(site, COMMIT, key)
+async def test_a_key_is_bound_to_its_request(service: HttpService) -> None:
+    key = service.key()
+    await make(service, COMMIT, key)
     other = dumps(set_property("a", "other"))
 
-    commit = await site.client.send("POST", TABLE, other, {"idempotency-key": key})
-    drop = await site.client.send("DELETE", TABLE, b"", {"idempotency-key": key})
-    query = await site.client.send("POST", f"{TABLE}?x=y", dumps(set_property("a", "b")), {"idempotency-key": key})
+    commit = await service.client.send("POST", TABLE, other, {"idempotency-key": key})
+    drop = await service.client.send("DELETE", TABLE, b"", {"idempotency-key": key})
+    query = await service.client.send("POST", f"{TABLE}?x=y", dumps(set_property("a", "b")), {"idempotency-key": key})
 
     assert (commit.status, commit.error_type) == (409, "CommitFailedException")
     assert (query.status, query.error_type) == (409, "CommitFailedException")
     assert (drop.status, drop.error_type) == (422, "UnprocessableEntityException")
-    assert (await site.client.head(TABLE)).status == 204
+    assert (await service.client.head(TABLE)).status == 204
 
 
-async def test_the_same_request_in_other_words_is_the_same_request(site: Site) -> None:
-    key = site.key()
+async def test_the_same_request_in_other_words_is_the_same_request(service: HttpService) -> None:
+    key = service.key()
     body = b'{"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}'
     again = b'{"updates":[{"updates":{"a":"\\u0062"},"action":"set-properties"}],"requirements":[]}'
 
-    first = await site.client.send("POST", f"{TABLE}?x=1&y=%20", body, {"idempotency-key": key})
-    second = await site.client.send(
+    first = await service.client.send("POST", f"{TABLE}?x=1&y=%20", body, {"idempotency-key": key})
+    second = await service.client.send(
         "POST", "/v1/w%68/namespaces/%64b/tables/%74?y=+&x=1", again, {"idempotency-key": key.upper()}
     )
 
@@ -184,27 +184,27 @@ class Silent(MemoryStore):
         return Unknown("reset")
 
 
-async def cut_short(dialect: Dialect, key: str, *, deaf: bool) -> Site:
-    """A site on which a commit under a key was sent, and never answered by the store."""
-    site = Site(options=HttpOptions(dialect=dialect))
-    site.store = store = Silent(now_ms=site.clock.now_ms)
-    site.client = site.serve()
-    await site.namespace("db", "db")
-    await site.table("t")
+async def cut_short(dialect: Dialect, key: str, *, deaf: bool) -> HttpService:
+    """A service to which a commit under a key was sent that the store never answered."""
+    service = HttpService(options=HttpOptions(dialect=dialect))
+    service.store = store = Silent(now_ms=service.clock.now_ms)
+    service.client = service.serve()
+    await service.namespace("db", "db")
+    await service.table("t")
     store.mute, store.deaf = True, deaf
-    answer = await make(site, COMMIT, key)
+    answer = await make(service, COMMIT, key)
     store.mute = False
     assert (answer.status, answer.error_type) == (500, "CommitStateUnknownException")
     assert "Retry-After" not in answer.headers
-    return site
+    return service
 
 
 @pytest.mark.parametrize("dialect", Dialect)
 async def test_a_retry_learns_what_became_of_an_unknown_outcome(dialect: Dialect) -> None:
-    key = Site().key()
-    site = await cut_short(dialect, key, deaf=False)
+    key = HttpService().key()
+    service = await cut_short(dialect, key, deaf=False)
 
-    assert (await make(site, COMMIT, key)).status == 200
+    assert (await make(service, COMMIT, key)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -214,27 +214,27 @@ async def test_a_retry_learns_what_became_of_an_unknown_outcome(dialect: Dialect
 async def test_a_duplicate_of_a_request_under_way_is_told_to_wait(
     dialect: Dialect, status: int, type_name: str
 ) -> None:
-    key = Site().key()
-    site = await cut_short(dialect, key, deaf=True)
+    key = HttpService().key()
+    service = await cut_short(dialect, key, deaf=True)
 
-    answer = await make(site, COMMIT, key)
+    answer = await make(service, COMMIT, key)
 
     assert (answer.status, answer.error_type) == (status, type_name)
     assert answer.headers["Retry-After"] == "1"
-    site.clock.ms += site.settings.in_progress_ms
-    assert (await make(site, COMMIT, key)).status == 200, "it is taken over when it is old"
+    service.clock.ms += service.settings.in_progress_ms
+    assert (await make(service, COMMIT, key)).status == 200, "it is taken over when it is old"
 
 
 @pytest.mark.parametrize("key", ["any-key_1.2", "k", "x" * 255])
-async def test_the_polaris_dialect_takes_its_own_keys(site_with: Callable[..., Site], key: str) -> None:
-    site = site_with(dialect=Dialect.POLARIS)
-    await site.namespace("db", "db")
-    await site.table("t")
+async def test_the_polaris_dialect_takes_its_own_keys(service_with: Callable[..., HttpService], key: str) -> None:
+    service = service_with(dialect=Dialect.POLARIS)
+    await service.namespace("db", "db")
+    await service.table("t")
 
-    first = await make(site, COMMIT, key)
-    replayed = await make(site, COMMIT, key)
-    reused = await site.client.send("POST", TABLE, dumps(set_property("a", "c")), {"idempotency-key": key})
-    elsewhere = await make(site, CREATE_NAMESPACE, key)
+    first = await make(service, COMMIT, key)
+    replayed = await make(service, COMMIT, key)
+    reused = await service.client.send("POST", TABLE, dumps(set_property("a", "c")), {"idempotency-key": key})
+    elsewhere = await make(service, CREATE_NAMESPACE, key)
 
     assert (first.status, first.body) == (replayed.status, replayed.body)
     assert (reused.status, reused.error_type) == (422, "idempotency_key_conflict")
@@ -250,20 +250,20 @@ async def test_the_polaris_dialect_takes_its_own_keys(site_with: Callable[..., S
     ],
 )
 async def test_a_key_of_another_time_is_not_executed(
-    site: Site, age_ms: int, change: str, status: int, type_name: str
+    service: HttpService, age_ms: int, change: str, status: int, type_name: str
 ) -> None:
-    answer = await make(site, change, site.key(age_ms))
+    answer = await make(service, change, service.key(age_ms))
 
     assert (answer.status, answer.error_type) == (status, type_name)
-    assert (await site.client.head(TABLE)).status == 204
+    assert (await service.client.head(TABLE)).status == 204
 
 
-async def test_receipts_and_markers_hold_the_client_and_no_header_of_ours(site: Site) -> None:
-    client = Client(site.client.app, {"authorization": "Bearer hunter2", "user-agent": "Spark/4.1"})
-    await client.post(TABLE, set_property("a", "b"), idempotency_key=site.key())
+async def test_receipts_and_markers_hold_the_client_and_no_header_of_ours(service: HttpService) -> None:
+    client = Client(service.client.app, {"authorization": "Bearer hunter2", "user-agent": "Spark/4.1"})
+    await client.post(TABLE, set_property("a", "b"), idempotency_key=service.key())
 
-    keys = site.store.keys()
-    bodies = {key: (await site.store.get(key)).body for key in keys}  # type: ignore[union-attr]
+    keys = service.store.keys()
+    bodies = {key: (await service.store.get(key)).body for key in keys}  # type: ignore[union-attr]
     assert not [key for key, body in bodies.items() if b"hunter2" in body]
     [receipt] = [
         document

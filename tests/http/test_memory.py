@@ -14,7 +14,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations import listing
 from arco_catalog.state.memory import BODY_WEIGHT
 from tests.http.client import scope_of
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 
 MEMORY = 2 << 20
 LARGEST = MEMORY * 3 // 4 // BODY_WEIGHT
@@ -28,13 +28,13 @@ def body_of(size: int) -> bytes:
 
 
 @pytest.fixture
-def small_site(site_with: Callable[..., Site]) -> Site:
-    """A site with little memory, for which nobody waits."""
-    return site_with(request_memory_bytes=MEMORY, memory_seconds=0.0)
+def small_site(service_with: Callable[..., HttpService]) -> HttpService:
+    """A service with little memory and no waiting for it."""
+    return service_with(request_memory_bytes=MEMORY, memory_seconds=0.0)
 
 
 @asynccontextmanager
-async def arriving(site: Site, declared: int) -> AsyncIterator[None]:
+async def arriving(service: HttpService, declared: int) -> AsyncIterator[None]:
     """A request whose body is on its way for as long as the context lasts."""
     gone, reading = asyncio.Event(), asyncio.Event()
 
@@ -47,7 +47,7 @@ async def arriving(site: Site, declared: int) -> AsyncIterator[None]:
         raise AssertionError("nobody is there")
 
     headers = {"content-length": str(declared), "content-type": "application/json"}
-    task = asyncio.ensure_future(site.client.app(scope_of("POST", NAMESPACES, headers), receive, send))
+    task = asyncio.ensure_future(service.client.app(scope_of("POST", NAMESPACES, headers), receive, send))
     begins = asyncio.create_task(reading.wait())
     await asyncio.wait((task, begins), return_when=asyncio.FIRST_COMPLETED)
     assert begins.done(), "it was answered before its body was asked for"
@@ -58,7 +58,7 @@ async def arriving(site: Site, declared: int) -> AsyncIterator[None]:
 
 @pytest.mark.parametrize("declared", [True, False])
 async def test_a_body_that_finds_no_memory_is_answered_503_and_told_when_to_come_again(
-    small_site: Site, declared: bool
+    small_site: HttpService, declared: bool
 ) -> None:
     body = body_of(LARGEST - 1_000)
     headers = {"content-length": str(len(body))} if declared else {}
@@ -74,7 +74,7 @@ async def test_a_body_that_finds_no_memory_is_answered_503_and_told_when_to_come
     assert again.status == 200
 
 
-async def test_a_commit_that_finds_no_memory_for_its_body_has_not_begun(small_site: Site) -> None:
+async def test_a_commit_that_finds_no_memory_for_its_body_has_not_begun(small_site: HttpService) -> None:
     body = dumps({"requirements": [], "updates": [], "x": "y" * (LARGEST - 1_000)})
     async with arriving(small_site, LARGEST // 2):
         refused = await small_site.client.send("POST", f"{NAMESPACES}/db/tables/t", body, {})
@@ -83,7 +83,7 @@ async def test_a_commit_that_finds_no_memory_for_its_body_has_not_begun(small_si
 
 
 @pytest.mark.parametrize("declared", [True, False])
-async def test_a_body_that_could_never_have_its_memory_is_too_large(small_site: Site, declared: bool) -> None:
+async def test_a_body_that_could_never_have_its_memory_is_too_large(small_site: HttpService, declared: bool) -> None:
     body = body_of(LARGEST + 1)
     headers = {"content-length": str(len(body))} if declared else {}
 
@@ -94,7 +94,7 @@ async def test_a_body_that_could_never_have_its_memory_is_too_large(small_site: 
     assert (await small_site.client.send("POST", NAMESPACES, body_of(LARGEST), {}, 7)).status == 200
 
 
-async def test_values_are_counted_beside_the_bytes_of_a_body(small_site: Site) -> None:
+async def test_values_are_counted_beside_the_bytes_of_a_body(small_site: HttpService) -> None:
     values = dumps({"namespace": ["n"], "x": [[] for _ in range(20_000)]})
     async with arriving(small_site, LARGEST // 2):
         refused = await small_site.client.send("POST", NAMESPACES, values, {"content-length": str(len(values))})
@@ -104,14 +104,14 @@ async def test_values_are_counted_beside_the_bytes_of_a_body(small_site: Site) -
     assert alone.status == 200
 
 
-async def test_a_large_head_is_counted_too(small_site: Site) -> None:
+async def test_a_large_head_is_counted_too(small_site: HttpService) -> None:
     async with arriving(small_site, LARGEST - 1):
         refused = await small_site.client.get("/v1/config", x_long="a" * 200_000)
     assert refused.status == 503
     assert (await small_site.client.get("/v1/config", x_long="a" * 200_000)).status == 200
 
 
-async def test_a_large_table_is_changed_and_loaded_within_the_memory_again_and_again(small_site: Site) -> None:
+async def test_a_large_table_is_changed_and_loaded_within_the_memory_again_and_again(small_site: HttpService) -> None:
     await small_site.namespace("db", "db")
     await small_site.table("t")
     for number in range(20):
@@ -122,7 +122,7 @@ async def test_a_large_table_is_changed_and_loaded_within_the_memory_again_and_a
 
 
 async def test_a_listing_without_pages_takes_memory_as_it_grows(
-    small_site: Site, monkeypatch: pytest.MonkeyPatch
+    small_site: HttpService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "ITEMS_AT_ONCE", 4)
     monkeypatch.setattr(listing, "ITEM_BYTES", MEMORY // 5)
@@ -138,9 +138,9 @@ async def test_a_listing_without_pages_takes_memory_as_it_grows(
 
 
 @pytest.mark.parametrize("size", [PIECE_BYTES - 200, 3 * PIECE_BYTES + 1])
-async def test_a_large_answer_goes_out_in_pieces(site: Site, size: int) -> None:
+async def test_a_large_answer_goes_out_in_pieces(service: HttpService, size: int) -> None:
     wanted: JsonObject = {"action": "set-properties", "updates": {"a": "x" * size}}
-    await site.client.post(f"{NAMESPACES}/db/tables/t", {"requirements": [], "updates": [wanted]})
+    await service.client.post(f"{NAMESPACES}/db/tables/t", {"requirements": [], "updates": [wanted]})
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -149,7 +149,7 @@ async def test_a_large_answer_goes_out_in_pieces(site: Site, size: int) -> None:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await site.client.app(scope_of("GET", f"{NAMESPACES}/db/tables/t", {}), receive, send)
+    await service.client.app(scope_of("GET", f"{NAMESPACES}/db/tables/t", {}), receive, send)
 
     start, *pieces = sent
     assert max(len(piece["body"]) for piece in pieces) <= PIECE_BYTES

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.http.client import Client
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 
 NS = "/v1/wh/namespaces"
 
@@ -29,27 +29,27 @@ async def test_changes_of_properties_are_reported(client: Client) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?parent="])
-async def test_only_direct_children_are_listed(site: Site, query: str) -> None:
-    await site.namespace("db%1Fin", "db", "in")
+async def test_only_direct_children_are_listed(service: HttpService, query: str) -> None:
+    await service.namespace("db%1Fin", "db", "in")
 
-    assert (await site.client.get(f"{NS}{query}")).json["namespaces"] == [["db"]]
-    assert (await site.client.get(f"{NS}?parent=db")).json["namespaces"] == [["db", "in"]]
+    assert (await service.client.get(f"{NS}{query}")).json["namespaces"] == [["db"]]
+    assert (await service.client.get(f"{NS}?parent=db")).json["namespaces"] == [["db", "in"]]
 
 
-async def test_a_dropped_namespace_is_gone(site: Site) -> None:
-    await site.namespace("n", "n")
+async def test_a_dropped_namespace_is_gone(service: HttpService) -> None:
+    await service.namespace("n", "n")
 
-    dropped = await site.client.delete(f"{NS}/n")
+    dropped = await service.client.delete(f"{NS}/n")
 
     assert (dropped.status, dropped.body) == (204, b"")
     assert "content-length" not in dropped.headers
-    assert (await site.client.head(f"{NS}/n")).status == 404
+    assert (await service.client.head(f"{NS}/n")).status == 404
 
 
-async def test_servers_over_one_store_see_each_others_changes_at_once(site: Site) -> None:
-    other = site.serve()
+async def test_servers_over_one_store_see_each_others_changes_at_once(service: HttpService) -> None:
+    other = service.serve()
     assert (await other.head(f"{NS}/n")).status == 404
-    await site.client.post(NS, {"namespace": ["n"]})
+    await service.client.post(NS, {"namespace": ["n"]})
     assert (await other.head(f"{NS}/n")).status == 204
     await other.delete(f"{NS}/n")
-    assert (await site.client.head(f"{NS}/n")).status == 404
+    assert (await service.client.head(f"{NS}/n")).status == 404

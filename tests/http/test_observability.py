@@ -25,8 +25,8 @@ from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.request_stats import RequestStats, collect_stats, current_stats
 from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
 from tests.http.client import Answer, Client, scope_of
-from tests.http.conftest import Site
-from tests.http.watched import NAMESPACE, Watched
+from tests.http.conftest import HttpService
+from tests.http.logged_service import NAMESPACE, LoggedService
 from tests.support.catalog_fixture import set_property
 
 DB = "/v1/wh/namespaces/db"
@@ -37,9 +37,9 @@ OPENAPI = Path(__file__).parents[1] / "fuzz/openapi.json"
 
 
 @pytest.fixture
-async def site() -> Watched:
+async def service() -> LoggedService:
     """A catalog with the namespace `db` and in it the table `t`, and nothing told yet."""
-    made = Watched()
+    made = LoggedService()
     await made.namespace("db", "db")
     await made.table("t")
     made.lines.clear()
@@ -52,8 +52,8 @@ def table_uuid(answer: Answer) -> JsonValue:
     return metadata["table-uuid"]
 
 
-def pointer(site: Site, entity: JsonValue) -> JsonObject:
-    body = site.store._objects[f"wh/_catalog/iceberg_pointers/{entity}.json"].body
+def pointer(service: HttpService, entity: JsonValue) -> JsonObject:
+    body = service.store._objects[f"wh/_catalog/iceberg_pointers/{entity}.json"].body
     document = loads(body)
     assert isinstance(document, dict)
     return document
@@ -64,19 +64,19 @@ async def commit(client: Client, value: str, **headers: str) -> Answer:
 
 
 class TestALoad:
-    async def test_is_told_whole(self, site: Watched) -> None:
+    async def test_is_told_whole(self, service: LoggedService) -> None:
         began = time.perf_counter()
-        answer = await site.client.get(
+        answer = await service.client.get(
             T, user_agent="Trino/476 (a secret)", x_request_id="req-1", traceparent=f"00-{'a' * 32}-{'b' * 16}-01"
         )
         passed_ms = 1_000 * (time.perf_counter() - began)
 
-        told = site.last
+        told = service.last
         latency, entity = told.pop("Latency"), told.pop("entity")
         assert isinstance(latency, float)
         assert 0 < latency <= passed_ms + 0.001  # it is rounded
         assert isinstance(entity, str)
-        assert pointer(site, entity)["entity"] == entity
+        assert pointer(service, entity)["entity"] == entity
         assert isinstance(told.pop("_aws"), dict)
         assert told == {
             "time": "2026-01-01T00:00:00.000Z",
@@ -102,32 +102,32 @@ class TestALoad:
             "agent": "Trino/476",
         }
 
-    async def test_reads_everything_when_cold(self, site: Watched) -> None:
-        answer = await site.serve().get(T)
+    async def test_reads_everything_when_cold(self, service: LoggedService) -> None:
+        answer = await service.serve().get(T)
 
-        assert site.cost() == (3, 3)
-        assert site.last["CacheHits"] == 0
-        read = site.last["StoreBytesRead"]
+        assert service.cost() == (3, 3)
+        assert service.last["CacheHits"] == 0
+        read = service.last["StoreBytesRead"]
         assert isinstance(read, int)
         assert read > len(answer.body) / 2
 
-    async def test_of_what_is_not_there_is_an_error_of_the_clients(self, site: Watched) -> None:
-        await site.client.get(f"{DB}/tables/none")
+    async def test_of_what_is_not_there_is_an_error_of_the_clients(self, service: LoggedService) -> None:
+        await service.client.get(f"{DB}/tables/none")
 
-        told = site.last
+        told = service.last
         assert (told["status"], told["error_type"], told["error"]) == (404, "NoSuchTableException", "NoSuchTable")
-        assert (told["level"], told["ServerErrors"], site.cost()) == ("info", 0, (1, 1))
+        assert (told["level"], told["ServerErrors"], service.cost()) == ("info", 0, (1, 1))
         assert "entity" not in told
 
-    async def test_that_the_store_does_not_answer_is_an_error_of_ours(self, site: Watched) -> None:
+    async def test_that_the_store_does_not_answer_is_an_error_of_ours(self, service: LoggedService) -> None:
         async def get(key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
             raise StoreUnavailable("it is gone")
 
-        site.store.get = get  # type: ignore[method-assign]
+        service.store.get = get  # type: ignore[method-assign]
 
-        assert (await site.client.get(T)).status == 503
+        assert (await service.client.get(T)).status == 503
 
-        told = site.last
+        told = service.last
         assert (told["error_type"], told["error"]) == ("ServiceUnavailableException", "StoreUnavailable")
         assert (told["level"], told["ServerErrors"]) == ("error", 1)
         calls = told["StoreCalls"]
@@ -135,175 +135,179 @@ class TestALoad:
         assert calls >= 1
 
     async def test_that_fails_unexpectedly_tells_the_class_of_the_failure(
-        self, site: Watched, monkeypatch: pytest.MonkeyPatch
+        self, service: LoggedService, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def get(key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
             raise LookupError("hunter2")
 
-        monkeypatch.setattr(site.store, "get", get)
+        monkeypatch.setattr(service.store, "get", get)
         monkeypatch.setattr(logging.getLogger("arco_catalog.http.errors"), "disabled", True)
 
-        assert (await site.serve().get(T)).status == 500
+        assert (await service.serve().get(T)).status == 500
 
-        assert (site.last["error_type"], site.last["error"]) == ("InternalServerError", "LookupError")
-        assert "hunter2" not in site.lines[-1]
+        assert (service.last["error_type"], service.last["error"]) == ("InternalServerError", "LookupError")
+        assert "hunter2" not in service.lines[-1]
 
 
 class TestACommit:
     @pytest.mark.parametrize(
         ("cold", "keyed", "depth", "calls"), [(False, True, 3, 7), (True, True, 6, 10), (False, False, 3, 5)]
     )
-    async def test_keeps_to_its_budget(self, site: Watched, cold: bool, keyed: bool, depth: int, calls: int) -> None:
-        client = site.serve() if cold else site.client
+    async def test_keeps_to_its_budget(
+        self, service: LoggedService, cold: bool, keyed: bool, depth: int, calls: int
+    ) -> None:
+        client = service.serve() if cold else service.client
 
-        answer = await commit(client, "1", **({"idempotency_key": site.key()} if keyed else {}))
+        answer = await commit(client, "1", **({"idempotency_key": service.key()} if keyed else {}))
 
         assert answer.status == 200
-        assert site.cost() == (depth, calls)
-        told = site.last
+        assert service.cost() == (depth, calls)
+        told = service.last
         assert (told["Operation"], told["outcome"], told["tries"], told["Conflicts"]) == ("updateTable", "moved", 1, 0)
         written = told["StoreBytesWritten"]
         assert isinstance(written, int)
         assert written > len(answer.body) / 2
-        assert pointer(site, told["entity"])["id"] == told["attempt"]
+        assert pointer(service, told["entity"])["id"] == told["attempt"]
         assert told["table_uuid"] == table_uuid(answer)
 
-    async def test_that_lost_its_compare_and_swap_tells_the_conflict(self, site: Watched) -> None:
-        await commit(site.client, "1")
-        await commit(site.serve(), "2")
-        await commit(site.client, "3")
+    async def test_that_lost_its_compare_and_swap_tells_the_conflict(self, service: LoggedService) -> None:
+        await commit(service.client, "1")
+        await commit(service.serve(), "2")
+        await commit(service.client, "3")
 
-        assert [told["Conflicts"] for told in site.told] == [0, 0, 1]
-        assert (site.last["outcome"], site.last["status"]) == ("moved", 200)
+        assert [told["Conflicts"] for told in service.told] == [0, 0, 1]
+        assert (service.last["outcome"], service.last["status"]) == ("moved", 200)
 
-    async def test_whose_requirement_fails_tells_the_refusal(self, site: Watched) -> None:
+    async def test_whose_requirement_fails_tells_the_refusal(self, service: LoggedService) -> None:
         requirement = {"type": "assert-table-uuid", "uuid": "0190c8de-6a3c-7e55-9cba-3a4b9a2f1c01"}
-        await site.client.post(T, {**set_property("a", "1"), "requirements": [requirement]})
+        await service.client.post(T, {**set_property("a", "1"), "requirements": [requirement]})
 
-        told = site.last
+        told = service.last
         assert (told["status"], told["error_type"], told["error"]) == (409, "CommitFailedException", "CommitFailed")
         assert "outcome" not in told
 
-    async def test_that_changes_nothing_says_so(self, site: Watched) -> None:
-        await commit(site.client, "1")
-        await commit(site.client, "1")
+    async def test_that_changes_nothing_says_so(self, service: LoggedService) -> None:
+        await commit(service.client, "1")
+        await commit(service.client, "1")
 
-        assert [told["outcome"] for told in site.told] == ["moved", "unchanged"]
+        assert [told["outcome"] for told in service.told] == ["moved", "unchanged"]
 
-    async def test_again_under_its_key_is_told_as_a_replay(self, site: Watched) -> None:
-        key = site.key()
-        await commit(site.client, "1", idempotency_key=key)
-        await commit(site.client, "1", idempotency_key=key)
+    async def test_again_under_its_key_is_told_as_a_replay(self, service: LoggedService) -> None:
+        key = service.key()
+        await commit(service.client, "1", idempotency_key=key)
+        await commit(service.client, "1", idempotency_key=key)
 
-        first, second = site.told
+        first, second = service.told
         assert (first["outcome"], second["outcome"]) == ("moved", "replayed")
         assert (first["entity"], first["key"]) == (second["entity"], second["key"])
-        assert [name for name in site.store.keys("wh/_catalog/iceberg_idempotency/") if f"/{first['key']}" in name]
-        assert key not in "".join(site.lines)
+        assert [name for name in service.store.keys("wh/_catalog/iceberg_idempotency/") if f"/{first['key']}" in name]
+        assert key not in "".join(service.lines)
 
-    async def test_whose_answer_was_lost_is_told_as_found_by_its_evidence(self, site: Watched) -> None:
-        key = site.key()
-        await commit(site.client, "1", idempotency_key=key)
-        [final] = [name for name in site.store.keys("wh/_catalog/iceberg_idempotency/") if name.endswith("/1.json")]
-        await site.store.delete(final)
+    async def test_whose_answer_was_lost_is_told_as_found_by_its_evidence(self, service: LoggedService) -> None:
+        key = service.key()
+        await commit(service.client, "1", idempotency_key=key)
+        [final] = [name for name in service.store.keys("wh/_catalog/iceberg_idempotency/") if name.endswith("/1.json")]
+        await service.store.delete(final)
 
-        await commit(site.serve(), "1", idempotency_key=key)
+        await commit(service.serve(), "1", idempotency_key=key)
 
-        assert (site.last["status"], site.last["outcome"]) == (200, "evidence")
+        assert (service.last["status"], service.last["outcome"]) == (200, "evidence")
 
-    async def test_that_drops_a_convenience_counts_it(self, site: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-        put = site.store.put
+    async def test_that_drops_a_convenience_counts_it(
+        self, service: LoggedService, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        put = service.store.put
 
         async def failing(key: str, *rest: object) -> object:
             if "/committed/" in key:
                 raise StoreUnavailable("it is gone")
             return await put(key, *rest)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(site.store, "put", failing)
+        monkeypatch.setattr(service.store, "put", failing)
 
-        await commit(site.client, "1")
+        await commit(service.client, "1")
 
-        assert (site.last["outcome"], site.last["dropped_writes"]) == ("moved", 1)
+        assert (service.last["outcome"], service.last["dropped_writes"]) == ("moved", 1)
 
-    async def test_of_several_tables_counts_them(self, site: Watched) -> None:
-        await site.table("u")
+    async def test_of_several_tables_counts_them(self, service: LoggedService) -> None:
+        await service.table("u")
         changes = [{"identifier": {"namespace": ["db"], "name": name}, **set_property("a", "1")} for name in ("t", "u")]
 
-        answer = await site.client.post("/v1/wh/transactions/commit", {"table-changes": changes})
+        answer = await service.client.post("/v1/wh/transactions/commit", {"table-changes": changes})
 
         assert answer.status == 204
-        assert (site.last["Operation"], site.last["entities"], site.last["outcome"]) == (
+        assert (service.last["Operation"], service.last["entities"], service.last["outcome"]) == (
             "commitTransaction",
             2,
             "moved",
         )
-        assert not {"entity", "table_uuid"} & set(site.last)
+        assert not {"entity", "table_uuid"} & set(service.last)
 
 
 class TestWhatARequestIsAbout:
-    async def test_a_creation_is_about_what_it_made(self, site: Watched) -> None:
-        answer = await site.table("u")
+    async def test_a_creation_is_about_what_it_made(self, service: LoggedService) -> None:
+        answer = await service.table("u")
 
-        assert site.last["table_uuid"] == table_uuid(answer)
-        assert site.last["entity"] == pointer(site, site.last["entity"])["entity"]
+        assert service.last["table_uuid"] == table_uuid(answer)
+        assert service.last["entity"] == pointer(service, service.last["entity"])["entity"]
 
     @pytest.mark.parametrize("change", ["drop", "rename", "register", "head"])
-    async def test_every_change_of_a_name_is_about_its_table(self, site: Watched, change: str) -> None:
-        await site.client.get(T)
-        loaded = site.last
-        location = await site.keep_metadata("elsewhere")
+    async def test_every_change_of_a_name_is_about_its_table(self, service: LoggedService, change: str) -> None:
+        await service.client.get(T)
+        loaded = service.last
+        location = await service.keep_metadata("elsewhere")
         both = {name: {"namespace": ["db"], "name": table} for name, table in (("source", "t"), ("destination", "v"))}
         match change:
             case "drop":
-                answer = await site.client.delete(T)
+                answer = await service.client.delete(T)
             case "rename":
-                answer = await site.client.post("/v1/wh/tables/rename", both)
+                answer = await service.client.post("/v1/wh/tables/rename", both)
             case "register":
-                answer = await site.client.post(f"{DB}/register", {"name": "r", "metadata-location": location})
+                answer = await service.client.post(f"{DB}/register", {"name": "r", "metadata-location": location})
             case _:
-                answer = await site.client.head(T)
+                answer = await service.client.head(T)
 
         assert answer.status < 300
-        assert site.last["table_uuid"] == loaded["table_uuid"]
-        assert (site.last["entity"] == loaded["entity"]) == (change != "register")
+        assert service.last["table_uuid"] == loaded["table_uuid"]
+        assert (service.last["entity"] == loaded["entity"]) == (change != "register")
 
-    async def test_a_listing_is_about_no_table(self, site: Watched) -> None:
-        await site.client.get(f"{DB}/tables")
+    async def test_a_listing_is_about_no_table(self, service: LoggedService) -> None:
+        await service.client.get(f"{DB}/tables")
 
-        assert not {"entity", "entities", "attempt", "tries"} & set(site.last)
+        assert not {"entity", "entities", "attempt", "tries"} & set(service.last)
 
 
 class TestRequestsThatGoNowhere:
-    async def test_an_unknown_path_is_not_repeated(self, site: Watched) -> None:
-        await site.client.get("/hunter2/v1")
+    async def test_an_unknown_path_is_not_repeated(self, service: LoggedService) -> None:
+        await service.client.get("/hunter2/v1")
 
-        assert (site.last["Operation"], site.last["status"]) == (UNKNOWN, 404)
-        assert "route" not in site.last
-        assert "hunter2" not in site.lines[-1]
+        assert (service.last["Operation"], service.last["status"]) == (UNKNOWN, 404)
+        assert "route" not in service.last
+        assert "hunter2" not in service.lines[-1]
 
-    async def test_a_method_that_is_none_is_not_repeated(self, site: Watched) -> None:
-        await site.client.send("HUNTER2", T)
+    async def test_a_method_that_is_none_is_not_repeated(self, service: LoggedService) -> None:
+        await service.client.send("HUNTER2", T)
 
-        assert (site.last["Operation"], site.last["status"], site.last["method"]) == (UNKNOWN, 405, "other")
-        assert site.last["error_type"] == "UnsupportedOperationException"
-        assert "HUNTER2" not in site.lines[-1]
+        assert (service.last["Operation"], service.last["status"], service.last["method"]) == (UNKNOWN, 405, "other")
+        assert service.last["error_type"] == "UnsupportedOperationException"
+        assert "HUNTER2" not in service.lines[-1]
 
-    async def test_an_unknown_warehouse_makes_no_metrics_of_its_own(self, site: Watched) -> None:
-        await site.client.get("/v1/hunter2/namespaces")
+    async def test_an_unknown_warehouse_makes_no_metrics_of_its_own(self, service: LoggedService) -> None:
+        await service.client.get("/v1/hunter2/namespaces")
 
-        assert (site.last["Warehouse"], site.last["error"]) == ("wh", "NoSuchWarehouse")
-        assert "hunter2" not in site.lines[-1]
+        assert (service.last["Warehouse"], service.last["error"]) == ("wh", "NoSuchWarehouse")
+        assert "hunter2" not in service.lines[-1]
 
-    async def test_a_request_to_one_of_several_warehouses_is_told_as_its_own(self, site: Watched) -> None:
-        telemetry = Telemetry([JsonLines(site.lines.append)], site.clock)
-        client = Client(create_app({"wh": site.catalog(), "two": site.catalog()}, telemetry=telemetry))
+    async def test_a_request_to_one_of_several_warehouses_is_told_as_its_own(self, service: LoggedService) -> None:
+        telemetry = Telemetry([JsonLines(service.lines.append)], service.clock)
+        client = Client(create_app({"wh": service.catalog(), "two": service.catalog()}, telemetry=telemetry))
 
         await client.get(T)
         await client.get("/v1/config")
 
-        assert [told["Warehouse"] for told in site.told] == ["wh", "-"]
+        assert [told["Warehouse"] for told in service.told] == ["wh", "-"]
 
-    async def test_a_client_that_hangs_up_is_told_of(self, site: Watched) -> None:
+    async def test_a_client_that_hangs_up_is_told_of(self, service: LoggedService) -> None:
         sent: list[Message] = []
 
         async def receive() -> Message:
@@ -312,13 +316,17 @@ class TestRequestsThatGoNowhere:
         async def send(message: Message) -> None:
             sent.append(message)
 
-        await site.client.app(scope_of("POST", T, JSON), receive, send)
+        await service.client.app(scope_of("POST", T, JSON), receive, send)
 
         assert sent == []
-        assert (site.last["status"], site.last["error"], site.last["Operation"]) == (499, "ClientGone", "updateTable")
-        assert "error_type" not in site.last
+        assert (service.last["status"], service.last["error"], service.last["Operation"]) == (
+            499,
+            "ClientGone",
+            "updateTable",
+        )
+        assert "error_type" not in service.last
 
-    async def test_a_request_that_is_cancelled_is_told_of(self, site: Watched) -> None:
+    async def test_a_request_that_is_cancelled_is_told_of(self, service: LoggedService) -> None:
         waiting = asyncio.Event()
 
         async def receive() -> Message:
@@ -329,48 +337,48 @@ class TestRequestsThatGoNowhere:
         async def send(message: Message) -> None:
             raise AssertionError
 
-        task = asyncio.ensure_future(site.client.app(scope_of("POST", T, JSON), receive, send))
+        task = asyncio.ensure_future(service.client.app(scope_of("POST", T, JSON), receive, send))
         await waiting.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-        assert (site.last["status"], site.last["error"]) == (499, "CancelledError")
+        assert (service.last["status"], service.last["error"]) == (499, "CancelledError")
 
 
 class TestIds:
-    async def test_a_request_is_answered_with_its_id(self, site: Watched) -> None:
-        own = await site.client.get(T, x_request_id="abc-1")
-        given = [await site.client.get(T) for _ in range(2)]
+    async def test_a_request_is_answered_with_its_id(self, service: LoggedService) -> None:
+        own = await service.client.get(T, x_request_id="abc-1")
+        given = [await service.client.get(T) for _ in range(2)]
 
         assert own.headers["X-Request-Id"] == "abc-1"
         ids = [answer.headers["X-Request-Id"] for answer in given]
-        assert ids == [told["request_id"] for told in site.told[1:]]
+        assert ids == [told["request_id"] for told in service.told[1:]]
         assert len({*ids}) == 2
 
     @pytest.mark.parametrize("sent", ["a b", "x" * 129, "é", "a\tb", "", "{"])
-    async def test_what_is_no_id_is_replaced(self, site: Watched, sent: str) -> None:
-        answer = await site.client.get(T, x_request_id=sent)
+    async def test_what_is_no_id_is_replaced(self, service: LoggedService, sent: str) -> None:
+        answer = await service.client.get(T, x_request_id=sent)
 
-        assert answer.headers["X-Request-Id"] == site.last["request_id"] != sent
+        assert answer.headers["X-Request-Id"] == service.last["request_id"] != sent
 
-    async def test_a_function_knows_a_request_as_its_gateway_and_its_platform_do(self, site: Watched) -> None:
+    async def test_a_function_knows_a_request_as_its_gateway_and_its_platform_do(self, service: LoggedService) -> None:
         class Context:
             aws_request_id = "8f5b-1"
 
         event = {"requestContext": {"requestId": "JKJaXmPLvHcESHA="}}
         scope = {**scope_of("GET", T, {}), "aws.event": event, "aws.context": Context()}
 
-        answer = await site.client.exchange(scope, [])
+        answer = await service.client.exchange(scope, [])
 
-        assert answer.headers["X-Request-Id"] == site.last["request_id"] == "JKJaXmPLvHcESHA="
-        assert site.last["invocation"] == "8f5b-1"
+        assert answer.headers["X-Request-Id"] == service.last["request_id"] == "JKJaXmPLvHcESHA="
+        assert service.last["invocation"] == "8f5b-1"
 
     @pytest.mark.parametrize("sent", ["", "x", f"00-{'a' * 31}-{'b' * 16}-01", f"00-{'0' * 32}-{'b' * 16}-01"])
-    async def test_what_is_no_trace_is_left_out(self, site: Watched, sent: str) -> None:
-        await site.client.get(T, traceparent=sent)
+    async def test_what_is_no_trace_is_left_out(self, service: LoggedService, sent: str) -> None:
+        await service.client.get(T, traceparent=sent)
 
-        assert "trace_id" not in site.last
+        assert "trace_id" not in service.last
 
     @pytest.mark.parametrize(
         ("sent", "told"),
@@ -383,10 +391,12 @@ class TestIds:
             ("\x1b[31m", None),
         ],
     )
-    async def test_of_a_user_agent_its_products_are_told(self, site: Watched, sent: str, told: str | None) -> None:
-        await site.client.get(T, user_agent=sent)
+    async def test_of_a_user_agent_its_products_are_told(
+        self, service: LoggedService, sent: str, told: str | None
+    ) -> None:
+        await service.client.get(T, user_agent=sent)
 
-        assert site.last.get("agent") == told
+        assert service.last.get("agent") == told
 
 
 class TestWhoTells:
@@ -397,19 +407,19 @@ class TestWhoTells:
             async def export(self, request_log: RequestLog) -> None:
                 raise OSError("the pipe is broken")
 
-        site = Watched(exporters=[Failing()])
+        service = LoggedService(exporters=[Failing()])
 
-        assert (await site.client.get("/v1/config")).status == 200
+        assert (await service.client.get("/v1/config")).status == 200
 
-        assert site.last["Operation"] == "getConfig"
+        assert service.last["Operation"] == "getConfig"
         assert "could not be reported" in caplog.text
 
-    async def test_nobody_listens_unless_asked(self, site: Watched) -> None:
-        quiet = Client(create_app({"wh": site.catalog()}))
+    async def test_nobody_listens_unless_asked(self, service: LoggedService) -> None:
+        quiet = Client(create_app({"wh": service.catalog()}))
 
         answer = await quiet.get(T)
 
-        assert (answer.status, site.lines) == (200, [])
+        assert (answer.status, service.lines) == (200, [])
         assert "X-Request-Id" not in answer.headers
         assert current_stats().store is None
 
@@ -419,18 +429,20 @@ class TestWhoTells:
             assert current_stats() is record
         assert current_stats() is not record
 
-    async def test_requests_beside_each_other_have_a_line_each(self, site: Watched) -> None:
-        answers = await asyncio.gather(*(site.client.get(T) for _ in range(8)), commit(site.client, "1"))
+    async def test_requests_beside_each_other_have_a_line_each(self, service: LoggedService) -> None:
+        answers = await asyncio.gather(*(service.client.get(T) for _ in range(8)), commit(service.client, "1"))
 
         assert [answer.status for answer in answers] == [200] * 9
-        loads = [told for told in site.told if told["Operation"] == "loadTable"]
+        loads = [told for told in service.told if told["Operation"] == "loadTable"]
         assert len(loads) == 8
         calls = [told["StoreCalls"] for told in loads]
         assert all(isinstance(count, int) and 3 <= count <= 4 for count in calls)
 
-    async def test_people_get_a_line_of_text(self, site: Watched) -> None:
+    async def test_people_get_a_line_of_text(self, service: LoggedService) -> None:
         lines: list[str] = []
-        client = Client(create_app({"wh": site.catalog()}, telemetry=Telemetry([TextLines(lines.append)], site.clock)))
+        client = Client(
+            create_app({"wh": service.catalog()}, telemetry=Telemetry([TextLines(lines.append)], service.clock))
+        )
 
         await client.get(f"{DB}%0A%1b/tables/t?token=hunter2", authorization="Bearer hunter2")
 
@@ -441,9 +453,11 @@ class TestWhoTells:
             line,
         )
 
-    async def test_a_raw_path_does_not_speak_to_a_terminal(self, site: Watched) -> None:
+    async def test_a_raw_path_does_not_speak_to_a_terminal(self, service: LoggedService) -> None:
         lines: list[str] = []
-        client = Client(create_app({"wh": site.catalog()}, telemetry=Telemetry([TextLines(lines.append)], site.clock)))
+        client = Client(
+            create_app({"wh": service.catalog()}, telemetry=Telemetry([TextLines(lines.append)], service.clock))
+        )
 
         await client.exchange({**scope_of("GET", T, {}), "raw_path": b"/\x1b[31m\n\x9b\xe9" + b"x" * 9999}, [])
 
@@ -458,7 +472,7 @@ HOSTILE = ("a\nb", '\r\n{"level":"info"}', "\x1b[2J\x1b]0;x\x07", "\u2028x", "\x
 
 class TestNothingForgesALine:
     @pytest.mark.parametrize("text", HOSTILE)
-    async def test_hostile_text_in_any_place_leaves_one_line_of_json(self, site: Watched, text: str) -> None:
+    async def test_hostile_text_in_any_place_leaves_one_line_of_json(self, service: LoggedService, text: str) -> None:
         name = quote(text, safe="")
         headers = {"user-agent": f"x/1 {text}/2", "x-request-id": text, "traceparent": text, "accept": text}
         for method, target in (
@@ -468,28 +482,28 @@ class TestNothingForgesALine:
             ("DELETE", f"{DB}/tables/t?{name}={name}"),
             (f"GET{text}", T),
         ):
-            site.lines.clear()
-            await site.client.send(method, target, headers=headers)
-            [line] = site.lines
+            service.lines.clear()
+            await service.client.send(method, target, headers=headers)
+            [line] = service.lines
             assert re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", line) is None
             assert line.isascii()
             assert isinstance(loads(line.encode()), dict)
 
 
 class TestMetrics:
-    async def test_every_line_is_in_the_embedded_metric_format(self, site: Watched) -> None:
-        await site.client.get(T)
-        await commit(site.client, "1", idempotency_key=site.key())
-        await site.client.get("/v1/other/namespaces")
-        await site.client.get("/nowhere")
-        await site.client.get("/v1/config")
+    async def test_every_line_is_in_the_embedded_metric_format(self, service: LoggedService) -> None:
+        await service.client.get(T)
+        await commit(service.client, "1", idempotency_key=service.key())
+        await service.client.get("/v1/other/namespaces")
+        await service.client.get("/nowhere")
+        await service.client.get("/v1/config")
 
-        for told in site.told:
+        for told in service.told:
             found = metrics(told)
             assert found == {("Warehouse",): METRICS, ("Operation", "Warehouse"): OF_AN_OPERATION}
             assert namespaces(told) == {NAMESPACE}
             timestamp = told["_aws"]["Timestamp"]  # type: ignore[index,call-overload]
-            assert timestamp == site.clock.now_ms()
+            assert timestamp == service.clock.now_ms()
 
     @pytest.mark.parametrize("name", ["", "AWS/Lambda", ":x", "a\nb", "x" * 256, "é"])
     def test_a_namespace_that_cloudwatch_refuses_is_refused_at_the_start(self, name: str) -> None:

@@ -4,20 +4,20 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonValue
 from tests.http.client import Answer, Client
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 
 NAMES = [f"t{number:02}" for number in range(7)]
 TABLES = "/v1/wh/namespaces/db/tables"
 
 
 @pytest.fixture
-async def pages(bare_site: Site) -> Client:
+async def pages(empty_service: HttpService) -> Client:
     """A namespace with seven tables and seven namespaces inside."""
-    await bare_site.namespace("db", "db")
+    await empty_service.namespace("db", "db")
     for name in NAMES:
-        await bare_site.table(name)
-        await bare_site.namespace(f"db%1F{name}", "db", name)
-    return bare_site.client
+        await empty_service.table(name)
+        await empty_service.namespace(f"db%1F{name}", "db", name)
+    return empty_service.client
 
 
 def names(answer: Answer) -> list[JsonValue]:

@@ -11,7 +11,7 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.names import MAX_LEVELS, MAX_NAME_BYTES
 from arco_catalog.iceberg.json import JsonValue
 from tests.http.client import Client, scope_of
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
 
@@ -55,8 +55,8 @@ def encoded(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-async def test_an_odd_name_works_on_every_route(bare_site: Site, name: str) -> None:
-    client, segment = bare_site.client, encoded(name)
+async def test_an_odd_name_works_on_every_route(empty_service: HttpService, name: str) -> None:
+    client, segment = empty_service.client, encoded(name)
     nested = f"{segment}%1F{segment}"
     for levels, path in (([name], segment), ([name, name], nested)):
         made = await client.post("/v1/wh/namespaces", {"namespace": [*levels]})
@@ -91,8 +91,8 @@ async def test_an_odd_name_works_on_every_route(bare_site: Site, name: str) -> N
     assert (await client.get("/v1/wh/namespaces")).json["namespaces"] == []
 
 
-async def test_a_plus_is_a_space_in_a_path_as_in_a_query(bare_site: Site) -> None:
-    client = bare_site.client
+async def test_a_plus_is_a_space_in_a_path_as_in_a_query(empty_service: HttpService) -> None:
+    client = empty_service.client
     for name in ("a+b", "a b"):
         await client.post("/v1/wh/namespaces", {"namespace": [name]})
         await client.post("/v1/wh/namespaces", {"namespace": [name, "inner"]})
@@ -103,19 +103,19 @@ async def test_a_plus_is_a_space_in_a_path_as_in_a_query(bare_site: Site) -> Non
     assert (await client.get("/v1/wh/namespaces?parent=a%2Bb")).json["namespaces"] == [["a+b", "inner"]]
 
 
-async def test_a_slash_is_data_only_when_it_is_encoded(site: Site) -> None:
-    await site.table("a/b")
+async def test_a_slash_is_data_only_when_it_is_encoded(service: HttpService) -> None:
+    await service.table("a/b")
 
-    assert (await site.client.get("/v1/wh/namespaces/db/tables/a%2Fb")).status == 200
-    assert (await site.client.get("/v1/wh/namespaces/db/tables/a%2fb")).status == 200
-    assert (await site.client.get("/v1/wh/namespaces/db/tables/a/b")).error_type == "NotFoundException"
+    assert (await service.client.get("/v1/wh/namespaces/db/tables/a%2Fb")).status == 200
+    assert (await service.client.get("/v1/wh/namespaces/db/tables/a%2fb")).status == 200
+    assert (await service.client.get("/v1/wh/namespaces/db/tables/a/b")).error_type == "NotFoundException"
 
 
-async def test_a_path_is_decoded_once(site: Site) -> None:
-    await site.table("%41")
+async def test_a_path_is_decoded_once(service: HttpService) -> None:
+    await service.table("%41")
 
-    assert (await site.client.head("/v1/wh/namespaces/db/tables/%2541")).status == 204
-    assert (await site.client.head("/v1/wh/namespaces/db/tables/A")).status == 404
+    assert (await service.client.head("/v1/wh/namespaces/db/tables/%2541")).status == 204
+    assert (await service.client.head("/v1/wh/namespaces/db/tables/A")).status == 404
 
 
 @pytest.mark.parametrize("segment", ["%", "%2", "%zz", "a%", "%ff", "%c3", "%c3%28", "%ed%a0%80", "%u0041"])
@@ -167,8 +167,8 @@ async def test_names_that_are_never_allowed_are_refused_in_paths_and_bodies(
         assert why in answer.message
 
 
-async def test_a_namespace_has_at_most_sixteen_levels(bare_site: Site) -> None:
-    client = bare_site.client
+async def test_a_namespace_has_at_most_sixteen_levels(empty_service: HttpService) -> None:
+    client = empty_service.client
     for depth in range(1, MAX_LEVELS + 1):
         assert (await client.post("/v1/wh/namespaces", {"namespace": ["n"] * depth})).status == 200
 
@@ -180,11 +180,13 @@ async def test_a_namespace_has_at_most_sixteen_levels(bare_site: Site) -> None:
     assert (await client.post("/v1/wh/namespaces", {"namespace": []})).status == 400
 
 
-async def test_the_advertised_separator_and_the_unit_separator_both_work(site_with: Callable[..., Site]) -> None:
-    site = site_with(namespace_separator=".")
-    await site.namespace("a", "a")
-    await site.namespace("a.b", "a", "b")
-    client = site.client
+async def test_the_advertised_separator_and_the_unit_separator_both_work(
+    service_with: Callable[..., HttpService],
+) -> None:
+    service = service_with(namespace_separator=".")
+    await service.namespace("a", "a")
+    await service.namespace("a.b", "a", "b")
+    client = service.client
 
     config = (await client.get("/v1/config")).json
     assert config["overrides"] == {"prefix": "wh", "namespace-separator": "."}
@@ -195,20 +197,22 @@ async def test_the_advertised_separator_and_the_unit_separator_both_work(site_wi
     assert "namespace separator '.'" in refused.message
 
 
-async def test_a_separator_with_a_meaning_in_paths_is_advertised_encoded(site_with: Callable[..., Site]) -> None:
-    site = site_with(namespace_separator="/")
-    await site.namespace("a", "a")
-    await site.namespace("a%2Fb", "a", "b")
+async def test_a_separator_with_a_meaning_in_paths_is_advertised_encoded(
+    service_with: Callable[..., HttpService],
+) -> None:
+    service = service_with(namespace_separator="/")
+    await service.namespace("a", "a")
+    await service.namespace("a%2Fb", "a", "b")
 
-    overrides = (await site.client.get("/v1/config")).json["overrides"]
+    overrides = (await service.client.get("/v1/config")).json["overrides"]
     assert overrides == {"prefix": "wh", "namespace-separator": "%2F"}
 
 
-async def test_a_server_without_raw_paths_is_served_as_well_as_can_be(site: Site) -> None:
-    await site.table("two words%")
+async def test_a_server_without_raw_paths_is_served_as_well_as_can_be(service: HttpService) -> None:
+    await service.table("two words%")
     scope = {**scope_of("GET", "/v1/wh/namespaces/db/tables/two%20words%25", {}), "raw_path": None}
 
-    answer = await site.client.exchange(scope, [])
+    answer = await service.client.exchange(scope, [])
 
     assert answer.status == 200
 
@@ -249,29 +253,29 @@ def asks_to_make(name: str) -> list[tuple[str, object]]:
 
 @pytest.mark.parametrize("name", UNROUTABLE)
 async def test_behind_an_endpoint_that_decodes_paths_nothing_new_gets_a_name_that_is_lost(
-    site_with: Callable[..., Site], name: str
+    service_with: Callable[..., HttpService], name: str
 ) -> None:
-    site = site_with(unroutable="/?#%")
-    await site.namespace("db", "db")
-    await site.table("t")
+    service = service_with(unroutable="/?#%")
+    await service.namespace("db", "db")
+    await service.table("t")
 
     for target, body in asks_to_make(name):
-        answer = await site.client.post(target, body)
+        answer = await service.client.post(target, body)
         assert (answer.status, answer.error_type) == (400, "BadRequestException"), target
         assert "must not contain" in answer.message
         assert "REST API or a function URL" in answer.message
-    assert (await site.client.get("/v1/wh/namespaces")).json["namespaces"] == [["db"]]
-    assert (await site.client.get("/v1/wh/namespaces?parent=db")).json["namespaces"] == []
-    assert (await site.client.get("/v1/wh/namespaces/db/tables")).json["identifiers"] == [
+    assert (await service.client.get("/v1/wh/namespaces")).json["namespaces"] == [["db"]]
+    assert (await service.client.get("/v1/wh/namespaces?parent=db")).json["namespaces"] == []
+    assert (await service.client.get("/v1/wh/namespaces/db/tables")).json["identifiers"] == [
         {"namespace": ["db"], "name": "t"}
     ]
 
 
 @pytest.mark.parametrize("name", UNROUTABLE)
-async def test_what_has_such_a_name_already_keeps_it(site: Site, name: str) -> None:
-    await site.table(name)
-    site.options = replace(site.options, unroutable="/?#%")
-    client = site.serve()
+async def test_what_has_such_a_name_already_keeps_it(service: HttpService, name: str) -> None:
+    await service.table(name)
+    service.options = replace(service.options, unroutable="/?#%")
+    client = service.serve()
     identifier, renamed = {"namespace": ["db"], "name": name}, {"namespace": ["db"], "name": "plain"}
 
     assert identifier in cast(list[JsonValue], (await client.get("/v1/wh/namespaces/db/tables")).json["identifiers"])
@@ -283,33 +287,35 @@ async def test_what_has_such_a_name_already_keeps_it(site: Site, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["\u2028", "\u202edb", "a\u2066b", "a\u202c"])
-async def test_nothing_new_gets_a_name_that_turns_the_direction_of_writing(site: Site, name: str) -> None:
+async def test_nothing_new_gets_a_name_that_turns_the_direction_of_writing(service: HttpService, name: str) -> None:
     for target, body in asks_to_make(name):
-        answer = await site.client.post(target, body)
+        answer = await service.client.post(target, body)
         assert (answer.status, answer.error_type) == (400, "BadRequestException"), target
         assert "must not contain the character U+20" in answer.message
     # What an earlier version let somebody make is still found.
-    assert (await site.client.get(f"/v1/wh/namespaces/db/tables/{encoded(name)}")).status == 404
+    assert (await service.client.get(f"/v1/wh/namespaces/db/tables/{encoded(name)}")).status == 404
 
 
-async def test_a_path_may_lack_the_prefix_where_there_is_one_warehouse(site: Site) -> None:
-    key = site.key()
-    created = await site.client.post(
+async def test_a_path_may_lack_the_prefix_where_there_is_one_warehouse(service: HttpService) -> None:
+    key = service.key()
+    created = await service.client.post(
         "/v1/namespaces/db/tables", {"name": "u", "schema": schema("x")}, idempotency_key=key
     )
-    again = await site.client.post(
+    again = await service.client.post(
         "/v1/wh/namespaces/db/tables", {"name": "u", "schema": schema("x")}, idempotency_key=key
     )
 
     assert created.status == 200
     assert again.json["metadata-location"] == created.json["metadata-location"]
-    assert (await site.client.get("/v1/namespaces")).json["namespaces"] == [["db"]]
-    assert (await site.client.delete("/v1/namespaces/db/tables/u?purgeRequested=False")).status == 204
-    assert (await site.client.get("/v1/wh/namespaces/db/tables/u")).status == 404
+    assert (await service.client.get("/v1/namespaces")).json["namespaces"] == [["db"]]
+    assert (await service.client.delete("/v1/namespaces/db/tables/u?purgeRequested=False")).status == 204
+    assert (await service.client.get("/v1/wh/namespaces/db/tables/u")).status == 404
 
 
-async def test_a_path_without_a_prefix_is_a_bad_request_where_there_are_several_warehouses(site: Site) -> None:
-    client = Client(create_app({"wh": site.catalog(), "other": site.catalog()}))
+async def test_a_path_without_a_prefix_is_a_bad_request_where_there_are_several_warehouses(
+    service: HttpService,
+) -> None:
+    client = Client(create_app({"wh": service.catalog(), "other": service.catalog()}))
 
     answer = await client.get("/v1/namespaces/db")
 

@@ -15,7 +15,7 @@ from arco_catalog.state.marker import key_hash
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found
 from tests.http.client import Client
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.http.test_source import stored
 from tests.support.catalog_fixture import set_property
 
@@ -88,63 +88,65 @@ NAMELESS = [
 @pytest.mark.parametrize("context", NAMELESS, ids=str)
 @pytest.mark.parametrize(("method", "target"), [("GET", TABLE), ("DELETE", TABLE), ("GET", "/v1/config")])
 async def test_who_was_let_in_without_a_name_is_refused_lest_all_of_them_be_one(
-    site: Site, context: Mapping[str, object], method: str, target: str
+    service: HttpService, context: Mapping[str, object], method: str, target: str
 ) -> None:
-    answer = await client_of(site, context).send(method, target)
+    answer = await client_of(service, context).send(method, target)
 
     assert (answer.status, answer.error_type) == (401, "NotAuthorizedException")
     assert answer.headers["WWW-Authenticate"] == "Bearer"
-    assert (await site.client.head(TABLE)).status == 204
+    assert (await service.client.head(TABLE)).status == 204
 
 
-def client_of(site: Site, context: Mapping[str, object]) -> Client:
+def client_of(service: HttpService, context: Mapping[str, object]) -> Client:
     """A client whose requests come through a door."""
 
     async def behind(scope: Scope, receive: Receive, send: Send) -> None:
-        await site.client.app({**scope, "aws.event": {"requestContext": context}}, receive, send)
+        await service.client.app({**scope, "aws.event": {"requestContext": context}}, receive, send)
 
     return Client(behind)
 
 
-async def test_receipts_say_who_signed(site: Site) -> None:
-    answer = await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"))
+async def test_receipts_say_who_signed(service: HttpService) -> None:
+    answer = await client_of(service, signed(USER)).post(TABLE, set_property("a", "b"))
 
-    keys = [key for key in site.store.keys("") if "/iceberg/committed/" in key]
-    receipts = [loads(found.body) for key in keys if isinstance(found := await site.store.get(key), Found)]
+    keys = [key for key in service.store.keys("") if "/iceberg/committed/" in key]
+    receipts = [loads(found.body) for key in keys if isinstance(found := await service.store.get(key), Found)]
     assert answer.status == 200
     assert [each["principal"] for each in receipts if isinstance(each, dict) and base_of(each)] == [USER]
 
 
-async def test_receipts_and_history_tell_apart_who_assumed_a_role(site: Site) -> None:
+async def test_receipts_and_history_tell_apart_who_assumed_a_role(service: HttpService) -> None:
     for session in ("ada@example.org", "bob@example.org"):
-        await client_of(site, signed(f"{ROLE}/{session}")).post(TABLE, set_property("by", session))
-    await client_of(site, signed(f"{ROLE}/eve")).delete(TABLE)
+        await client_of(service, signed(f"{ROLE}/{session}")).post(TABLE, set_property("by", session))
+    await client_of(service, signed(f"{ROLE}/eve")).delete(TABLE)
 
-    receipts = [each for each in (await stored(site, "/iceberg/committed/")).values() if base_of(each)]
-    history = [str(each["operations"]) for each in (await stored(site, "/core/commits/")).values()]
+    receipts = [each for each in (await stored(service, "/iceberg/committed/")).values() if base_of(each)]
+    history = [str(each["operations"]) for each in (await stored(service, "/core/commits/")).values()]
     assert {each["principal"] for each in receipts} == {ROLE}
     assert {str(each["session"]) for each in receipts} == {"ada@example.org", "bob@example.org"}
     assert [each for each in history if "drop-table" in each and "'session': 'eve'" in each]
     assert {by(each) for each in receipts} == {f"{ROLE}/ada@example.org", f"{ROLE}/bob@example.org"}
 
 
-async def test_a_key_is_its_principals_own(site: Site) -> None:
-    key = site.key()
-    first = await client_of(site, signed(f"{ROLE}/one")).post(TABLE, set_property("a", "b"), idempotency_key=key)
-    again = await client_of(site, signed(f"{ROLE}/two")).post(TABLE, set_property("a", "b"), idempotency_key=key)
-    other = await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key=key)
+async def test_a_key_is_its_principals_own(service: HttpService) -> None:
+    key = service.key()
+    first = await client_of(service, signed(f"{ROLE}/one")).post(TABLE, set_property("a", "b"), idempotency_key=key)
+    again = await client_of(service, signed(f"{ROLE}/two")).post(TABLE, set_property("a", "b"), idempotency_key=key)
+    other = await client_of(service, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key=key)
 
     assert (first.status, again.status, other.status) == (200, 200, 409)
     assert again.json["metadata-location"] == first.json["metadata-location"]
 
 
-async def test_in_the_polaris_dialect_one_key_of_two_principals_is_two(site_with: Callable[..., Site]) -> None:
+async def test_in_the_polaris_dialect_one_key_of_two_principals_is_two(
+    service_with: Callable[..., HttpService],
+) -> None:
     """Anybody may choose any text for a key there: whoever came first held it against all others."""
-    site = site_with(dialect=Dialect.POLARIS)
-    await site.namespace("db", "db")
-    await site.table("t")
+    service = service_with(dialect=Dialect.POLARIS)
+    await service.namespace("db", "db")
+    await service.table("t")
     for number, context in enumerate((signed(USER), signed(f"{ROLE}/one"), with_token(sub="ada"), {})):
-        client = client_of(site, context)
+        client = client_of(service, context)
         first = await client.post(TABLE, set_property("a", str(number)), idempotency_key="job-1")
         again = await client.post(TABLE, set_property("a", str(number)), idempotency_key="job-1")
         other = await client.post(TABLE, set_property("a", "other"), idempotency_key="job-1")
@@ -163,30 +165,32 @@ def an_older_version(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("read_only", [None, "it must be"])
 async def test_a_request_whose_marker_an_older_version_made_is_not_applied_again(
-    site_with: Callable[..., Site], monkeypatch: pytest.MonkeyPatch, read_only: str | None
+    service_with: Callable[..., HttpService], monkeypatch: pytest.MonkeyPatch, read_only: str | None
 ) -> None:
-    site = site_with(dialect=Dialect.POLARIS)
-    await site.namespace("db", "db")
-    await site.table("t")
+    service = service_with(dialect=Dialect.POLARIS)
+    await service.namespace("db", "db")
+    await service.table("t")
     with an_older_version(monkeypatch):
-        first = await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
+        first = await client_of(service, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
 
-    site.client = site.serve(read_only_because=read_only)
-    again = await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
+    service.client = service.serve(read_only_because=read_only)
+    again = await client_of(service, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
 
     assert (first.status, again.status) == (200, 200)
     assert again.json["metadata-location"] == first.json["metadata-location"]
 
 
 async def test_another_s_marker_of_an_older_version_holds_nobody_up(
-    site_with: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+    service_with: Callable[..., HttpService], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = site_with(dialect=Dialect.POLARIS)
-    await site.namespace("db", "db")
-    await site.table("t")
+    service = service_with(dialect=Dialect.POLARIS)
+    await service.namespace("db", "db")
+    await service.table("t")
     with an_older_version(monkeypatch):
-        await client_of(site, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
+        await client_of(service, signed(USER)).post(TABLE, set_property("a", "b"), idempotency_key="job-1")
 
-    answer = await client_of(site, signed(f"{ROLE}/one")).post(TABLE, set_property("a", "c"), idempotency_key="job-1")
+    answer = await client_of(service, signed(f"{ROLE}/one")).post(
+        TABLE, set_property("a", "c"), idempotency_key="job-1"
+    )
 
     assert answer.status == 200

@@ -21,7 +21,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from storage_backends import Found, StoreUnavailable
 from tests import loggers
 from tests.http.client import Client
-from tests.http.watched import Watched
+from tests.http.logged_service import LoggedService
 from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
 
@@ -83,12 +83,12 @@ def telemetry(told: Told) -> Telemetry:
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(told.exporter))
     lines = JsonLines(told.json_lines.append, "ArcoCatalog"), TextLines(told.text_lines.append)
-    return Telemetry([Spans(provider.get_tracer("test")), *lines], Watched().clock)
+    return Telemetry([Spans(provider.get_tracer("test")), *lines], LoggedService().clock)
 
 
 @pytest.fixture
-def site(telemetry: Telemetry) -> Watched:
-    return Watched(exporters=telemetry._exporters)
+def service(telemetry: Telemetry) -> LoggedService:
+    return LoggedService(exporters=telemetry._exporters)
 
 
 def secret_table(name: str) -> JsonObject:
@@ -112,9 +112,9 @@ def secret_table(name: str) -> JsonObject:
     }
 
 
-async def test_no_secret_in_a_request_is_told(site: Watched, told: Told) -> None:
-    client = Client(site.client.app, HEADERS)
-    key = site.key()
+async def test_no_secret_in_a_request_is_told(service: LoggedService, told: Told) -> None:
+    client = Client(service.client.app, HEADERS)
+    key = service.key()
     view = view_request("v")
     version = view["view-version"]
     assert isinstance(version, dict)
@@ -127,7 +127,7 @@ async def test_no_secret_in_a_request_is_told(site: Watched, told: Told) -> None
         await client.post(f"{DB}/properties", {"updates": {"token": PLANTED}, "removals": [PLANTED]}),
         await client.post(f"{DB}/tables", secret_table("t"), idempotency_key=key),
         await client.post(f"{DB}/tables/t", set_property("fs.s3a.secret.key", PLANTED)),
-        await client.post(f"{DB}/tables/t", set_property("token", f"{PLANTED}!"), idempotency_key=site.key()),
+        await client.post(f"{DB}/tables/t", set_property("token", f"{PLANTED}!"), idempotency_key=service.key()),
         await client.post(f"{DB}/views", view),
         await client.get(f"{DB}/tables/t?snapshots=all&token={PLANTED}"),
         await client.get(f"{DB}/views/v"),
@@ -142,14 +142,16 @@ async def test_no_secret_in_a_request_is_told(site: Watched, told: Told) -> None
     assert key not in told.whole
 
 
-async def test_no_secret_in_a_header_is_kept(site: Watched) -> None:
+async def test_no_secret_in_a_header_is_kept(service: LoggedService) -> None:
     """But for who an administrator says they are, which receipts are there to keep."""
-    client = Client(site.client.app, {name: text for name, text in HEADERS.items() if name != "x-arco-admin-user"})
+    client = Client(service.client.app, {name: text for name, text in HEADERS.items() if name != "x-arco-admin-user"})
     await client.post("/v1/wh/namespaces", {"namespace": ["db"]})
-    await client.post(f"{DB}/tables", {"name": "t", "schema": schema("x")}, idempotency_key=site.key())
-    assert (await client.post(f"{DB}/tables/t", set_property("a", "b"), idempotency_key=site.key())).status == 200
+    await client.post(f"{DB}/tables", {"name": "t", "schema": schema("x")}, idempotency_key=service.key())
+    assert (await client.post(f"{DB}/tables/t", set_property("a", "b"), idempotency_key=service.key())).status == 200
 
-    bodies = [answer.body for key in site.store.keys("") if isinstance(answer := await site.store.get(key), Found)]
+    bodies = [
+        answer.body for key in service.store.keys("") if isinstance(answer := await service.store.get(key), Found)
+    ]
     assert b"PyIceberg/0.12" in b"".join(bodies)
     assert PLANTED.encode() not in b"".join(bodies)
 
@@ -172,22 +174,22 @@ async def test_no_secret_in_a_header_is_kept(site: Watched) -> None:
     ],
 )
 async def test_no_secret_in_a_request_that_is_refused_is_told(
-    site: Watched, told: Told, method: str, target: str, body: bytes
+    service: LoggedService, told: Told, method: str, target: str, body: bytes
 ) -> None:
-    await site.namespace("db", "db")
+    await service.namespace("db", "db")
 
-    answer = await Client(site.client.app, HEADERS).send(method, target, body, {"idempotency-key": PLANTED})
+    answer = await Client(service.client.app, HEADERS).send(method, target, body, {"idempotency-key": PLANTED})
 
     assert 400 <= answer.status < 500, answer.body
     assert PLANTED not in told.whole.lower()
 
 
-async def test_no_name_is_told_to_machines(site: Watched, told: Told) -> None:
+async def test_no_name_is_told_to_machines(service: LoggedService, told: Told) -> None:
     """Names are in the text that people read while they work; lines of JSON, metrics and traces have ids."""
-    await site.namespace(PLANTED, PLANTED)
-    await site.client.post(f"/v1/wh/namespaces/{PLANTED}/tables", {"name": PLANTED, "schema": schema(PLANTED)})
+    await service.namespace(PLANTED, PLANTED)
+    await service.client.post(f"/v1/wh/namespaces/{PLANTED}/tables", {"name": PLANTED, "schema": schema(PLANTED)})
     for target in (f"/v1/wh/namespaces/{PLANTED}/tables/{PLANTED}", f"/v1/{PLANTED}/namespaces", f"/{PLANTED}"):
-        await site.client.get(target)
+        await service.client.get(target)
 
     assert len(told.json_lines) == 6
     assert PLANTED in "".join(told.text_lines)
@@ -196,7 +198,7 @@ async def test_no_name_is_told_to_machines(site: Watched, told: Told) -> None:
 
 
 async def test_no_secret_in_a_failure_of_ours_is_told(
-    site: Watched, told: Told, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+    service: LoggedService, told: Told, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def explode(context: RequestContext) -> NoReturn:
         raise RuntimeError(f"{dict(context.headers)}") from KeyError(PLANTED)
@@ -206,8 +208,8 @@ async def test_no_secret_in_a_failure_of_ours_is_told(
 
     table = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     routes = [Route("GET", "/v1/{prefix}/x", explode), Route("GET", table, tables.load)]
-    client = Client(App({"wh": site.catalog()}, HttpOptions(), routes, telemetry), HEADERS)
-    monkeypatch.setattr(site.store, "get", unavailable)
+    client = Client(App({"wh": service.catalog()}, HttpOptions(), routes, telemetry), HEADERS)
+    monkeypatch.setattr(service.store, "get", unavailable)
 
     answers = [await client.get("/v1/wh/x"), await client.get(f"{DB}/tables/t")]
 

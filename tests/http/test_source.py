@@ -11,8 +11,8 @@ from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found
 from tests.http.client import Client
-from tests.http.conftest import Site
-from tests.http.watched import Watched
+from tests.http.conftest import HttpService
+from tests.http.logged_service import LoggedService
 from tests.support.catalog_fixture import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
@@ -43,11 +43,11 @@ SOURCES: list[tuple[dict[str, str], JsonObject]] = [
 ]
 
 
-async def stored(site: Site, prefix: str = "") -> dict[str, JsonObject]:
+async def stored(service: HttpService, prefix: str = "") -> dict[str, JsonObject]:
     """Every JSON object whose key holds `prefix`."""
     found: dict[str, JsonObject] = {}
-    for key in site.store.keys(""):
-        answer = await site.store.get(key)
+    for key in service.store.keys(""):
+        answer = await service.store.get(key)
         if prefix in key and isinstance(answer, Found):
             document = loads(answer.body)
             assert isinstance(document, dict)
@@ -55,43 +55,43 @@ async def stored(site: Site, prefix: str = "") -> dict[str, JsonObject]:
     return found
 
 
-async def commit(site: Site, headers: dict[str, str]) -> int:
-    return (await site.client.post(TABLE, set_property("a", "b"), **headers)).status
+async def commit(service: HttpService, headers: dict[str, str]) -> int:
+    return (await service.client.post(TABLE, set_property("a", "b"), **headers)).status
 
 
 @pytest.mark.parametrize(("headers", "source"), SOURCES)
 async def test_receipts_and_pointer_say_where_a_commit_came_from(
-    site: Site, headers: dict[str, str], source: JsonObject
+    service: HttpService, headers: dict[str, str], source: JsonObject
 ) -> None:
-    assert await commit(site, headers) == 200
+    assert await commit(service, headers) == 200
 
-    said = [each for each in (await stored(site, "/iceberg/")).values() if base_of(each)]
+    said = [each for each in (await stored(service, "/iceberg/")).values() if base_of(each)]
     assert [each["source"] for each in said] == [source, source], "pending and committed"
-    [pointer] = (await stored(site, "/iceberg_pointers/")).values()
+    [pointer] = (await stored(service, "/iceberg_pointers/")).values()
     assert pointer["updated_by"] == source
 
 
 @pytest.mark.parametrize(("headers", "source"), SOURCES)
-async def test_backfill_keeps_it(site: Site, headers: dict[str, str], source: JsonObject) -> None:
-    await commit(site, headers)
-    written = await stored(site, "/iceberg/committed/")
+async def test_backfill_keeps_it(service: HttpService, headers: dict[str, str], source: JsonObject) -> None:
+    await commit(service, headers)
+    written = await stored(service, "/iceberg/committed/")
     for key in written:
-        await site.store.delete(key)
-    catalog = site.catalog()
+        await service.store.delete(key)
+    catalog = service.catalog()
     other: JsonObject = {"kind": "Cli"}
 
     await reconcile(
-        catalog.session(OperationRequest("GET", "", "", None, "operator", other, site.clock.now_ms() + 60_000))
+        catalog.session(OperationRequest("GET", "", "", None, "operator", other, service.clock.now_ms() + 60_000))
     )
 
-    assert await stored(site, "/iceberg/committed/") == written
+    assert await stored(service, "/iceberg/committed/") == written
     assert source in [each["source"] for each in written.values()]
 
 
-async def test_registry_commits_say_it_too(site: Site) -> None:
-    await Client(site.client.app, {"x-arco-admin-user": "ada"}).delete(TABLE)
+async def test_registry_commits_say_it_too(service: HttpService) -> None:
+    await Client(service.client.app, {"x-arco-admin-user": "ada"}).delete(TABLE)
 
-    operations = [each["operations"] for each in (await stored(site, "/core/commits/")).values()]
+    operations = [each["operations"] for each in (await stored(service, "/core/commits/")).values()]
     assert any('"AdminApi"' in str(each).replace("'", '"') and "drop-table" in str(each) for each in operations)
 
 
@@ -111,19 +111,21 @@ async def test_registry_commits_say_it_too(site: Site) -> None:
         ({**SERVO, "x_arco_admin_user": "ada"}, "must not be sent together"),
     ],
 )
-async def test_what_is_half_told_or_malformed_is_refused(site: Site, headers: dict[str, str], why: str) -> None:
-    answer = await site.client.post(TABLE, set_property("a", "b"), **headers)
+async def test_what_is_half_told_or_malformed_is_refused(
+    service: HttpService, headers: dict[str, str], why: str
+) -> None:
+    answer = await service.client.post(TABLE, set_property("a", "b"), **headers)
 
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
     assert why in answer.message
-    assert len(await stored(site, "/iceberg/committed/")) == 1, "the creation's alone"
+    assert len(await stored(service, "/iceberg/committed/")) == 1, "the creation's alone"
 
 
 ROLE = "arn:aws:sts::123456789012:assumed-role/servo"
 CLAIMS = [SERVO, {"x_arco_admin_user": "ada"}, {"x_arco_admin_user": ""}, {"x_arco_servo_run_id": "x"}]
 
 
-def through_the_door(site: Site, client: Client) -> Client:
+def through_the_door(service: HttpService, client: Client) -> Client:
     """The same client, signed in as a role."""
     context = {"authorizer": {"iam": {"userArn": f"{ROLE}/run-7"}}}
 
@@ -138,31 +140,31 @@ def through_the_door(site: Site, client: Client) -> Client:
 async def test_of_a_principal_that_may_not_speak_for_others_a_claim_is_ignored_and_told(
     trusted: tuple[str, ...], headers: dict[str, str]
 ) -> None:
-    site = Watched(options=HttpOptions(source_principals=trusted))
-    await site.namespace("db", "db")
-    await site.table("t")
+    service = LoggedService(options=HttpOptions(source_principals=trusted))
+    await service.namespace("db", "db")
+    await service.table("t")
 
-    answer = await through_the_door(site, site.client).post(TABLE, set_property("a", "b"), **headers)
+    answer = await through_the_door(service, service.client).post(TABLE, set_property("a", "b"), **headers)
 
-    said = [each for each in (await stored(site, "/iceberg/committed/")).values() if base_of(each)]
+    said = [each for each in (await stored(service, "/iceberg/committed/")).values() if base_of(each)]
     assert answer.status == 200
     assert [each["source"] for each in said] == [{"kind": "IcebergRest", "client_info": None, "principal": ROLE}]
-    line = site.last
+    line = service.last
     assert (line["principal"], line["session"], line["ignored_claim"]) == (ROLE, "run-7", True)
 
 
 @pytest.mark.parametrize("trusted", [ROLE, "arn:aws:sts::123456789012:assumed-role/*"])
 async def test_a_principal_that_the_operator_named_is_believed(trusted: str) -> None:
-    site = Watched(options=HttpOptions(source_principals=(trusted,)))
-    await site.namespace("db", "db")
-    await site.table("t")
+    service = LoggedService(options=HttpOptions(source_principals=(trusted,)))
+    await service.namespace("db", "db")
+    await service.table("t")
 
-    await through_the_door(site, site.client).post(TABLE, set_property("a", "b"), x_arco_admin_user="ada")
+    await through_the_door(service, service.client).post(TABLE, set_property("a", "b"), x_arco_admin_user="ada")
 
-    [said] = [each for each in (await stored(site, "/iceberg/committed/")).values() if base_of(each)]
+    [said] = [each for each in (await stored(service, "/iceberg/committed/")).values() if base_of(each)]
     assert said["source"] == {"kind": "AdminApi", "user_id": "ada", "principal": ROLE}
     assert by(said) == f"{ROLE}/run-7 (admin ada)"
-    assert "ignored_claim" not in site.last
+    assert "ignored_claim" not in service.last
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreUnavailable
 from tests.cli.process import finished
-from tests.http.watched import Watched
+from tests.http.logged_service import LoggedService
 from tests.support.catalog_fixture import set_property
 
 T = "/v1/wh/namespaces/db/tables/t"
@@ -33,11 +33,11 @@ def exporter() -> InMemorySpanExporter:
 
 
 @pytest.fixture
-async def site(exporter: InMemorySpanExporter) -> Watched:
+async def service(exporter: InMemorySpanExporter) -> LoggedService:
     """A catalog with the namespace `db` and in it the table `t`, and nothing told yet."""
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    made = Watched(exporters=[Spans(provider.get_tracer("test"))])
+    made = LoggedService(exporters=[Spans(provider.get_tracer("test"))])
     await made.namespace("db", "db")
     await made.table("t")
     made.lines.clear()
@@ -56,11 +56,11 @@ def attributes(span: ReadableSpan) -> Mapping[str, Any]:
     return span.attributes or {}
 
 
-async def test_a_span_says_what_the_line_says(site: Watched, exporter: InMemorySpanExporter) -> None:
-    await site.client.post(T, set_property("a", "1"), idempotency_key=site.key())
+async def test_a_span_says_what_the_line_says(service: LoggedService, exporter: InMemorySpanExporter) -> None:
+    await service.client.post(T, set_property("a", "1"), idempotency_key=service.key())
 
     request, _ = split(exporter)
-    told = site.last
+    told = service.last
     assert request.name == told["Operation"] == "updateTable"
     assert attributes(request) == {ATTRIBUTES[name]: told[name] for name in ATTRIBUTES if name in told}
     assert attributes(request)["http.route"] == "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
@@ -68,8 +68,10 @@ async def test_a_span_says_what_the_line_says(site: Watched, exporter: InMemoryS
     assert request.status.status_code is StatusCode.UNSET
 
 
-async def test_store_calls_are_its_children_within_its_time(site: Watched, exporter: InMemorySpanExporter) -> None:
-    await site.serve().get(T)
+async def test_store_calls_are_its_children_within_its_time(
+    service: LoggedService, exporter: InMemorySpanExporter
+) -> None:
+    await service.serve().get(T)
 
     request, calls = split(exporter)
     assert [span.name for span in calls] == ["store get"] * 3
@@ -86,41 +88,43 @@ async def test_store_calls_are_its_children_within_its_time(site: Watched, expor
         assert span.start_time is not None
         assert span.end_time is not None
         assert begins <= span.start_time <= span.end_time <= ends
-    assert abs(ends - site.clock.now_ms() * 1_000_000) < 1_000_000
+    assert abs(ends - service.clock.now_ms() * 1_000_000) < 1_000_000
 
 
-async def test_a_trace_goes_on_from_its_caller(site: Watched, exporter: InMemorySpanExporter) -> None:
-    await site.client.get(T, traceparent=f"00-{TRACE}-{PARENT}-01", tracestate="hunter2=hunter2")
+async def test_a_trace_goes_on_from_its_caller(service: LoggedService, exporter: InMemorySpanExporter) -> None:
+    await service.client.get(T, traceparent=f"00-{TRACE}-{PARENT}-01", tracestate="hunter2=hunter2")
 
     request, calls = split(exporter)
-    assert f"{request.context.trace_id:032x}" == TRACE == site.last["trace_id"]
+    assert f"{request.context.trace_id:032x}" == TRACE == service.last["trace_id"]
     assert request.parent is not None
     assert f"{request.parent.span_id:016x}" == PARENT
     assert all(span.context.trace_id == request.context.trace_id for span in calls)
     assert not request.context.trace_state
 
 
-async def test_a_caller_that_does_not_sample_is_heeded(site: Watched, exporter: InMemorySpanExporter) -> None:
-    await site.client.get(T, traceparent=f"00-{TRACE}-{PARENT}-00")
+async def test_a_caller_that_does_not_sample_is_heeded(service: LoggedService, exporter: InMemorySpanExporter) -> None:
+    await service.client.get(T, traceparent=f"00-{TRACE}-{PARENT}-00")
 
     assert exporter.get_finished_spans() == ()
-    assert site.last["trace_id"] == TRACE
+    assert service.last["trace_id"] == TRACE
 
 
 @pytest.mark.parametrize("sent", ["", "00-x", f"00-{'0' * 32}-{PARENT}-01", "hunter2"])
-async def test_without_a_caller_a_trace_begins_here(site: Watched, exporter: InMemorySpanExporter, sent: str) -> None:
-    await site.client.get(T, traceparent=sent)
+async def test_without_a_caller_a_trace_begins_here(
+    service: LoggedService, exporter: InMemorySpanExporter, sent: str
+) -> None:
+    await service.client.get(T, traceparent=sent)
 
     request, _ = split(exporter)
     assert request.parent is None
     assert request.context.trace_flags.sampled
-    assert site.last["trace_id"] == f"{request.context.trace_id:032x}"
+    assert service.last["trace_id"] == f"{request.context.trace_id:032x}"
 
 
 async def test_a_fault_of_ours_is_an_error_and_a_clients_is_not(
-    site: Watched, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+    service: LoggedService, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await site.client.get(f"{T}x")
+    await service.client.get(f"{T}x")
     request, _ = split(exporter)
     assert request.status.status_code is StatusCode.UNSET
     assert attributes(request)["error.type"] == "NoSuchTableException"
@@ -129,8 +133,8 @@ async def test_a_fault_of_ours_is_an_error_and_a_clients_is_not(
     async def get(*_: object) -> object:
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(site.store, "get", get)
-    await site.client.get(T)
+    monkeypatch.setattr(service.store, "get", get)
+    await service.client.get(T)
 
     request, calls = split(exporter)
     assert request.status.status_code is StatusCode.ERROR
@@ -170,9 +174,9 @@ class TestLeavingBeforeTheAnswer:
         def flush() -> None:
             left.append(len(exporter.get_finished_spans()))
 
-        site = Watched(exporters=[Spans(provider.get_tracer("test"), flush)])
+        service = LoggedService(exporters=[Spans(provider.get_tracer("test"), flush)])
 
-        await site.client.get("/v1/config")
+        await service.client.get("/v1/config")
 
         assert left == [1]
 
@@ -182,10 +186,10 @@ class TestLeavingBeforeTheAnswer:
         monkeypatch.setattr(module, "FLUSH_SECONDS", 0.02)
         hanging = threading.Event()
         spans = Spans(TracerProvider(shutdown_on_exit=False).get_tracer("test"), lambda: hanging.wait(30))
-        site = Watched(exporters=[spans])
+        service = LoggedService(exporters=[spans])
         try:
             async with asyncio.timeout(10):
-                answer = await site.client.get("/v1/config")
+                answer = await service.client.get("/v1/config")
         finally:
             hanging.set()
 
@@ -198,11 +202,11 @@ class TestLeavingBeforeTheAnswer:
         hanging = threading.Event()
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
         spans = Spans(TracerProvider(shutdown_on_exit=False).get_tracer("test"), lambda: hanging.wait(30))
-        site = Watched(exporters=[spans])
+        service = LoggedService(exporters=[spans])
         try:
             async with asyncio.timeout(10):
                 for _ in range(4):
-                    await site.client.get("/v1/config")
+                    await service.client.get("/v1/config")
                 await asyncio.to_thread(lambda: None)
         finally:
             hanging.set()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.http.naming import Naming, Send
 from tests.http.spellings import CLICKHOUSE, ICEBERG_GO, ICEBERG_RUST, JAVA, NAMES, NEVER, SPELLERS, Speller, lost
 from tests.support.catalog_fixture import schema
@@ -16,11 +16,11 @@ every_client = pytest.mark.parametrize("speller", SPELLERS, ids=str)
 @pytest.fixture
 def send() -> Iterator[Send]:
     """Sends to a new server."""
-    site = Site()
+    service = HttpService()
     with asyncio.Runner() as runner:
 
         def to_server(method: str, target: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-            answer = runner.run(site.client.send(method, target, body, headers))
+            answer = runner.run(service.client.send(method, target, body, headers))
             return answer.status, answer.body
 
         yield to_server

@@ -5,7 +5,7 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from storage_backends import Found
 from tests.http.client import Answer, Client
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.support.catalog_fixture import schema, set_property
 
 TABLES = "/v1/wh/namespaces/db/tables"
@@ -30,9 +30,9 @@ def metadata(answer: Answer) -> JsonObject:
     return found
 
 
-async def test_a_created_table_comes_back_as_it_can_be_loaded(site: Site) -> None:
-    created = await site.client.post(TABLES, {"name": "u", "schema": schema("x", "y")})
-    loaded = await site.client.get(f"{TABLES}/u")
+async def test_a_created_table_comes_back_as_it_can_be_loaded(service: HttpService) -> None:
+    created = await service.client.post(TABLES, {"name": "u", "schema": schema("x", "y")})
+    loaded = await service.client.get(f"{TABLES}/u")
 
     assert [*created.json] == ["metadata-location", "metadata", "config"]
     assert created.body == loaded.body
@@ -40,17 +40,19 @@ async def test_a_created_table_comes_back_as_it_can_be_loaded(site: Site) -> Non
     assert loaded.json["config"] == {}
 
 
-async def test_metadata_is_sent_as_it_is_stored(site: Site) -> None:
+async def test_metadata_is_sent_as_it_is_stored(service: HttpService) -> None:
     """Registered files come from anywhere: with spaces, unknown fields, and numbers that no float holds."""
     unknown: list[JsonValue] = [2**63 - 1, 123456789012345678901234567890]
-    location = await site.keep_metadata("kept", unknown=unknown)
-    stored = await site.store.get(location.removeprefix("memory:///"))
+    location = await service.keep_metadata("kept", unknown=unknown)
+    stored = await service.store.get(location.removeprefix("memory:///"))
     assert isinstance(stored, Found)
 
-    registered = await site.client.post("/v1/wh/namespaces/db/register", {"name": "u", "metadata-location": location})
+    registered = await service.client.post(
+        "/v1/wh/namespaces/db/register", {"name": "u", "metadata-location": location}
+    )
 
     assert registered.status == 200, registered.body
-    for answer in (registered, await site.client.get(f"{TABLES}/u")):
+    for answer in (registered, await service.client.get(f"{TABLES}/u")):
         assert stored.body in answer.body
         assert metadata(answer)["unknown"] == unknown
 
@@ -186,45 +188,47 @@ async def test_whether_to_purge_is_never_guessed(client: Client, value: str) -> 
     assert (await client.head(TABLE)).status == 204
 
 
-async def test_a_rename_moves_the_table_as_it_is(site: Site) -> None:
-    await site.namespace("other", "other")
-    before = (await site.client.get(TABLE)).json
+async def test_a_rename_moves_the_table_as_it_is(service: HttpService) -> None:
+    await service.namespace("other", "other")
+    before = (await service.client.get(TABLE)).json
     target = {"namespace": ["other"], "name": "u"}
 
-    answer = await site.client.post(
+    answer = await service.client.post(
         "/v1/wh/tables/rename", {"source": {"namespace": ["db"], "name": "t"}, "destination": target}
     )
 
     assert (answer.status, answer.body) == (204, b"")
-    assert (await site.client.head(TABLE)).status == 404
-    assert (await site.client.get("/v1/wh/namespaces/other/tables/u")).json == before
+    assert (await service.client.head(TABLE)).status == 404
+    assert (await service.client.get("/v1/wh/namespaces/other/tables/u")).json == before
 
 
-async def test_reports_are_taken_of_any_table_and_kept_nowhere(site: Site) -> None:
-    before = site.store.keys()
+async def test_reports_are_taken_of_any_table_and_kept_nowhere(service: HttpService) -> None:
+    before = service.store.keys()
 
     for name in ("t", "staged"):
-        answer = await site.client.post(f"{TABLES}/{name}/metrics", {"report-type": "commit-report", "metrics": {}})
+        answer = await service.client.post(f"{TABLES}/{name}/metrics", {"report-type": "commit-report", "metrics": {}})
         assert (answer.status, answer.body) == (204, b"")
 
-    assert site.store.keys() == before
+    assert service.store.keys() == before
 
 
-async def test_a_location_that_is_taken_is_a_bad_request_that_names_who_has_it(site: Site) -> None:
+async def test_a_location_that_is_taken_is_a_bad_request_that_names_who_has_it(service: HttpService) -> None:
     """On a create engines would take a 409 for a table of that name, and on a commit they would try again."""
     place = "memory:///wh/warehouse/place"
     taken: JsonObject = {"name": "u", "schema": schema("x"), "location": f"{place}/inner"}
-    made = await site.client.post(TABLES, {"name": "holder", "schema": schema("x"), "location": place})
+    made = await service.client.post(TABLES, {"name": "holder", "schema": schema("x"), "location": place})
     assert made.status == 200
     moved: JsonObject = {"requirements": [], "updates": [{"action": "set-location", "location": f"{place}/x"}]}
     identifier: JsonObject = {"namespace": ["db"], "name": "t"}
     register: JsonObject = {"name": "r", "metadata-location": made.json["metadata-location"]}
     answers = [
-        await site.client.post(TABLES, taken),
-        await site.client.post(TABLES, {**taken, "stage-create": True}),
-        await site.client.post(TABLE, moved),
-        await site.client.post("/v1/wh/transactions/commit", {"table-changes": [{"identifier": identifier, **moved}]}),
-        await site.client.post("/v1/wh/namespaces/db/register", register),
+        await service.client.post(TABLES, taken),
+        await service.client.post(TABLES, {**taken, "stage-create": True}),
+        await service.client.post(TABLE, moved),
+        await service.client.post(
+            "/v1/wh/transactions/commit", {"table-changes": [{"identifier": identifier, **moved}]}
+        ),
+        await service.client.post("/v1/wh/namespaces/db/register", register),
     ]
     for answer in answers:
         assert (answer.status, answer.error_type) == (400, "BadRequestException")

@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.support.catalog_fixture import set_property
 
 COMMIT = "/v1/wh/transactions/commit"
@@ -16,31 +16,31 @@ def change(name: str, value: str) -> JsonObject:
     return {"identifier": {"namespace": ["db"], "name": name}, **set_property("a", value)}
 
 
-async def value_of(site: Site, name: str) -> JsonValue:
-    metadata = cast(JsonObject, (await site.client.get(f"{TABLES}/{name}")).json["metadata"])
+async def value_of(service: HttpService, name: str) -> JsonValue:
+    metadata = cast(JsonObject, (await service.client.get(f"{TABLES}/{name}")).json["metadata"])
     return cast(JsonObject, metadata["properties"]).get("a")
 
 
-async def test_all_changes_are_applied(site: Site) -> None:
-    await site.table("u")
+async def test_all_changes_are_applied(service: HttpService) -> None:
+    await service.table("u")
 
-    answer = await site.client.post(COMMIT, {"table-changes": [change("t", "1"), change("u", "2")]})
+    answer = await service.client.post(COMMIT, {"table-changes": [change("t", "1"), change("u", "2")]})
 
     assert (answer.status, answer.body) == (204, b"")
-    assert [await value_of(site, name) for name in ("t", "u")] == ["1", "2"]
+    assert [await value_of(service, name) for name in ("t", "u")] == ["1", "2"]
 
 
-async def test_one_that_fails_applies_none(site: Site) -> None:
-    await site.table("u")
+async def test_one_that_fails_applies_none(service: HttpService) -> None:
+    await service.table("u")
     failing: JsonObject = {
         **change("u", "2"),
         "requirements": [{"type": "assert-current-schema-id", "current-schema-id": 9}],
     }
 
-    answer = await site.client.post(COMMIT, {"table-changes": [change("t", "1"), failing]})
+    answer = await service.client.post(COMMIT, {"table-changes": [change("t", "1"), failing]})
 
     assert (answer.status, answer.error_type) == (409, "CommitFailedException")
-    assert [await value_of(site, name) for name in ("t", "u")] == [None, None]
+    assert [await value_of(service, name) for name in ("t", "u")] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ async def test_one_that_fails_applies_none(site: Site) -> None:
         ),
     ],
 )
-async def test_what_is_wrong_is_named(site: Site, body: JsonValue, message: str) -> None:
-    answer = await site.client.post(COMMIT, body)
+async def test_what_is_wrong_is_named(service: HttpService, body: JsonValue, message: str) -> None:
+    answer = await service.client.post(COMMIT, body)
 
     assert (answer.status, answer.error_type, answer.message) == (400, "BadRequestException", message)
 
 
-async def test_the_same_table_twice_is_refused(site: Site) -> None:
-    answer = await site.client.post(COMMIT, {"table-changes": [change("t", "1"), change("t", "2")]})
+async def test_the_same_table_twice_is_refused(service: HttpService) -> None:
+    answer = await service.client.post(COMMIT, {"table-changes": [change("t", "1"), change("t", "2")]})
 
     assert (answer.status, answer.error_type) == (400, "BadRequestException")

@@ -6,7 +6,7 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from tests.http.client import Answer
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.support.catalog_fixture import schema, set_property
 from tests.support.views import view_request
 
@@ -19,15 +19,15 @@ def properties(answer: Answer) -> JsonValue:
 
 
 @pytest.fixture
-async def viewed(site: Site) -> Site:
-    """`site`, with the view `db.v`."""
-    await site.view("v")
-    return site
+async def viewed(service: HttpService) -> HttpService:
+    """`service`, with the view `db.v`."""
+    await service.view("v")
+    return service
 
 
-async def test_a_view_comes_back_as_it_was_created(site: Site) -> None:
-    created = await site.client.post(VIEWS, view_request("v"))
-    loaded = await site.client.get(VIEW)
+async def test_a_view_comes_back_as_it_was_created(service: HttpService) -> None:
+    created = await service.client.post(VIEWS, view_request("v"))
+    loaded = await service.client.get(VIEW)
 
     assert created.status == 200
     assert created.body == loaded.body
@@ -35,7 +35,7 @@ async def test_a_view_comes_back_as_it_was_created(site: Site) -> None:
     assert "ETag" not in loaded.headers
 
 
-async def test_a_replaced_view_comes_back_changed(viewed: Site) -> None:
+async def test_a_replaced_view_comes_back_changed(viewed: HttpService) -> None:
     replaced = await viewed.client.post(VIEW, set_property("a", "b"))
 
     assert replaced.status == 200
@@ -43,7 +43,7 @@ async def test_a_replaced_view_comes_back_changed(viewed: Site) -> None:
     assert replaced.body == (await viewed.client.get(VIEW)).body
 
 
-async def test_views_are_listed_apart_from_tables(viewed: Site) -> None:
+async def test_views_are_listed_apart_from_tables(viewed: HttpService) -> None:
     views = await viewed.client.get(VIEWS)
     tables = await viewed.client.get("/v1/wh/namespaces/db/tables")
 
@@ -51,14 +51,14 @@ async def test_views_are_listed_apart_from_tables(viewed: Site) -> None:
     assert tables.json == {"identifiers": [{"namespace": ["db"], "name": "t"}], "next-page-token": None}
 
 
-async def test_a_view_is_no_table_and_a_table_no_view(viewed: Site) -> None:
+async def test_a_view_is_no_table_and_a_table_no_view(viewed: HttpService) -> None:
     assert (await viewed.client.get(f"{VIEWS}/t")).error_type == "NoSuchViewException"
     assert (await viewed.client.get("/v1/wh/namespaces/db/tables/v")).error_type == "NoSuchTableException"
     assert (await viewed.client.head(VIEW)).status == 204
     assert (await viewed.client.head(f"{VIEWS}/t")).status == 404
 
 
-async def test_a_name_means_one_thing(viewed: Site) -> None:
+async def test_a_name_means_one_thing(viewed: HttpService) -> None:
     table = await viewed.client.post("/v1/wh/namespaces/db/tables", {"name": "v", "schema": schema("x")})
     view = await viewed.client.post(VIEWS, view_request("t"))
 
@@ -66,7 +66,7 @@ async def test_a_name_means_one_thing(viewed: Site) -> None:
     assert (view.status, view.message) == (409, "Table with same name already exists: db.t")
 
 
-async def test_a_view_is_renamed_dropped_and_registered(viewed: Site) -> None:
+async def test_a_view_is_renamed_dropped_and_registered(viewed: HttpService) -> None:
     location = (await viewed.client.get(VIEW)).json["metadata-location"]
     names = {"source": {"namespace": ["db"], "name": "v"}, "destination": {"namespace": ["db"], "name": "w"}}
 
@@ -80,7 +80,7 @@ async def test_a_view_is_renamed_dropped_and_registered(viewed: Site) -> None:
     assert registered.json["metadata-location"] == location
 
 
-async def test_a_replacement_that_names_another_view_is_refused(viewed: Site) -> None:
+async def test_a_replacement_that_names_another_view_is_refused(viewed: HttpService) -> None:
     body: JsonObject = {"identifier": {"namespace": ["db"], "name": "w"}, **set_property("a", "b")}
 
     answer = await viewed.client.post(VIEW, body)
@@ -89,11 +89,11 @@ async def test_a_replacement_that_names_another_view_is_refused(viewed: Site) ->
     assert answer.message == "Invalid request.identifier: it must name the view of the path"
 
 
-async def test_two_queries_in_one_dialect_are_an_illegal_argument(site: Site) -> None:
+async def test_two_queries_in_one_dialect_are_an_illegal_argument(service: HttpService) -> None:
     body = view_request("v")
     version = cast(JsonObject, body["view-version"])
     version["representations"] = [*cast(list[JsonValue], version["representations"])] * 2
 
-    answer = await site.client.post(VIEWS, body)
+    answer = await service.client.post(VIEWS, body)
 
     assert (answer.status, answer.error_type) == (400, "IllegalArgumentException")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import uvicorn
 
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 
 
 class Wire:
@@ -41,9 +41,9 @@ class Listening(uvicorn.Server):
 
 
 @pytest.fixture
-async def wire(site: Site) -> AsyncIterator[Wire]:
+async def wire(service: HttpService) -> AsyncIterator[Wire]:
     """The server that `arco serve` runs, on a free port."""
-    config = uvicorn.Config(site.client.app, host="127.0.0.1", port=0, http="httptools", ws="none", log_config=None)
+    config = uvicorn.Config(service.client.app, host="127.0.0.1", port=0, http="httptools", ws="none", log_config=None)
     server = Listening(config)
     serving = asyncio.create_task(server._serve())
     await server.listening.wait()
@@ -83,8 +83,8 @@ async def test_an_error_to_head_has_no_body(wire: Wire) -> None:
     assert (status, body) == ("HTTP/1.1 404 Not Found", b"")
 
 
-async def test_encoded_slashes_and_plus_signs_reach_the_catalog(site: Site, wire: Wire) -> None:
-    await site.table("a/b+c d")
+async def test_encoded_slashes_and_plus_signs_reach_the_catalog(service: HttpService, wire: Wire) -> None:
+    await service.table("a/b+c d")
 
     status, _, _ = await wire.send("GET /v1/wh/namespaces/db/tables/a%2Fb%2Bc+d HTTP/1.1\n")
 

@@ -9,16 +9,16 @@ from hypothesis import given
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import dumps, loads
 from arco_catalog.iceberg.table import apply_commit, check_registered, parse_commit
-from tests.iceberg.gestures import Gesture, gestures_of, histories_of, updates_of
+from tests.iceberg.engine_updates import Step, histories_of, steps_of, updates_of
 from tests.iceberg.strategies import new_tables
 from tests.iceberg.values import NOW, Json, Object, commit_body, new_table, try_commit
 
 
-def steps(table: Object, history: list[list[Gesture]]) -> Iterator[tuple[Object, Object]]:
+def steps(table: Object, history: list[list[Step]]) -> Iterator[tuple[Object, Object]]:
     """Base and result of every commit that had an effect. Each result is the next base."""
-    for number, doings in enumerate(history):
+    for number, chosen in enumerate(history):
         try:
-            result = try_commit(table, *updates_of(table, doings), now_ms=NOW + number, base_location=f"f{number}")
+            result = try_commit(table, *updates_of(table, chosen), now_ms=NOW + number, base_location=f"f{number}")
         except Refusal:
             continue
         if result is not None:
@@ -26,15 +26,15 @@ def steps(table: Object, history: list[list[Gesture]]) -> Iterator[tuple[Object,
             table = result
 
 
-def after(table: Object, history: list[list[Gesture]]) -> Object:
+def after(table: Object, history: list[list[Step]]) -> Object:
     """The table when all commits that can be made are made."""
     for _, result in steps(table, history):
         table = result
     return table
 
 
-@given(new_tables, histories_of(), gestures_of())
-def test_a_commit_never_changes_its_base(table: Object, history: list[list[Gesture]], last: list[Gesture]) -> None:
+@given(new_tables, histories_of(), steps_of())
+def test_a_commit_never_changes_its_base(table: Object, history: list[list[Step]], last: list[Step]) -> None:
     base = after(table, history)
     before = dumps(base)
     with suppress(Refusal):
@@ -43,14 +43,14 @@ def test_a_commit_never_changes_its_base(table: Object, history: list[list[Gestu
 
 
 @given(new_tables, histories_of())
-def test_a_result_is_a_table_that_every_reader_accepts(table: Object, history: list[list[Gesture]]) -> None:
+def test_a_result_is_a_table_that_every_reader_accepts(table: Object, history: list[list[Step]]) -> None:
     """`check_registered` holds ids, references, logs and shapes against the specification."""
     for _, result in steps(table, history):
         check_registered(result)
 
 
 @given(new_tables, histories_of())
-def test_counters_only_grow_and_ids_are_never_given_twice(table: Object, history: list[list[Gesture]]) -> None:
+def test_counters_only_grow_and_ids_are_never_given_twice(table: Object, history: list[list[Step]]) -> None:
     counters = ("last-column-id", "last-partition-id", "last-sequence-number", "next-row-id", "format-version")
     for base, result in steps(table, history):
         assert all(result.get(name, 0) >= base.get(name, 0) for name in counters)
@@ -59,13 +59,13 @@ def test_counters_only_grow_and_ids_are_never_given_twice(table: Object, history
 
 
 @given(new_tables, histories_of())
-def test_a_tables_time_strictly_grows(table: Object, history: list[list[Gesture]]) -> None:
+def test_a_tables_time_strictly_grows(table: Object, history: list[list[Step]]) -> None:
     for base, result in steps(table, history):
         assert result["last-updated-ms"] > base["last-updated-ms"]
 
 
 @given(new_tables, histories_of())
-def test_the_metadata_log_keeps_its_bound_and_ends_with_the_base(table: Object, history: list[list[Gesture]]) -> None:
+def test_the_metadata_log_keeps_its_bound_and_ends_with_the_base(table: Object, history: list[list[Step]]) -> None:
     for base, result in steps(table, history):
         limit = int(result["properties"].get("write.metadata.previous-versions-max", "100"))
         log, before = result["metadata-log"], base["metadata-log"]
@@ -75,13 +75,13 @@ def test_the_metadata_log_keeps_its_bound_and_ends_with_the_base(table: Object, 
 
 
 @given(new_tables, histories_of())
-def test_a_commit_with_an_effect_says_something_new(table: Object, history: list[list[Gesture]]) -> None:
+def test_a_commit_with_an_effect_says_something_new(table: Object, history: list[list[Step]]) -> None:
     for base, result in steps(table, history):
         assert {**result, "last-updated-ms": base["last-updated-ms"], "metadata-log": base["metadata-log"]} != base
 
 
 @given(new_tables, histories_of())
-def test_what_was_said_last_is_no_change_when_said_again(table: Object, history: list[list[Gesture]]) -> None:
+def test_what_was_said_last_is_no_change_when_said_again(table: Object, history: list[list[Step]]) -> None:
     """Setting a table to what it is has no effect: properties, location, current and default ids, refs."""
     found = after(table, history)
     again: list[Object] = [
@@ -100,8 +100,8 @@ def test_what_was_said_last_is_no_change_when_said_again(table: Object, history:
     assert try_commit(found, *again) is None
 
 
-@given(new_tables, histories_of(), gestures_of())
-def test_the_same_commit_has_the_same_outcome(table: Object, history: list[list[Gesture]], last: list[Gesture]) -> None:
+@given(new_tables, histories_of(), steps_of())
+def test_the_same_commit_has_the_same_outcome(table: Object, history: list[list[Step]], last: list[Step]) -> None:
     base = after(table, history)
     parsed = parse_commit(commit_body(*updates_of(base, last)))
 
@@ -140,13 +140,11 @@ def forgets(updates: list[Object]) -> bool:
     return any(update["action"].startswith("remove") or "statistics" in update["action"] for update in updates)
 
 
-@given(new_tables, histories_of(), gestures_of())
-def test_unknown_fields_survive_at_every_level(
-    table: Object, history: list[list[Gesture]], doings: list[Gesture]
-) -> None:
+@given(new_tables, histories_of(), steps_of())
+def test_unknown_fields_survive_at_every_level(table: Object, history: list[list[Step]], chosen: list[Step]) -> None:
     """An entry is kept as it was, down to the last field that nobody knows, or it is a new one."""
     found = after(table, history)
-    base, last = marked_table(found), updates_of(found, doings)
+    base, last = marked_table(found), updates_of(found, chosen)
     try:
         result = try_commit(base, *last, now_ms=NOW + 1000)
     except Refusal:

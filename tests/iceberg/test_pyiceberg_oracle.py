@@ -16,7 +16,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.update import TableUpdate, update_table_metadata
 
 from arco_catalog.iceberg.errors import Refusal
-from tests.iceberg.gestures import Gesture, histories_of, updates_of
+from tests.iceberg.engine_updates import Step, histories_of, updates_of
 from tests.iceberg.strategies import new_tables
 from tests.iceberg.values import NOW, Object, deep_copy, try_commit
 
@@ -85,9 +85,9 @@ def _given(update: Object, base: Object, result: Object) -> Object | None:
         "revert the order", "revert the schema", "set a property", "limit the log", "analyse", "move",
     ),
 )  # fmt: skip
-def test_pyiceberg_comes_to_the_same_table(table: Object, history: list[list[Gesture]]) -> None:
-    for number, doings in enumerate(history):
-        updates = updates_of(table, doings[:1])  # several doings in one commit differ knowingly, see above
+def test_pyiceberg_comes_to_the_same_table(table: Object, history: list[list[Step]]) -> None:
+    for number, chosen in enumerate(history):
+        updates = updates_of(table, chosen[:1])  # several chosen in one commit differ knowingly, see above
         try:
             result = try_commit(table, *updates, now_ms=NOW + number, base_location=f"f{number}")
         except Refusal:
@@ -99,11 +99,11 @@ def test_pyiceberg_comes_to_the_same_table(table: Object, history: list[list[Ges
 
 
 @given(new_tables, histories_of())
-def test_pyiceberg_reads_every_table(table: Object, history: list[list[Gesture]]) -> None:
+def test_pyiceberg_reads_every_table(table: Object, history: list[list[Step]]) -> None:
     read(table)
-    for number, doings in enumerate(history):
+    for number, chosen in enumerate(history):
         try:
-            result = try_commit(table, *updates_of(table, doings), now_ms=NOW + number, base_location=f"f{number}")
+            result = try_commit(table, *updates_of(table, chosen), now_ms=NOW + number, base_location=f"f{number}")
         except Refusal:
             continue
         if result is not None:

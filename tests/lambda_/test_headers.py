@@ -11,7 +11,7 @@ from arco_catalog.http.lambda_adapter import Endpoint, Handler, WithRawPath, ada
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import dumps
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.support.catalog_fixture import schema
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of, response_of
 from tools.gateway.http1 import Headers, Request
@@ -21,8 +21,10 @@ NS = "/v1/wh/namespaces"
 JSON = ("Content-Type", "application/json")
 
 
-def handler_of(site: Site, endpoint: Endpoint) -> Handler:
-    app = WithRawPath(create_app({"wh": site.catalog()}, HttpOptions(gzip=True), Telemetry([], site.clock)), endpoint)
+def handler_of(service: HttpService, endpoint: Endpoint) -> Handler:
+    app = WithRawPath(
+        create_app({"wh": service.catalog()}, HttpOptions(gzip=True), Telemetry([], service.clock)), endpoint
+    )
     return adapt(Mangum(app, lifespan="off"), app)
 
 
@@ -35,8 +37,8 @@ def result_of(
     return handler(event_of(arrival, endpoint), None)
 
 
-def with_a_table(site: Site, endpoint: Endpoint) -> Handler:
-    handler = handler_of(site, endpoint)
+def with_a_table(service: HttpService, endpoint: Endpoint) -> Handler:
+    handler = handler_of(service, endpoint)
     result_of(handler, endpoint, "POST", NS, {"namespace": ["db"]})
     long = {"long": "x" * 100_000}
     table = {"name": "t", "schema": schema("x"), "properties": long}
@@ -45,8 +47,8 @@ def with_a_table(site: Site, endpoint: Endpoint) -> Handler:
 
 
 @every_endpoint
-def test_a_function_spells_headers_as_java_looks_them_up(site: Site, endpoint: Endpoint) -> None:
-    handler = with_a_table(site, endpoint)
+def test_a_function_spells_headers_as_java_looks_them_up(service: HttpService, endpoint: Endpoint) -> None:
+    handler = with_a_table(service, endpoint)
     packed = (JSON, ("Accept-Encoding", "gzip"))
 
     loaded = result_of(handler, endpoint, "GET", f"{NS}/db/tables/t", headers=packed)
@@ -56,8 +58,8 @@ def test_a_function_spells_headers_as_java_looks_them_up(site: Site, endpoint: E
     assert all(re.fullmatch(r"ETag|WWW-Authenticate|([A-Z][a-z]*-)*[A-Z][a-z]*", name) for name in names)
 
 
-def test_through_a_rest_api_which_keeps_the_spelling_a_client_revalidates(site: Site) -> None:
-    handler = with_a_table(site, Endpoint.REST_API)
+def test_through_a_rest_api_which_keeps_the_spelling_a_client_revalidates(service: HttpService) -> None:
+    handler = with_a_table(service, Endpoint.REST_API)
     loaded = response_of(result_of(handler, Endpoint.REST_API, "GET", f"{NS}/db/tables/t"), Endpoint.REST_API)
 
     tag = dict(loaded.headers)["ETag"]
@@ -68,5 +70,5 @@ def test_through_a_rest_api_which_keeps_the_spelling_a_client_revalidates(site: 
 
 
 @every_endpoint
-def test_an_event_that_is_no_request_is_answered_in_the_same_spelling(site: Site, endpoint: Endpoint) -> None:
-    assert handler_of(site, endpoint)({}, None)["headers"] == {"Content-Type": "application/json"}
+def test_an_event_that_is_no_request_is_answered_in_the_same_spelling(service: HttpService, endpoint: Endpoint) -> None:
+    assert handler_of(service, endpoint)({}, None)["headers"] == {"Content-Type": "application/json"}

@@ -9,7 +9,7 @@ from mangum import Mangum
 from arco_catalog.http.app import create_app
 from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
 from arco_catalog.http.options import HttpOptions
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.http.naming import Naming, Send
 from tests.http.spellings import JAVA, NAMES, NEVER, PYICEBERG, SPELLERS, Speller
 from tests.support.catalog_fixture import schema
@@ -20,10 +20,10 @@ every_endpoint = pytest.mark.parametrize("endpoint", [*Endpoint], ids=str)
 every_client = pytest.mark.parametrize("speller", SPELLERS, ids=str)
 
 
-def sender(site: Site, endpoint: Endpoint) -> Send:
+def sender(service: HttpService, endpoint: Endpoint) -> Send:
     """Sends to a function behind the endpoint."""
     options = HttpOptions(unroutable=endpoint.unroutable)
-    app = WithRawPath(create_app({"wh": site.catalog()}, options), endpoint)
+    app = WithRawPath(create_app({"wh": service.catalog()}, options), endpoint)
     handler = adapt(Mangum(app, lifespan="off"), app)
 
     def send(method: str, target: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
@@ -40,9 +40,9 @@ def sender(site: Site, endpoint: Endpoint) -> Send:
 @every_client
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_works_behind_an_endpoint_or_is_refused_where_it_would_be_lost(
-    site: Site, endpoint: Endpoint, speller: Speller, name: str
+    service: HttpService, endpoint: Endpoint, speller: Speller, name: str
 ) -> None:
-    naming = Naming(speller, sender(site, endpoint))
+    naming = Naming(speller, sender(service, endpoint))
     if {*name} & {*endpoint.unroutable}:
         naming.is_refused(name, "REST API or a function URL")
     else:
@@ -52,13 +52,13 @@ def test_a_name_works_behind_an_endpoint_or_is_refused_where_it_would_be_lost(
 @every_endpoint
 @pytest.mark.parametrize(("name", "why"), NEVER)
 def test_a_name_that_some_path_could_not_carry_is_refused_everywhere(
-    site: Site, endpoint: Endpoint, name: str, why: str
+    service: HttpService, endpoint: Endpoint, name: str, why: str
 ) -> None:
-    Naming(JAVA, sender(site, endpoint)).is_refused(name, why)
+    Naming(JAVA, sender(service, endpoint)).is_refused(name, why)
 
 
-def test_behind_an_http_api_a_space_of_java_s_and_one_of_pyiceberg_s_are_one_name(site: Site) -> None:
-    java, python = (Naming(speller, sender(site, Endpoint.HTTP_API)) for speller in (JAVA, PYICEBERG))
+def test_behind_an_http_api_a_space_of_java_s_and_one_of_pyiceberg_s_are_one_name(service: HttpService) -> None:
+    java, python = (Naming(speller, sender(service, Endpoint.HTTP_API)) for speller in (JAVA, PYICEBERG))
     java.make("we ird")
     made = java.done("POST", "/v1/wh/namespaces/we+ird/tables", {"name": "two words", "schema": schema("x")})
 
@@ -67,8 +67,10 @@ def test_behind_an_http_api_a_space_of_java_s_and_one_of_pyiceberg_s_are_one_nam
     assert found["metadata-location"] == made["metadata-location"]
 
 
-def test_a_table_whose_name_an_http_api_loses_can_be_renamed_there(site: Site) -> None:
-    elsewhere, here = (Naming(JAVA, sender(site, endpoint)) for endpoint in (Endpoint.FUNCTION_URL, Endpoint.HTTP_API))
+def test_a_table_whose_name_an_http_api_loses_can_be_renamed_there(service: HttpService) -> None:
+    elsewhere, here = (
+        Naming(JAVA, sender(service, endpoint)) for endpoint in (Endpoint.FUNCTION_URL, Endpoint.HTTP_API)
+    )
     elsewhere.make("db")
     elsewhere.done("POST", "/v1/wh/namespaces/db/tables", {"name": "a+b", "schema": schema("x")})
     assert here.ask("GET", "/v1/wh/namespaces/db/tables/a%2Bb")[0] == 404, "it arrives as a space"

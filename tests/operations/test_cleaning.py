@@ -189,8 +189,8 @@ def test_a_tables_own_files_are_told_by_name_and_place(file: str, own: bool) -> 
     assert [*own_files("s3://b/_catalog/t/metadata", [file])] == []
 
 
-class Gate(MemoryStore):
-    """Lets somebody act just before one call on a key."""
+class PausingStore(MemoryStore):
+    """Runs a step of the test just before one call on a key."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -220,33 +220,33 @@ class Gate(MemoryStore):
 
 
 @pytest.fixture
-async def gate() -> Gate:
-    return Gate()
+async def pausing() -> PausingStore:
+    return PausingStore()
 
 
 @pytest.fixture
-async def gated(gate: Gate) -> CatalogFixture:
-    fixture = CatalogFixture(gate)
+async def paused(pausing: PausingStore) -> CatalogFixture:
+    fixture = CatalogFixture(pausing)
     await fixture.namespace("db")
     return fixture
 
 
 async def test_a_file_that_is_registered_while_it_is_being_removed_is_kept_or_refused(
-    gate: Gate, gated: CatalogFixture
+    pausing: PausingStore, paused: CatalogFixture
 ) -> None:
     """Whatever call of the cleaning the register comes before."""
     kept = []
     for number, moment in enumerate([("put", "metadata_claims"), ("delete", "/metadata/"), ("get", "manifest.json")]):
         name = f"t{number}"
-        await gated.table(name, properties=CLEANED)
-        early = (await gated.commit(set_property("n", "1"), name)).metadata_location
-        await gated.commit(set_property("n", "2"), name)
+        await paused.table(name, properties=CLEANED)
+        early = (await paused.commit(set_property("n", "1"), name)).metadata_location
+        await paused.commit(set_property("n", "2"), name)
         outcomes: list[bool] = []
 
         async def take_over(name: str = name, early: str = early, outcomes: list[bool] = outcomes) -> None:
-            await drop_table(gated.another().session(), NS, name, purge=False)
+            await drop_table(paused.another().session(), NS, name, purge=False)
             try:
-                await registered(gated.another(), f"{name}-again", early)
+                await registered(paused.another(), f"{name}-again", early)
                 outcomes.append(True)
             except (BadRequest, NotFound):
                 outcomes.append(False)
@@ -256,46 +256,48 @@ async def test_a_file_that_is_registered_while_it_is_being_removed_is_kept_or_re
         if moment == ("get", "manifest.json"):
             await pending
             with pytest.raises(Exception, match="does not exist"):
-                await gated.commit(set_property("n", "3"), name)
+                await paused.commit(set_property("n", "3"), name)
         else:
-            gate.waiting[moment] = [pending]
-            await gated.commit(set_property("n", "3"), name)
+            pausing.waiting[moment] = [pending]
+            await paused.commit(set_property("n", "3"), name)
         assert len(outcomes) == 1
-        assert await there(gated, early) or not outcomes[0]
+        assert await there(paused, early) or not outcomes[0]
         if outcomes[0]:
-            await load_table(gated.another().session(), NS, f"{name}-again")
+            await load_table(paused.another().session(), NS, f"{name}-again")
         kept.append(outcomes[0])
     assert kept == [True, False, True]
 
 
 async def test_a_register_that_read_its_file_before_it_was_removed_is_refused(
-    gate: Gate, gated: CatalogFixture
+    pausing: PausingStore, paused: CatalogFixture
 ) -> None:
-    await gated.table("t", properties=CLEANED)
-    early = (await gated.commit(set_property("n", "1"))).metadata_location
-    await gated.commit(set_property("n", "2"))
-    await drop_table(gated.session(), NS, "t", purge=False)
+    await paused.table("t", properties=CLEANED)
+    early = (await paused.commit(set_property("n", "1"))).metadata_location
+    await paused.commit(set_property("n", "2"))
+    await drop_table(paused.session(), NS, "t", purge=False)
 
     async def come_back_and_clean() -> None:
-        other = gated.another()
+        other = paused.another()
         await undrop(other.session(), NS, "t")
         await other.commit(set_property("n", "3"))
         await drop_table(other.session(), NS, "t", purge=False)
 
-    gate.waiting["put", "metadata_claims"] = [come_back_and_clean()]
-    key = gated.key()
+    pausing.waiting["put", "metadata_claims"] = [come_back_and_clean()]
+    key = paused.key()
     for _ in range(2):
         with pytest.raises(BadRequest, match="left its table's metadata log and is removed"):
-            await register_table(gated.another().session(key=key), NS, "r", early, overwrite=False)
-    assert not await there(gated, early)
+            await register_table(paused.another().session(key=key), NS, "r", early, overwrite=False)
+    assert not await there(paused, early)
 
 
 @pytest.mark.parametrize("part", ["metadata_claims", "core/index"])
-async def test_a_store_that_fails_the_cleaning_fails_no_commit(gate: Gate, gated: CatalogFixture, part: str) -> None:
-    await gated.table("t", properties=CLEANED)
-    gate.broken.add(part)
+async def test_a_store_that_fails_the_cleaning_fails_no_commit(
+    pausing: PausingStore, paused: CatalogFixture, part: str
+) -> None:
+    await paused.table("t", properties=CLEANED)
+    pausing.broken.add(part)
     body = set_property("n", "x")
-    await commits(gated, "t", 2)
-    session = gated.session(body)
+    await commits(paused, "t", 2)
+    session = paused.session(body)
     await commit_table(session, NS, "t", body)
     assert session.stats.dropped_writes == (1 if part == "metadata_claims" else 0)

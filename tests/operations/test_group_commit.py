@@ -37,8 +37,8 @@ COMMITS = "wh/_catalog/core/commits/"
 CLIENTS = 64
 
 
-class Gate(MemoryStore):
-    """A store in which things happen to what is written to HEAD."""
+class HeadHooks(MemoryStore):
+    """A store with hooks around reads and writes of HEAD."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,8 +74,8 @@ class Gate(MemoryStore):
 
 
 @pytest.fixture
-def gate() -> Gate:
-    return Gate()
+def hooks() -> HeadHooks:
+    return HeadHooks()
 
 
 class Timeouts:
@@ -105,23 +105,23 @@ def a_minute() -> float:
 
 
 @pytest.fixture
-async def fixture(gate: Gate) -> CatalogFixture:
-    fixture = CatalogFixture(gate)
+async def fixture(hooks: HeadHooks) -> CatalogFixture:
+    fixture = CatalogFixture(hooks)
     await fixture.namespace()
     await fixture.table()
-    gate.swaps = 0
+    hooks.swaps = 0
     return fixture
 
 
 @asynccontextmanager
 async def crowd(
-    fixture: CatalogFixture, gate: Gate, *requests: Awaitable[Answer], behind: str = "first"
+    fixture: CatalogFixture, hooks: HeadHooks, *requests: Awaitable[Answer], behind: str = "first"
 ) -> AsyncIterator[list[asyncio.Task[Answer]]]:
     """Requests that wait behind a create whose compare-and-swap is under way, and held back until the block ends."""
     go_on = asyncio.Event()
-    gate.first, gate.swaps = [go_on.wait], 0
+    hooks.first, hooks.swaps = [go_on.wait], 0
     first = asyncio.create_task(fixture.table(behind))
-    await until(lambda: gate.swaps == 1)
+    await until(lambda: hooks.swaps == 1)
     tasks = [asyncio.create_task(_as_task(request)) for request in requests]
     await until(lambda: waiting(fixture) == len(tasks))
     yield tasks
@@ -187,40 +187,42 @@ async def test_without_sharing_each_create_makes_a_commit_of_its_own() -> None:
     assert (await fixture.session().state.head()).sequence == 1 + 4
 
 
-async def test_who_shares_a_commit_writes_none_of_its_own(fixture: CatalogFixture, gate: Gate) -> None:
-    async with crowd(fixture, gate, *(fixture.table(f"t{number}") for number in range(5))) as tasks:
+async def test_who_shares_a_commit_writes_none_of_its_own(fixture: CatalogFixture, hooks: HeadHooks) -> None:
+    async with crowd(fixture, hooks, *(fixture.table(f"t{number}") for number in range(5))) as tasks:
         pass
     await asyncio.gather(*tasks)
 
-    assert gate.swaps == 2
-    listed = (await gate.list(COMMITS)).entries
+    assert hooks.swaps == 2
+    listed = (await hooks.list(COMMITS)).entries
     assert len(listed) == 4  # a namespace, a table, the first of these, and all others
 
 
 async def test_a_crowd_larger_than_a_commit_takes_makes_several(
-    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_commit, "MAX_REQUESTS", 3)
-    async with crowd(fixture, gate, *(fixture.table(f"t{number}") for number in range(7))) as tasks:
+    async with crowd(fixture, hooks, *(fixture.table(f"t{number}") for number in range(7))) as tasks:
         pass
     await asyncio.gather(*tasks)
-    assert gate.swaps == 1 + 3
+    assert hooks.swaps == 1 + 3
 
     monkeypatch.setattr(group_commit, "MAX_BYTES", 1)
     drops = [drop_table(fixture.session(), NS, f"t{number}", purge=False) for number in range(3)]
-    async with crowd(fixture, gate, *drops, behind="second") as tasks:
+    async with crowd(fixture, hooks, *drops, behind="second") as tasks:
         pass
     await asyncio.gather(*tasks)
-    assert gate.swaps == 1 + 3
+    assert hooks.swaps == 1 + 3
 
 
 # Everybody gets what it would have got alone.
 
 
-async def test_of_two_creates_of_one_name_one_wins_and_nobody_else_is_hurt(fixture: CatalogFixture, gate: Gate) -> None:
+async def test_of_two_creates_of_one_name_one_wins_and_nobody_else_is_hurt(
+    fixture: CatalogFixture, hooks: HeadHooks
+) -> None:
     names = ["a", "b", "a", "t", "c"]
     async with crowd(
-        fixture, gate, *(fixture.table(name, key=fixture.key()) for name in names if name != "t")
+        fixture, hooks, *(fixture.table(name, key=fixture.key()) for name in names if name != "t")
     ) as tasks:
         with pytest.raises(AlreadyExists):
             await fixture.table("t")
@@ -231,11 +233,11 @@ async def test_of_two_creates_of_one_name_one_wins_and_nobody_else_is_hurt(fixtu
 
 
 async def test_all_kinds_of_changes_share_a_commit_each_planned_on_those_before(
-    fixture: CatalogFixture, gate: Gate
+    fixture: CatalogFixture, hooks: HeadHooks
 ) -> None:
     async with crowd(
         fixture,
-        gate,
+        hooks,
         rename_table(fixture.session(), (NS, "t"), (NS, "u")),
         create_namespace(fixture.session(), ("another",), {"a": "1"}),
         update_properties(fixture.session(), NS, [], {"b": "2"}),
@@ -244,7 +246,7 @@ async def test_all_kinds_of_changes_share_a_commit_each_planned_on_those_before(
         pass
     await asyncio.gather(*tasks)
 
-    assert gate.swaps == 2
+    assert hooks.swaps == 2
     assert [await exists(fixture, name) for name in "tuv"] == [False, True, True]
     assert (await load_namespace(fixture.another().session(), ("another",)))["properties"] is not None
     described = (await load_namespace(fixture.another().session(), NS))["properties"]
@@ -252,9 +254,9 @@ async def test_all_kinds_of_changes_share_a_commit_each_planned_on_those_before(
     assert described["b"] == "2"
 
 
-async def test_two_changes_of_one_namespace_both_count(fixture: CatalogFixture, gate: Gate) -> None:
+async def test_two_changes_of_one_namespace_both_count(fixture: CatalogFixture, hooks: HeadHooks) -> None:
     changes = [update_properties(fixture.session(), NS, [], {name: "1"}) for name in "ab"]
-    async with crowd(fixture, gate, *changes) as tasks:
+    async with crowd(fixture, hooks, *changes) as tasks:
         pass
     await asyncio.gather(*tasks)
 
@@ -263,10 +265,12 @@ async def test_two_changes_of_one_namespace_both_count(fixture: CatalogFixture, 
     assert (described["a"], described["b"]) == ("1", "1")
 
 
-async def test_a_drop_that_waited_never_drops_what_took_the_name_since(fixture: CatalogFixture, gate: Gate) -> None:
+async def test_a_drop_that_waited_never_drops_what_took_the_name_since(
+    fixture: CatalogFixture, hooks: HeadHooks
+) -> None:
     """It is bound to the entity that it planned on: before it drops another, it plans and binds itself anew."""
     entity, other = (await load_table(fixture.session(), NS, "t")).entity, fixture.another()
-    async with crowd(fixture, gate, drop_table(fixture.session(), NS, "t", purge=False)) as tasks:
+    async with crowd(fixture, hooks, drop_table(fixture.session(), NS, "t", purge=False)) as tasks:
         await rename_table(other.session(), (NS, "t"), (NS, "old"))
         await other.table("t")
     await asyncio.gather(*tasks)
@@ -281,15 +285,15 @@ async def test_a_drop_that_waited_never_drops_what_took_the_name_since(fixture: 
 
 
 async def test_a_group_that_lost_to_another_process_goes_again_on_what_that_left(
-    fixture: CatalogFixture, gate: Gate
+    fixture: CatalogFixture, hooks: HeadHooks
 ) -> None:
     other = fixture.another()
 
     async def overtake() -> None:
         await other.table("b")
 
-    async with crowd(fixture, gate, fixture.table("a"), fixture.table("b"), fixture.table("c")) as tasks:
-        gate.first.append(overtake)
+    async with crowd(fixture, hooks, fixture.table("a"), fixture.table("b"), fixture.table("c")) as tasks:
+        hooks.first.append(overtake)
     answers = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert [isinstance(answer, AlreadyExists) for answer in answers] == [False, True, False]
@@ -305,17 +309,17 @@ def echo(outcome: Outcome) -> Outcome:
     return PreconditionFailed(None, outcome.now_ms)
 
 
-async def test_an_echo_of_a_shared_commit_is_recognised_by_everybody(fixture: CatalogFixture, gate: Gate) -> None:
-    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
-        gate.told += [lambda outcome: outcome, echo]
+async def test_an_echo_of_a_shared_commit_is_recognised_by_everybody(fixture: CatalogFixture, hooks: HeadHooks) -> None:
+    async with crowd(fixture, hooks, *(fixture.table(name) for name in "abc")) as tasks:
+        hooks.told += [lambda outcome: outcome, echo]
     await asyncio.gather(*tasks)
 
     assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "first", "t"]
 
 
-async def test_a_lost_answer_of_a_shared_commit_is_made_definite(fixture: CatalogFixture, gate: Gate) -> None:
-    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
-        gate.told += [lambda outcome: outcome, unknown]
+async def test_a_lost_answer_of_a_shared_commit_is_made_definite(fixture: CatalogFixture, hooks: HeadHooks) -> None:
+    async with crowd(fixture, hooks, *(fixture.table(name) for name in "abc")) as tasks:
+        hooks.told += [lambda outcome: outcome, unknown]
     await asyncio.gather(*tasks)
 
     assert sorted(map(str, await operations_of(fixture, "create-table"))) == ["a", "b", "c", "first", "t"]
@@ -323,7 +327,7 @@ async def test_a_lost_answer_of_a_shared_commit_is_made_definite(fixture: Catalo
 
 @pytest.mark.parametrize("before", [True, False])
 async def test_when_the_leader_is_cancelled_the_next_one_sends_the_very_same(
-    fixture: CatalogFixture, gate: Gate, before: bool
+    fixture: CatalogFixture, hooks: HeadHooks, before: bool
 ) -> None:
     """Whether its compare-and-swap had landed or not; it was part of what was sent, so it is made as well."""
     sent = asyncio.Event()
@@ -336,11 +340,11 @@ async def test_when_the_leader_is_cancelled_the_next_one_sends_the_very_same(
         tasks[0].cancel()
         return Unknown("cancelled")
 
-    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
+    async with crowd(fixture, hooks, *(fixture.table(name) for name in "abc")) as tasks:
         if before:
-            gate.first.append(hang)
+            hooks.first.append(hang)
         else:
-            gate.told += [lambda outcome: outcome, cancel]
+            hooks.told += [lambda outcome: outcome, cancel]
     if before:
         await sent.wait()
         tasks[0].cancel()
@@ -352,9 +356,9 @@ async def test_when_the_leader_is_cancelled_the_next_one_sends_the_very_same(
 
 
 async def test_a_leader_that_is_cancelled_before_it_sent_leaves_the_others_to_lead(
-    fixture: CatalogFixture, gate: Gate
+    fixture: CatalogFixture, hooks: HeadHooks
 ) -> None:
-    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
+    async with crowd(fixture, hooks, *(fixture.table(name) for name in "abc")) as tasks:
         tasks[0].cancel()
         tasks[1].cancel()
         await until(lambda: waiting(fixture) == 1)
@@ -365,12 +369,12 @@ async def test_a_leader_that_is_cancelled_before_it_sent_leaves_the_others_to_le
 
 
 async def test_who_waits_until_its_deadline_is_part_of_nothing(
-    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 60.0)
     body: JsonObject = {"name": "late", "schema": schema("x")}
     late = create_table(fixture.session(body, deadline_ms=3_000), NS, body)
-    async with crowd(fixture, gate, late, fixture.table("a")) as tasks:
+    async with crowd(fixture, hooks, late, fixture.table("a")) as tasks:
         with pytest.raises(CommitStateUnknown):
             await tasks[0]
     await tasks[1]
@@ -379,12 +383,12 @@ async def test_who_waits_until_its_deadline_is_part_of_nothing(
 
 
 async def test_a_leader_that_runs_out_of_time_is_told_that_nobody_knows_and_the_others_learn_it(
-    fixture: CatalogFixture, gate: Gate
+    fixture: CatalogFixture, hooks: HeadHooks
 ) -> None:
     body: JsonObject = {"name": "short", "schema": schema("x")}
     short = create_table(fixture.session(body, deadline_ms=3_000), NS, body)
-    async with crowd(fixture, gate, short, fixture.table("a"), fixture.table("b")) as tasks:
-        gate.first.append(asyncio.Event().wait)
+    async with crowd(fixture, hooks, short, fixture.table("a"), fixture.table("b")) as tasks:
+        hooks.first.append(asyncio.Event().wait)
     with pytest.raises(CommitStateUnknown):
         await tasks[0]
     await asyncio.gather(*tasks[1:])
@@ -393,12 +397,12 @@ async def test_a_leader_that_runs_out_of_time_is_told_that_nobody_knows_and_the_
 
 
 async def test_nobody_waits_long_for_one_whose_call_hangs(
-    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 0.01)
-    gate.first.append(asyncio.Event().wait)
+    hooks.first.append(asyncio.Event().wait)
     hanging = asyncio.create_task(fixture.table("hanging"))
-    await until(lambda: gate.swaps == 1)
+    await until(lambda: hooks.swaps == 1)
     await asyncio.wait_for(asyncio.gather(*(fixture.table(name) for name in "abc")), 10)
 
     hanging.cancel()
@@ -407,7 +411,7 @@ async def test_nobody_waits_long_for_one_whose_call_hangs(
 
 
 async def test_a_request_that_skipped_the_lock_is_not_refused_while_others_send_its_change(
-    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes on without the lock, reads HEAD, and meanwhile another plans it behind a drop that frees its name."""
     monkeypatch.setattr(group_commit, "LOCK_TIMEOUT_SECONDS", 0.01)
@@ -421,11 +425,11 @@ async def test_a_request_that_skipped_the_lock_is_not_refused_while_others_send_
         sent.set()
         await land.wait()
 
-    async with crowd(fixture, gate, fixture.table("x", key=fixture.key())) as tasks:
+    async with crowd(fixture, hooks, fixture.table("x", key=fixture.key())) as tasks:
         await fixture.another().table("x")
-        gate.reads.append(read_slowly)
+        hooks.reads.append(read_slowly)
         await reads.wait()
-        gate.first.append(send_slowly)
+        hooks.first.append(send_slowly)
         drop = asyncio.create_task(_as_task(drop_table(fixture.session(), NS, "x", purge=False)))
         await sent.wait()
         read_on.set()
@@ -461,7 +465,7 @@ async def test_no_request_skips_the_lock_while_others_get_it(timeouts: Timeouts)
 
 
 async def test_no_request_skips_the_lock_while_a_leader_commits_its_change(
-    fixture: CatalogFixture, gate: Gate, timeouts: Timeouts
+    fixture: CatalogFixture, hooks: HeadHooks, timeouts: Timeouts
 ) -> None:
     assert fixture.catalog.group_committer is not None
     writes, write_on = asyncio.Event(), asyncio.Event()
@@ -476,7 +480,7 @@ async def test_no_request_skips_the_lock_while_a_leader_commits_its_change(
             tasks.append(asyncio.create_task(fixture.table(name)))
             await until(lambda: waiting(fixture) == len(tasks))
         begun = len(timeouts.all)
-        gate.commits.append(write_slowly)
+        hooks.commits.append(write_slowly)
         timeouts.end(-2)
         await writes.wait()
         timeouts.end(-1)
@@ -485,12 +489,12 @@ async def test_no_request_skips_the_lock_while_a_leader_commits_its_change(
         await tasks[0]
     await tasks[1]
 
-    assert gate.swaps == 1
-    assert len((await gate.list(COMMITS)).entries) == 3  # a namespace, a table, and both of these
+    assert hooks.swaps == 1
+    assert len((await hooks.list(COMMITS)).entries) == 3  # a namespace, a table, and both of these
 
 
 async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_what_it_brought(
-    fixture: CatalogFixture, gate: Gate, timeouts: Timeouts
+    fixture: CatalogFixture, hooks: HeadHooks, timeouts: Timeouts
 ) -> None:
     """It would be told that nothing of it is under way, and be made behind a drop that frees its name."""
     assert fixture.catalog.group_committer is not None
@@ -503,7 +507,7 @@ async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_wh
 
         return wait
 
-    gate.told.append(echo)
+    hooks.told.append(echo)
     await fixture.table("before")  # which HEAD is the newest is not known after a refusal: who leads reads it
     async with fixture.catalog.group_committer.lock(a_minute):
         create = asyncio.create_task(fixture.table("x", key=fixture.key()))
@@ -511,12 +515,12 @@ async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_wh
         await fixture.another().table("x")
         drop = asyncio.create_task(_as_task(drop_table(fixture.session(), NS, "x", purge=False)))
         await until(lambda: waiting(fixture) == 2)
-        gate.commits.append(slowly(writes, write_on))
+        hooks.commits.append(slowly(writes, write_on))
         timeouts.end(-1)
         await writes.wait()
-        gate.reads.append(slowly(reads, read_on))
+        hooks.reads.append(slowly(reads, read_on))
     await reads.wait()  # by the create, which holds the lock
-    gate.first.append(slowly(sent, land))
+    hooks.first.append(slowly(sent, land))
     write_on.set()
     await sent.wait()
     read_on.set()
@@ -527,14 +531,16 @@ async def test_whose_turn_it_is_does_not_lead_while_another_makes_a_commit_of_wh
     assert await exists(fixture, "x") is not isinstance(answer, AlreadyExists)
 
 
-async def test_a_request_that_was_superseded_while_it_waited_is_left_out(fixture: CatalogFixture, gate: Gate) -> None:
+async def test_a_request_that_was_superseded_while_it_waited_is_left_out(
+    fixture: CatalogFixture, hooks: HeadHooks
+) -> None:
     """Somebody took the next slot of its key, fenced, and told a failure: nothing of it may be made any more."""
     key = fixture.key()
     body: JsonObject = {"name": "k", "schema": schema("x")}
     session = fixture.session(body, key=key, path="/create/k")
-    async with crowd(fixture, gate, create_table(session, NS, body), fixture.table("a")) as tasks:
+    async with crowd(fixture, hooks, create_table(session, NS, body), fixture.table("a")) as tasks:
         assert session.request.key is not None
-        state = State(gate, fixture.catalog.paths, fixture.catalog.caches, fixture.runtime)
+        state = State(hooks, fixture.catalog.paths, fixture.catalog.caches, fixture.runtime)
         marker = MarkerLog(state, session.request.key_hash(), session.request.identity())
         assert len(await marker.read_on()) == 1
         assert await marker.put(Slot(fixture.runtime.ulid(), WriteSet(), {}, encode_answer(AlreadyExists("told"))))
@@ -546,12 +552,12 @@ async def test_a_request_that_was_superseded_while_it_waited_is_left_out(fixture
 
 
 async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_already(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch
+    hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Evidence of an old attempt lies as far back as the attempt: looked for by whoever needs it, once, in its own
     time."""
     monkeypatch.setattr(registry, "RECENT_COMMITS", 2)
-    fixture = CatalogFixture(gate, settings=Settings("wh", in_progress_ms=0))
+    fixture = CatalogFixture(hooks, settings=Settings("wh", in_progress_ms=0))
     await fixture.namespace()
     session = fixture.session({"name": "old", "schema": schema("x")}, key=(key := fixture.key()), path="/create/old")
     marker = session.marker()
@@ -564,25 +570,25 @@ async def test_nobody_waits_for_a_walk_through_history_that_one_of_them_made_alr
     async def at_once() -> None:
         return
 
-    gate.commits = [at_once, at_once, write.wait]  # one in vain, the fence of the takeover, its own
+    hooks.commits = [at_once, at_once, write.wait]  # one in vain, the fence of the takeover, its own
     old = asyncio.create_task(fixture.table("old", key=key))
-    await until(lambda: not gate.commits)
-    gate.first, gate.swaps = [land.wait], 0
+    await until(lambda: not hooks.commits)
+    hooks.first, hooks.swaps = [land.wait], 0
     first = asyncio.create_task(fixture.table("first"))
-    await until(lambda: gate.swaps == 1)
+    await until(lambda: hooks.swaps == 1)
     write.set()
     await until(lambda: waiting(fixture) == 1)
-    walked, gate.walked = gate.walked, []
+    walked, hooks.walked = hooks.walked, []
     land.set()
     await asyncio.gather(old, first)
 
     assert len(walked) == len(set(walked)) > 5
-    assert gate.walked == []
+    assert hooks.walked == []
     assert await exists(fixture, "old")
 
 
 async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
-    fixture: CatalogFixture, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, hooks: HeadHooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rightly = RegistryPlan.replan
 
@@ -592,7 +598,7 @@ async def test_what_goes_wrong_with_one_is_told_to_that_one_alone(
         return rightly(self, head)
 
     monkeypatch.setattr(RegistryPlan, "replan", replan)
-    async with crowd(fixture, gate, *(fixture.table(name) for name in "abc")) as tasks:
+    async with crowd(fixture, hooks, *(fixture.table(name) for name in "abc")) as tasks:
         pass
     answers = await asyncio.gather(*tasks, return_exceptions=True)
 

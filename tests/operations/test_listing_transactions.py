@@ -50,8 +50,8 @@ class Interrupted(MemoryStore):
 
 
 @dataclass
-class Site:
-    """A catalog with transactions whose processes died, decided by hand."""
+class TransactionScenario:
+    """A catalog with transactions of crashed processes, which a test decides."""
 
     store: Interrupted = field(default_factory=Interrupted)
     transactions: dict[str, str] = field(default_factory=dict)
@@ -104,32 +104,32 @@ class Site:
         self.seen()
 
 
-async def built() -> Site:
+async def built() -> TransactionScenario:
     """`m` is there; two transactions would create two names each, before and behind it."""
-    site = Site()
-    await site.fixture.namespace("db")
-    await site.made("m")
-    await site.lay("a1", "z1")
-    await site.lay("b2", "y2")
-    site.states.clear()
-    site.seen()
-    return site
+    scenario = TransactionScenario()
+    await scenario.fixture.namespace("db")
+    await scenario.made("m")
+    await scenario.lay("a1", "z1")
+    await scenario.lay("b2", "y2")
+    scenario.states.clear()
+    scenario.seen()
+    return scenario
 
 
 def names(listed: Listed) -> list[str]:
     return [str(item["name"]) for item in listed.items if isinstance(item, dict)]
 
 
-async def page(site: Site, token: str | None, size: int | None = None) -> Listed:
+async def page(scenario: TransactionScenario, token: str | None, size: int | None = None) -> Listed:
     """A page, to a process that remembers nothing."""
-    return await list_relations(site.fixture.another().session(), NS, "table", Paging(token, size))
+    return await list_relations(scenario.fixture.another().session(), NS, "table", Paging(token, size))
 
 
-async def all_pages(site: Site, size: int, between: Step) -> list[str]:
+async def all_pages(scenario: TransactionScenario, size: int, between: Step) -> list[str]:
     found: list[str] = []
     token: str | None = ""
     for _ in range(20):
-        listed = await page(site, token, size)
+        listed = await page(scenario, token, size)
         found += names(listed)
         token = listed.next_page_token
         if token is None:
@@ -142,30 +142,30 @@ async def nothing() -> None:
     return None
 
 
-def scripts(site: Site) -> dict[str, list[Step]]:
+def scripts(scenario: TransactionScenario) -> dict[str, list[Step]]:
     """Things that happen one after the other."""
     return {
         "one decides, then the other": [
-            lambda: site.commits("a1", "z1"),
-            lambda: site.commits("b2", "y2"),
-            lambda: site.settled("a1"),
+            lambda: scenario.commits("a1", "z1"),
+            lambda: scenario.commits("b2", "y2"),
+            lambda: scenario.settled("a1"),
         ],
         "a table is made, then a transaction decides": [
-            lambda: site.made("c"),
-            lambda: site.commits("b2", "y2"),
-            lambda: site.dropped("m"),
+            lambda: scenario.made("c"),
+            lambda: scenario.commits("b2", "y2"),
+            lambda: scenario.dropped("m"),
         ],
         "another is laid and decides first": [
-            lambda: site.lay("c3", "x3"),
-            lambda: site.commits("c3", "x3"),
-            lambda: site.commits("a1", "z1"),
-            lambda: site.settled("c3"),
+            lambda: scenario.lay("c3", "x3"),
+            lambda: scenario.commits("c3", "x3"),
+            lambda: scenario.commits("a1", "z1"),
+            lambda: scenario.settled("c3"),
         ],
         "what was created is dropped": [
-            lambda: site.commits("a1", "z1"),
-            lambda: site.settled("a1"),
-            lambda: site.dropped("a1"),
-            lambda: site.commits("b2", "y2"),
+            lambda: scenario.commits("a1", "z1"),
+            lambda: scenario.settled("a1"),
+            lambda: scenario.dropped("a1"),
+            lambda: scenario.commits("b2", "y2"),
         ],
     }
 
@@ -181,14 +181,14 @@ async def test_whatever_happens_between_its_reads_a_list_shows_what_was_so_at_on
     script: str, paged: bool
 ) -> None:
     shown: set[tuple[str, ...]] = set()
-    for moments in combinations_with_replacement(range(1, READS + 1), len(scripts(Site())[script])):
-        site = await built()
-        site.store.happens = list(zip(moments, scripts(site)[script], strict=True))
-        site.store.reads, site.store.watched = 0, True
-        found = await all_pages(site, 1, nothing) if paged else names(await page(site, None))
-        site.store.watched = False
-        assert found in site.states, f"{moments}: {found} was never so, but {site.states}"
-        assert site.store.reads <= 16
+    for moments in combinations_with_replacement(range(1, READS + 1), len(scripts(TransactionScenario())[script])):
+        scenario = await built()
+        scenario.store.happens = list(zip(moments, scripts(scenario)[script], strict=True))
+        scenario.store.reads, scenario.store.watched = 0, True
+        found = await all_pages(scenario, 1, nothing) if paged else names(await page(scenario, None))
+        scenario.store.watched = False
+        assert found in scenario.states, f"{moments}: {found} was never so, but {scenario.states}"
+        assert scenario.store.reads <= 16
         shown.add((*found,))
     assert len(shown) > 1
 
@@ -196,46 +196,49 @@ async def test_whatever_happens_between_its_reads_a_list_shows_what_was_so_at_on
 @pytest.mark.parametrize("before", [False, True])
 async def test_all_pages_of_one_token_take_one_decision(before: bool) -> None:
     """Whether it was made before the first page or between the first and the second."""
-    site = await built()
-    await site.made("n")
+    scenario = await built()
+    await scenario.made("n")
     if before:
-        await site.commits("a1", "z1")
-    happens: list[Step] = [nothing if before else lambda: site.commits("a1", "z1"), lambda: site.commits("b2", "y2")]
+        await scenario.commits("a1", "z1")
+    happens: list[Step] = [
+        nothing if before else lambda: scenario.commits("a1", "z1"),
+        lambda: scenario.commits("b2", "y2"),
+    ]
 
     async def next_one() -> None:
         if happens:
             await happens.pop(0)()
 
-    assert await all_pages(site, 1, next_one) == (["a1", "m", "n", "z1"] if before else ["m", "n"])
+    assert await all_pages(scenario, 1, next_one) == (["a1", "m", "n", "z1"] if before else ["m", "n"])
 
 
 async def test_a_settled_transaction_changes_no_page_of_an_older_token() -> None:
-    site = await built()
-    await site.commits("a1", "z1")
+    scenario = await built()
+    await scenario.commits("a1", "z1")
 
     async def settle() -> None:
-        await site.settled("a1")
+        await scenario.settled("a1")
 
-    assert await all_pages(site, 2, settle) == ["a1", "m", "z1"]
+    assert await all_pages(scenario, 2, settle) == ["a1", "m", "z1"]
 
 
 async def test_a_decision_that_was_collected_changes_no_page_of_an_older_token() -> None:
-    site = await built()
-    await site.commits("b2", "y2")
+    scenario = await built()
+    await scenario.commits("b2", "y2")
 
     async def collect() -> None:
-        for transaction in site.transactions.values():
-            await site.store.delete(site.fixture.catalog.paths.transaction(transaction))
+        for transaction in scenario.transactions.values():
+            await scenario.store.delete(scenario.fixture.catalog.paths.transaction(transaction))
 
-    assert await all_pages(site, 1, collect) == ["b2", "m", "y2"]
+    assert await all_pages(scenario, 1, collect) == ["b2", "m", "y2"]
 
 
 async def test_a_list_asks_once_for_each_transaction_and_side_by_side() -> None:
     store = Interrupted()
-    site = Site(store)
-    await site.fixture.namespace("db")
-    await site.lay("a1", "b1", "c1", "d1")
-    await site.lay("a2", "b2", "c2", "d2")
+    scenario = TransactionScenario(store)
+    await scenario.fixture.namespace("db")
+    await scenario.lay("a1", "b1", "c1", "d1")
+    await scenario.lay("a2", "b2", "c2", "d2")
     counting = CountingStore(DelayingStore(store, 0.004))
     counted = CatalogFixture(counting)
 
@@ -244,7 +247,7 @@ async def test_a_list_asks_once_for_each_transaction_and_side_by_side() -> None:
             await list_relations(counted.session(), NS, "table", Paging(token, None))
         assert (measured.depth, measured.calls) == (2, 3)
 
-    await site.commits("a1", "b1", "c1", "d1")
+    await scenario.commits("a1", "b1", "c1", "d1")
     with counting.measure() as measured:
         listed = await list_relations(counted.session(), NS, "table", Paging("", 1))
     assert names(listed) == ["a1"]
@@ -253,10 +256,10 @@ async def test_a_list_asks_once_for_each_transaction_and_side_by_side() -> None:
 
 
 async def test_a_later_page_asks_for_no_decision() -> None:
-    site = await built()
-    await site.commits("a1", "z1")
-    first = await page(site, "", 1)
-    counting = CountingStore(site.store)
+    scenario = await built()
+    await scenario.commits("a1", "z1")
+    first = await page(scenario, "", 1)
+    counting = CountingStore(scenario.store)
     with counting.measure() as measured:
         listed = await list_relations(
             CatalogFixture(counting).session(), NS, "table", Paging(first.next_page_token, None)
@@ -266,9 +269,9 @@ async def test_a_later_page_asks_for_no_decision() -> None:
 
 
 async def test_another_namespace_and_views_wait_for_no_decision() -> None:
-    site = await built()
-    await site.fixture.namespace("other")
-    counting = CountingStore(site.store)
+    scenario = await built()
+    await scenario.fixture.namespace("other")
+    counting = CountingStore(scenario.store)
     for namespace, kind in ((("other",), "table"), (NS, "view")):
         with counting.measure() as measured:
             await list_relations(CatalogFixture(counting).session(), namespace, kind, Paging(None, None))
@@ -280,9 +283,9 @@ def text_of(*parts: JsonValue) -> str:
 
 
 async def test_a_token_grows_by_a_bit_for_each_transaction() -> None:
-    site = await built()
-    await site.commits("b2", "y2")
-    token = (await page(site, "", 1)).next_page_token
+    scenario = await built()
+    await scenario.commits("b2", "y2")
+    token = (await page(scenario, "", 1)).next_page_token
     assert token is not None
     decoded = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
     assert isinstance(decoded, list)
@@ -291,16 +294,16 @@ async def test_a_token_grows_by_a_bit_for_each_transaction() -> None:
     malformed: list[JsonValue] = ["", "0", "02", "-1", "0x2", "G", 2, None, ["2"]]
     for wrong in malformed:
         with pytest.raises(BadRequest, match="page token"):
-            await page(site, text_of(commit, start, wrong))
+            await page(scenario, text_of(commit, start, wrong))
     with pytest.raises(BadRequest, match="page token"):
-        await page(site, text_of(commit, start, "2", "2"))
-    assert names(await page(site, text_of(commit, start, "f" * 5_000))) == ["m", "y2", "z1"]
-    assert names(await page(site, text_of(commit, start))) == ["m"]
+        await page(scenario, text_of(commit, start, "2", "2"))
+    assert names(await page(scenario, text_of(commit, start, "f" * 5_000))) == ["m", "y2", "z1"]
+    assert names(await page(scenario, text_of(commit, start))) == ["m"]
 
 
 async def test_a_list_that_finds_no_instant_says_that_it_may_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instant, "ROUNDS", 1)
-    site = await built()
-    await site.commits("a1", "z1")
+    scenario = await built()
+    await scenario.commits("a1", "z1")
     with pytest.raises(Unavailable, match="Too many transactions"):
-        await page(site, None)
+        await page(scenario, None)

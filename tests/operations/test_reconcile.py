@@ -51,8 +51,8 @@ class Mortal(MemoryStore):
         self.dies, self.dead = never, False
 
 
-class Site:
-    """A catalog whose receipts are looked at, and lost."""
+class ReceiptScenario:
+    """A catalog whose receipts a test reads and deletes."""
 
     def __init__(self) -> None:
         clock = FakeRuntime()
@@ -85,9 +85,9 @@ def record(body: bytes) -> JsonObject:
 
 
 @pytest.fixture
-async def site() -> Site:
+async def scenario() -> ReceiptScenario:
     """Two tables and a view, with ten commits in all."""
-    made = Site()
+    made = ReceiptScenario()
     fixture = made.fixture
     await fixture.namespace("db")
     for name in ("t", "u"):
@@ -100,43 +100,43 @@ async def site() -> Site:
     return made
 
 
-async def locations(site: Site, name: str = "t") -> list[str]:
+async def locations(scenario: ReceiptScenario, name: str = "t") -> list[str]:
     """A table's metadata files, newest first."""
-    return [str(said["metadata_location"]) for said in await receipts(site.fixture.session(), NS, name)]
+    return [str(said["metadata_location"]) for said in await receipts(scenario.fixture.session(), NS, name)]
 
 
-async def test_missing_receipts_are_written_as_their_writers_would_have(site: Site) -> None:
-    written = await site.receipts()
+async def test_missing_receipts_are_written_as_their_writers_would_have(scenario: ReceiptScenario) -> None:
+    written = await scenario.receipts()
     assert len(written) == 10
-    await site.lose("committed")
+    await scenario.lose("committed")
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
-    assert await site.receipts() == written
+    assert await scenario.receipts() == written
     assert (stats.pointers, stats.walked, stats.files, stats.written, stats.incomplete) == (3, 3, 10, 10, 0)
     assert len(stats.missing) == 10
 
 
-async def test_one_that_is_missing_in_the_middle_is_found(site: Site) -> None:
-    written = await site.receipts()
-    await site.lose("committed", location=(await locations(site))[2])
+async def test_one_that_is_missing_in_the_middle_is_found(scenario: ReceiptScenario) -> None:
+    written = await scenario.receipts()
+    await scenario.lose("committed", location=(await locations(scenario))[2])
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
-    assert await site.receipts() == written
-    assert [missing["metadata_location"] for missing in stats.missing] == [(await locations(site))[2]]
+    assert await scenario.receipts() == written
+    assert [missing["metadata_location"] for missing in stats.missing] == [(await locations(scenario))[2]]
     [missing] = stats.missing
     assert (missing["table"], missing["principal"]) == ("db.t", "tester")
     assert "/iceberg/pending/" in str(missing["told_by"])
 
 
-async def test_a_walk_that_is_killed_anywhere_is_made_good_by_the_next(site: Site) -> None:
-    written = await site.receipts()
+async def test_a_walk_that_is_killed_anywhere_is_made_good_by_the_next(scenario: ReceiptScenario) -> None:
+    written = await scenario.receipts()
     writes = 0
     for fatal in range(1000):
-        await site.lose("committed")
-        for key in site.store.keys("wh/_catalog/operational/"):
-            await site.store.delete(key)
+        await scenario.lose("committed")
+        for key in scenario.store.keys("wh/_catalog/operational/"):
+            await scenario.store.delete(key)
         writes = 0
 
         def at(key: str, body: bytes, fatal: int = fatal) -> bool:
@@ -144,79 +144,79 @@ async def test_a_walk_that_is_killed_anywhere_is_made_good_by_the_next(site: Sit
             writes += 1
             return writes > fatal
 
-        site.store.dies = at
+        scenario.store.dies = at
         try:
-            await site.walk()
+            await scenario.walk()
             break
         except StoreUnavailable:
-            site.store.revive()
-        await site.walk()
-        assert await site.receipts() == written
-    site.store.revive()
+            scenario.store.revive()
+        await scenario.walk()
+        assert await scenario.receipts() == written
+    scenario.store.revive()
     assert writes > 10
-    assert await site.receipts() == written
+    assert await scenario.receipts() == written
 
 
-async def test_two_walks_at_once_write_each_receipt_once(site: Site) -> None:
-    written = await site.receipts()
-    await site.lose("committed")
+async def test_two_walks_at_once_write_each_receipt_once(scenario: ReceiptScenario) -> None:
+    written = await scenario.receipts()
+    await scenario.lose("committed")
 
-    one, two = await gather(site.walk(), site.walk())
+    one, two = await gather(scenario.walk(), scenario.walk())
 
-    assert await site.receipts() == written
+    assert await scenario.receipts() == written
     assert one.written + two.written == 10
 
 
-async def test_a_walk_beside_writers_leaves_no_commit_without_its_receipt(site: Site) -> None:
-    await site.lose("committed")
+async def test_a_walk_beside_writers_leaves_no_commit_without_its_receipt(scenario: ReceiptScenario) -> None:
+    await scenario.lose("committed")
 
     async def write(name: str) -> ReconcileStats:
         for value in range(10):
-            await site.fixture.commit(set_property("p", str(value)), name)
+            await scenario.fixture.commit(set_property("p", str(value)), name)
         return ReconcileStats()
 
-    await gather(site.walk(), write("t"), site.walk(), write("u"), site.walk())
-    await site.walk()
+    await gather(scenario.walk(), write("t"), scenario.walk(), write("u"), scenario.walk())
+    await scenario.walk()
 
-    assert len(await site.receipts()) == 30
+    assert len(await scenario.receipts()) == 30
     announced = {
-        key.replace("/pending/", "/committed/"): body for key, body in (await site.receipts("pending")).items()
+        key.replace("/pending/", "/committed/"): body for key, body in (await scenario.receipts("pending")).items()
     }
-    assert await site.receipts() == {
-        key: receipt.encode(receipt.committed(record(announced[key]))) for key in await site.receipts()
+    assert await scenario.receipts() == {
+        key: receipt.encode(receipt.committed(record(announced[key]))) for key in await scenario.receipts()
     }
 
 
-async def test_a_dry_run_says_what_is_missing_and_writes_nothing(site: Site) -> None:
-    await site.lose("committed", location=(await locations(site))[1])
-    before = site.store.keys()
+async def test_a_dry_run_says_what_is_missing_and_writes_nothing(scenario: ReceiptScenario) -> None:
+    await scenario.lose("committed", location=(await locations(scenario))[1])
+    before = scenario.store.keys()
 
-    with site.counting.measure() as measured:
-        stats = await site.walk(dry=True)
+    with scenario.counting.measure() as measured:
+        stats = await scenario.walk(dry=True)
 
     assert measured.by_kind["put"] == measured.by_kind["delete"] == 0
-    assert site.store.keys() == before
-    assert [missing["metadata_location"] for missing in stats.missing] == [(await locations(site))[1]]
+    assert scenario.store.keys() == before
+    assert [missing["metadata_location"] for missing in stats.missing] == [(await locations(scenario))[1]]
     assert stats.written == 0
 
 
-async def test_a_dry_run_leaves_nothing_to_remember(site: Site) -> None:
+async def test_a_dry_run_leaves_nothing_to_remember(scenario: ReceiptScenario) -> None:
     """What it saw missing is still to be written: no later walk may stop where it began."""
-    assert (await site.walk(dry=True)).walked == 3
-    assert (await site.walk(dry=True)).walked == 3
-    assert (await Checkpoints.read(site.fixture.session().state)).by_entity == {}
+    assert (await scenario.walk(dry=True)).walked == 3
+    assert (await scenario.walk(dry=True)).walked == 3
+    assert (await Checkpoints.read(scenario.fixture.session().state)).by_entity == {}
 
 
 async def test_tables_that_did_not_change_cost_nothing_but_their_place_in_a_list(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    scenario: ReceiptScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(22):
-        await site.fixture.table(f"more{number}")
-    await site.walk()
+        await scenario.fixture.table(f"more{number}")
+    await scenario.walk()
     monkeypatch.setattr(memory_module, "PAGE_SIZE", 10)
 
-    with site.counting.measure() as measured:
-        stats = await site.walk()
+    with scenario.counting.measure() as measured:
+        stats = await scenario.walk()
 
     assert (stats.pointers, stats.unchanged, stats.walked) == (25, 25, 0)
     gets = [key for kind, key in measured.log if kind == "get"]
@@ -227,38 +227,38 @@ async def test_tables_that_did_not_change_cost_nothing_but_their_place_in_a_list
     assert measured.by_kind["put"] == 0
 
 
-async def test_a_table_that_moved_on_is_walked_back_to_where_the_last_walk_began(site: Site) -> None:
-    await site.walk()
-    await site.fixture.commit(set_property("p", "d"))
-    await site.fixture.commit(set_property("p", "e"))
+async def test_a_table_that_moved_on_is_walked_back_to_where_the_last_walk_began(scenario: ReceiptScenario) -> None:
+    await scenario.walk()
+    await scenario.fixture.commit(set_property("p", "d"))
+    await scenario.fixture.commit(set_property("p", "e"))
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
     assert (stats.unchanged, stats.walked, stats.files) == (2, 1, 2)
 
 
-async def test_a_pending_receipt_that_was_collected_is_not_needed(site: Site) -> None:
-    written = await site.receipts()
-    middle = (await locations(site))[1]
-    await site.lose("pending", location=middle)
-    await site.lose("committed", location=(await locations(site))[2])
+async def test_a_pending_receipt_that_was_collected_is_not_needed(scenario: ReceiptScenario) -> None:
+    written = await scenario.receipts()
+    middle = (await locations(scenario))[1]
+    await scenario.lose("pending", location=middle)
+    await scenario.lose("committed", location=(await locations(scenario))[2])
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
-    assert await site.receipts() == written
+    assert await scenario.receipts() == written
     assert stats.unreadable == []
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])
-async def test_where_both_are_gone_the_metadata_tells_what_it_can(site: Site, place: int) -> None:
-    written = await site.receipts()
-    files = await locations(site)
-    await site.lose("pending", "committed", location=files[place])
-    await site.lose("committed", location=files[2])
+async def test_where_both_are_gone_the_metadata_tells_what_it_can(scenario: ReceiptScenario, place: int) -> None:
+    written = await scenario.receipts()
+    files = await locations(scenario)
+    await scenario.lose("pending", "committed", location=files[place])
+    await scenario.lose("committed", location=files[2])
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
-    now = await site.receipts()
+    now = await scenario.receipts()
     assert now.keys() == written.keys()
     [(key, body)] = [(key, body) for key, body in now.items() if body != written[key]]
     restored, lost = record(body), record(written[key])
@@ -272,20 +272,20 @@ async def test_where_both_are_gone_the_metadata_tells_what_it_can(site: Site, pl
     assert {missing["told_by"] for missing in stats.missing if missing["table"] is None} == {files[place]}
 
 
-async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(site: Site) -> None:
+async def test_a_views_newest_file_is_restored_and_a_lost_chain_is_reported(scenario: ReceiptScenario) -> None:
     commit = set_property("a", "3")
-    await commit_view(site.fixture.session(commit), NS, "v", commit)
-    said = [record(body) for body in (await site.receipts()).values()]
+    await commit_view(scenario.fixture.session(commit), NS, "v", commit)
+    said = [record(body) for body in (await scenario.receipts()).values()]
     newest, middle = sorted((each for each in said if each["entity_type"] == "view"), key=metadata_ms, reverse=True)[:2]
-    await site.lose("pending", "committed", location=str(newest["metadata_location"]))
-    assert (await site.walk(dry=True)).unreadable == []
+    await scenario.lose("pending", "committed", location=str(newest["metadata_location"]))
+    assert (await scenario.walk(dry=True)).unreadable == []
 
-    await site.lose("pending", "committed", location=str(middle["metadata_location"]))
-    stats = await site.walk()
+    await scenario.lose("pending", "committed", location=str(middle["metadata_location"]))
+    stats = await scenario.walk()
 
     [reason] = stats.unreadable
     assert f"the metadata file before {middle['metadata_location']} is unknown" in reason
-    assert (stats.incomplete, (await site.walk()).incomplete) == (1, 1)
+    assert (stats.incomplete, (await scenario.walk()).incomplete) == (1, 1)
 
 
 def metadata_ms(said: JsonObject) -> int:
@@ -295,22 +295,24 @@ def metadata_ms(said: JsonObject) -> int:
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"[]", b"{}", b"\x1f\x8bbroken", b'{"format-version":2}'])
-async def test_metadata_that_cannot_be_read_is_skipped_and_reported(site: Site, damage: bytes | None) -> None:
-    files = await locations(site)
-    await site.lose("pending", "committed", location=files[1])
+async def test_metadata_that_cannot_be_read_is_skipped_and_reported(
+    scenario: ReceiptScenario, damage: bytes | None
+) -> None:
+    files = await locations(scenario)
+    await scenario.lose("pending", "committed", location=files[1])
     key = files[1].removeprefix("memory:///")
     if damage is None:
-        await site.store.delete(key)
+        await scenario.store.delete(key)
     else:
-        await site.store.put(key, damage, ANY)
-    await site.lose("committed", location=(await locations(site, "u"))[1])
+        await scenario.store.put(key, damage, ANY)
+    await scenario.lose("committed", location=(await locations(scenario, "u"))[1])
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
     entity = str(stats.unreadable[0]).partition(":")[0]
     assert len(stats.unreadable) == stats.incomplete == 1
     assert stats.written == 1, "the other table is served all the same"
-    again = await site.walk()
+    again = await scenario.walk()
     assert (again.walked, again.unchanged, [reason.partition(":")[0] for reason in again.unreadable]) == (
         1,
         2,
@@ -319,71 +321,71 @@ async def test_metadata_that_cannot_be_read_is_skipped_and_reported(site: Site, 
 
 
 @pytest.mark.parametrize("kind", ["iceberg_pointers", "iceberg/pending"])
-async def test_a_record_that_is_no_record_stops_nothing_but_its_own_table(site: Site, kind: str) -> None:
-    [broken, *_] = [key for key in site.store.keys("") if kind in key]
-    await site.store.put(broken, b"{", ANY)
+async def test_a_record_that_is_no_record_stops_nothing_but_its_own_table(scenario: ReceiptScenario, kind: str) -> None:
+    [broken, *_] = [key for key in scenario.store.keys("") if kind in key]
+    await scenario.store.put(broken, b"{", ANY)
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
     assert (stats.walked, stats.incomplete, len(stats.unreadable)) == (3, 1, 1)
     assert "is not JSON" in stats.unreadable[0]
 
 
-async def test_an_undecided_intent_leaves_a_walk_incomplete_until_it_is_decided(site: Site) -> None:
+async def test_an_undecided_intent_leaves_a_walk_incomplete_until_it_is_decided(scenario: ReceiptScenario) -> None:
     changes: list[TableChange] = [(NS, name, set_property("p", "both")) for name in ("t", "u")]
-    await dies(site, commit_transaction(site.fixture.session(), changes), at=is_decision)
+    await dies(scenario, commit_transaction(scenario.fixture.session(), changes), at=is_decision)
 
-    stats = await site.walk()
+    stats = await scenario.walk()
     assert (stats.walked, stats.incomplete, stats.files, stats.written) == (3, 2, 10, 0)
 
-    await decide_left(site, "committed")
-    stats = await site.walk()
+    await decide_left(scenario, "committed")
+    stats = await scenario.walk()
     assert (stats.unchanged, stats.incomplete, stats.written) == (1, 0, 2)
-    stats = await site.walk()
+    stats = await scenario.walk()
     assert (stats.unchanged, stats.incomplete) == (3, 0)
-    assert len(await locations(site)) == 5
+    assert len(await locations(scenario)) == 5
 
 
-async def test_an_aborted_transaction_earns_no_receipt_decision_collected_or_not(site: Site) -> None:
+async def test_an_aborted_transaction_earns_no_receipt_decision_collected_or_not(scenario: ReceiptScenario) -> None:
     changes: list[TableChange] = [(NS, name, set_property("p", "both")) for name in ("t", "u")]
-    await dies(site, commit_transaction(site.fixture.session(), changes), at=is_decision)
-    await decide_left(site, "aborted")
-    assert (await site.walk()).incomplete == 0
-    for key in (*site.store.keys("wh/_catalog/operational/"), *site.store.keys("wh/_catalog/transactions/")):
-        await site.store.delete(key)
+    await dies(scenario, commit_transaction(scenario.fixture.session(), changes), at=is_decision)
+    await decide_left(scenario, "aborted")
+    assert (await scenario.walk()).incomplete == 0
+    for key in (*scenario.store.keys("wh/_catalog/operational/"), *scenario.store.keys("wh/_catalog/transactions/")):
+        await scenario.store.delete(key)
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
-    assert (stats.walked, stats.incomplete, stats.written, len(await site.receipts())) == (3, 0, 0, 10)
+    assert (stats.walked, stats.incomplete, stats.written, len(await scenario.receipts())) == (3, 0, 0, 10)
 
 
-async def test_a_create_that_never_committed_earns_no_receipt(site: Site) -> None:
-    await dies(site, site.fixture.table("orphan"), at=is_manifest)
+async def test_a_create_that_never_committed_earns_no_receipt(scenario: ReceiptScenario) -> None:
+    await dies(scenario, scenario.fixture.table("orphan"), at=is_manifest)
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
     assert (stats.pointers, stats.orphaned, stats.walked) == (4, 1, 3)
-    assert len(await site.receipts()) == 10
+    assert len(await scenario.receipts()) == 10
 
 
 @pytest.mark.parametrize(("status", "orphaned", "written"), [("pending", 2, 0), ("aborted", 2, 0), ("committed", 0, 2)])
 async def test_tables_that_a_transaction_creates_are_there_once_it_committed(
-    site: Site, status: str, orphaned: int, written: int
+    scenario: ReceiptScenario, status: str, orphaned: int, written: int
 ) -> None:
-    await dies(site, commit_transaction(site.fixture.session(), [creation("w"), creation("x")]), at=is_decision)
-    await decide_left(site, status)
+    await dies(scenario, commit_transaction(scenario.fixture.session(), [creation("w"), creation("x")]), at=is_decision)
+    await decide_left(scenario, status)
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
     assert (stats.orphaned, stats.walked, stats.written, stats.incomplete) == (orphaned, 5 - orphaned, written, 0)
 
 
-async def dies(site: Site, operation: Awaitable[object], at: Death) -> None:
+async def dies(scenario: ReceiptScenario, operation: Awaitable[object], at: Death) -> None:
     """Has the client die in an operation."""
-    site.store.dies = at
+    scenario.store.dies = at
     with pytest.raises((Unavailable, CommitStateUnknown)):
         await operation
-    site.store.revive()
+    scenario.store.revive()
 
 
 def is_manifest(key: str, body: bytes) -> bool:
@@ -394,10 +396,10 @@ def is_decision(key: str, body: bytes) -> bool:
     return "/transactions/" in key and b'"status":"pending"' not in body
 
 
-async def decide_left(site: Site, status: str) -> None:
+async def decide_left(scenario: ReceiptScenario, status: str) -> None:
     """Decides the one transaction that there is."""
-    session = site.fixture.session()
-    [key] = site.store.keys("wh/_catalog/transactions/")
+    session = scenario.fixture.session()
+    [key] = scenario.store.keys("wh/_catalog/transactions/")
     decision = await read_decision(session.state, key.rpartition("/")[2].removesuffix(".json"))
     assert decision is not None
     assert decision.status == "pending"
@@ -407,59 +409,59 @@ async def decide_left(site: Site, status: str) -> None:
         assert await decide(session.state, session.runtime, decision, "aborted")
 
 
-async def test_a_registered_table_is_walked_back_to_the_file_that_it_came_with(site: Site) -> None:
-    document = record((await site.fixture.commit(set_property("a", "1"))).metadata)
+async def test_a_registered_table_is_walked_back_to_the_file_that_it_came_with(scenario: ReceiptScenario) -> None:
+    document = record((await scenario.fixture.commit(set_property("a", "1"))).metadata)
     folder = "memory:///wh/warehouse/elsewhere"
     body = dumps({**document, "location": folder})
-    await site.store.put("wh/warehouse/elsewhere/metadata/00007-x.metadata.json", body, ANY)
+    await scenario.store.put("wh/warehouse/elsewhere/metadata/00007-x.metadata.json", body, ANY)
     file = f"{folder}/metadata/00007-x.metadata.json"
-    await register_table(site.fixture.session(), NS, "r", file, overwrite=False)
-    await site.fixture.commit(set_property("b", "1"), "r")
-    written = await site.receipts()
-    await site.lose("committed")
+    await register_table(scenario.fixture.session(), NS, "r", file, overwrite=False)
+    await scenario.fixture.commit(set_property("b", "1"), "r")
+    written = await scenario.receipts()
+    await scenario.lose("committed")
 
-    stats = await site.walk()
+    stats = await scenario.walk()
 
     assert (stats.incomplete, stats.unreadable) == (0, [])
-    assert await site.receipts() == written
+    assert await scenario.receipts() == written
     assert file not in [record(body)["metadata_location"] for body in written.values()]
 
 
-async def test_dropped_tables_are_walked_too(site: Site) -> None:
-    written = await site.receipts()
-    await drop_table(site.fixture.session(), NS, "t", purge=False)
-    await drop_table(site.fixture.session(), NS, "u", purge=True)
-    await site.lose("committed")
+async def test_dropped_tables_are_walked_too(scenario: ReceiptScenario) -> None:
+    written = await scenario.receipts()
+    await drop_table(scenario.fixture.session(), NS, "t", purge=False)
+    await drop_table(scenario.fixture.session(), NS, "u", purge=True)
+    await scenario.lose("committed")
 
-    assert (await site.walk()).orphaned == 0
-    assert await site.receipts() == written
+    assert (await scenario.walk()).orphaned == 0
+    assert await scenario.receipts() == written
 
 
-async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(site: Site) -> None:
-    await site.lose("committed")
+async def test_a_run_that_has_had_enough_says_so_and_the_next_goes_on(scenario: ReceiptScenario) -> None:
+    await scenario.lose("committed")
     heard: list[ReconcileStats] = []
 
     first = await reconcile(
-        site.fixture.another().session(), concurrency=1, progress=heard.append, should_stop=lambda: bool(heard)
+        scenario.fixture.another().session(), concurrency=1, progress=heard.append, should_stop=lambda: bool(heard)
     )
-    second = await site.walk()
+    second = await scenario.walk()
 
     assert (first.stopped, first.walked, first.unchanged) == (True, 1, 0)
     assert (second.stopped, second.walked, second.unchanged) == (False, 2, 1)
     assert first.written + second.written == 10
 
 
-async def test_progress_is_told_after_each_batch(site: Site) -> None:
+async def test_progress_is_told_after_each_batch(scenario: ReceiptScenario) -> None:
     told: list[int] = []
 
-    await reconcile(site.fixture.session(), concurrency=2, progress=lambda stats: told.append(stats.walked))
+    await reconcile(scenario.fixture.session(), concurrency=2, progress=lambda stats: told.append(stats.walked))
 
     assert told == [2, 3]
 
 
-async def test_a_tally_is_json(site: Site) -> None:
-    await site.lose("committed", location=(await locations(site))[0])
-    stats = await site.walk()
+async def test_a_tally_is_json(scenario: ReceiptScenario) -> None:
+    await scenario.lose("committed", location=(await locations(scenario))[0])
+    stats = await scenario.walk()
 
     assert record(dumps(stats.to_json())) == stats.to_json()
     assert stats.to_json()["written"] == 1

@@ -28,8 +28,8 @@ RUN_MS = 4_000
 LAMBDA_ANSWER = 6 << 20
 
 
-class Lake(MemoryStore):
-    """A store whose calls take time, and in which some keys can't be had."""
+class SlowStore(MemoryStore):
+    """A store whose calls take time, and in which some keys cannot be read."""
 
     def __init__(self, clock: FakeRuntime) -> None:
         super().__init__(now_ms=clock.now_ms)
@@ -58,13 +58,13 @@ class Lake(MemoryStore):
         return await super().list(prefix, after)
 
 
-class Site:
+class BacklogScenario:
     """A catalog with tables of many commits, of which only the pending receipts were written."""
 
     def __init__(self) -> None:
         self.clock = FakeRuntime()
-        self.lake = Lake(self.clock)
-        self.fixture = CatalogFixture(self.lake, self.clock)
+        self.store = SlowStore(self.clock)
+        self.fixture = CatalogFixture(self.store, self.clock)
         self.paths = Paths("wh")
         self.entities: dict[str, str] = {}
 
@@ -79,7 +79,7 @@ class Site:
         """More commits, whose writers died after their compare-and-swap."""
         entity = self.entities[name]
         key = self.paths.pointer(entity)
-        found = await self.lake.get(key)
+        found = await self.store.get(key)
         assert isinstance(found, Found)
         pointer = Pointer.parse(found.body, found.version, key)
         for _ in range(commits):
@@ -87,9 +87,9 @@ class Site:
             number = pointer.sequence
             file = MetadataFile(f"{before.location.rpartition('/')[0]}/{number:05d}-x.metadata.json", before.ms + 1)
             said = receipt.pending(entity=entity, metadata=file, base=before, details={"entity_type": "table"})
-            await self.lake.put(self._receipt(receipt.PENDING, said), receipt.encode(said), ANY)
+            await self.store.put(self._receipt(receipt.PENDING, said), receipt.encode(said), ANY)
             pointer = pointer.successor(attempt=self.clock.ulid(), metadata=file, summary={})
-        await self.lake.put(key, pointer.body, ANY)
+        await self.store.put(key, pointer.body, ANY)
 
     def _receipt(self, stage: receipt.Stage, said: JsonObject) -> str:
         ms = said["metadata_ms"]
@@ -97,19 +97,19 @@ class Site:
         return self.paths.receipt(stage, str(said["commit_key"]), ms)
 
     def keys(self, stage: str) -> list[str]:
-        return [key for key in self.lake.keys("wh/_catalog/events/") if f"/iceberg/{stage}/" in key]
+        return [key for key in self.store.keys("wh/_catalog/events/") if f"/iceberg/{stage}/" in key]
 
     def owed(self) -> int:
         return len(self.keys("pending")) - len(self.keys("committed"))
 
     async def run(self, budget_ms: int = RUN_MS, concurrency: int = 4) -> ReconcileStats:
         """One run of a process that remembers nothing, with so much time."""
-        self.lake.slow = True
+        self.store.slow = True
         began = self.clock.ms
         try:
             return await reconcile(self.fixture.another().session(deadline_ms=budget_ms), concurrency=concurrency)
         finally:
-            self.lake.slow = False
+            self.store.slow = False
             assert self.clock.ms - began <= budget_ms, "a run ends in its time"
 
     async def until_done(self, runs: int, budget_ms: int = RUN_MS) -> list[ReconcileStats]:
@@ -123,131 +123,137 @@ class Site:
 
 
 @pytest.fixture
-def site() -> Site:
-    return Site()
+def scenario() -> BacklogScenario:
+    return BacklogScenario()
 
 
-async def made(site: Site, commits: Mapping[str, int]) -> Site:
-    await site.fixture.namespace("db")
+async def made(scenario: BacklogScenario, commits: Mapping[str, int]) -> BacklogScenario:
+    await scenario.fixture.namespace("db")
     for name, count in commits.items():
-        await site.table(name, count)
-    return site
+        await scenario.table(name, count)
+    return scenario
 
 
-async def test_thousands_of_commits_get_their_receipts_in_runs_of_a_few_seconds(site: Site) -> None:
-    await made(site, {"a": 1, "big": 3_000, "z": 1})
-    assert site.owed() == 3_002
+async def test_thousands_of_commits_get_their_receipts_in_runs_of_a_few_seconds(scenario: BacklogScenario) -> None:
+    await made(scenario, {"a": 1, "big": 3_000, "z": 1})
+    assert scenario.owed() == 3_002
 
-    stats_of_runs = await site.until_done(runs=100)
+    stats_of_runs = await scenario.until_done(runs=100)
 
-    assert site.owed() == 0
+    assert scenario.owed() == 0
     assert sum(stats.written for stats in stats_of_runs) == 3_002
     assert all(stats.written for stats in stats_of_runs[:-1]), "every run gets on"
-    assert (await site.run()).unchanged == 3
+    assert (await scenario.run()).unchanged == 3
 
 
-async def test_no_file_is_walked_twice_because_a_run_was_cut(site: Site) -> None:
-    await made(site, {"big": 500})
+async def test_no_file_is_walked_twice_because_a_run_was_cut(scenario: BacklogScenario) -> None:
+    await made(scenario, {"big": 500})
 
-    stats_of_runs = await site.until_done(runs=20)
+    stats_of_runs = await scenario.until_done(runs=20)
 
     assert len(stats_of_runs) > 5
     assert sum(stats.files for stats in stats_of_runs) == 501
 
 
-async def test_a_long_table_does_not_stop_the_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_table_does_not_stop_the_others(
+    scenario: BacklogScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(driver, "TURN", 10)
-    await made(site, {"big": 2_000} | {f"t{number}": 2 for number in range(5)})
-    owed_of_big = len(site.keys("pending")) - 15
+    await made(scenario, {"big": 2_000} | {f"t{number}": 2 for number in range(5)})
+    owed_of_big = len(scenario.keys("pending")) - 15
 
-    await site.run()
+    await scenario.run()
 
-    assert len(site.keys("committed")) >= 16 + 5
-    assert 0 < site.owed() < owed_of_big
+    assert len(scenario.keys("committed")) >= 16 + 5
+    assert 0 < scenario.owed() < owed_of_big
 
 
-async def test_every_table_gets_its_turn_though_all_change_before_each_run(site: Site) -> None:
+async def test_every_table_gets_its_turn_though_all_change_before_each_run(scenario: BacklogScenario) -> None:
     """Each run has time for a few of them only, and always the first would have had it."""
     names = [f"t{number:02}" for number in range(24)]
-    await made(site, dict.fromkeys(names, 1))
+    await made(scenario, dict.fromkeys(names, 1))
     served: set[str] = set()
     for _ in range(12):
-        before = set(site.keys("committed"))
-        stats = await site.run(budget_ms=1_400, concurrency=2)
+        before = set(scenario.keys("committed"))
+        stats = await scenario.run(budget_ms=1_400, concurrency=2)
         assert stats.stopped
-        new = {site.lake._objects[key].body for key in set(site.keys("committed")) - before}
-        served |= {name for name in names if any(site.entities[name].encode() in body for body in new)}
+        new = {scenario.store._objects[key].body for key in set(scenario.keys("committed")) - before}
+        served |= {name for name in names if any(scenario.entities[name].encode() in body for body in new)}
         for name in names:
-            await site.commit(name, 1)
+            await scenario.commit(name, 1)
     assert served == set(names)
 
 
-async def test_what_is_new_is_walked_once_what_is_old_is_done(site: Site) -> None:
-    await made(site, {"big": 400})
+async def test_what_is_new_is_walked_once_what_is_old_is_done(scenario: BacklogScenario) -> None:
+    await made(scenario, {"big": 400})
     runs = 0
-    while site.owed() and runs < 60:
-        await site.run()
+    while scenario.owed() and runs < 60:
+        await scenario.run()
         runs += 1
         if runs < 10:
-            await site.commit("big", 5)
-    assert site.owed() == 0
-    await site.until_done(runs=2)
-    assert (await site.run()).unchanged == 1
+            await scenario.commit("big", 5)
+    assert scenario.owed() == 0
+    await scenario.until_done(runs=2)
+    assert (await scenario.run()).unchanged == 1
 
 
-async def test_a_file_that_cannot_be_told_about_stands_in_the_way_of_nothing_else(site: Site) -> None:
-    await made(site, {"a": 3, "big": 300, "z": 3})
-    broken = next(key for key in site.keys("pending") if b"/00150-x" in site.lake._objects[key].body)
-    kept = site.lake._objects[broken].body
-    await site.lake.put(broken, b"{", ANY)
+async def test_a_file_that_cannot_be_told_about_stands_in_the_way_of_nothing_else(scenario: BacklogScenario) -> None:
+    await made(scenario, {"a": 3, "big": 300, "z": 3})
+    broken = next(key for key in scenario.keys("pending") if b"/00150-x" in scenario.store._objects[key].body)
+    kept = scenario.store._objects[broken].body
+    await scenario.store.put(broken, b"{", ANY)
 
-    stats_of_runs = [await site.run() for _ in range(6)]
+    stats_of_runs = [await scenario.run() for _ in range(6)]
     assert stats_of_runs[-1].unreadable_count == 1
     assert (stats_of_runs[-1].walked, stats_of_runs[-1].incomplete, stats_of_runs[-1].unchanged) == (1, 1, 2)
     assert stats_of_runs[-1].files == 1, "what is known to be done is not walked again"
-    assert site.owed() == 150, "that file's, and those before it"
+    assert scenario.owed() == 150, "that file's, and those before it"
 
-    await site.commit("big", 20)
-    await site.run()
-    assert site.owed() == 150, "newer commits get theirs all the same"
+    await scenario.commit("big", 20)
+    await scenario.run()
+    assert scenario.owed() == 150, "newer commits get theirs all the same"
 
-    await site.lake.put(broken, kept, ANY)
-    await site.until_done(runs=6)
-    assert site.owed() == 0
+    await scenario.store.put(broken, kept, ANY)
+    await scenario.until_done(runs=6)
+    assert scenario.owed() == 0
 
 
 @pytest.mark.parametrize("what", ["pointer", "pending", "committed"])
-async def test_a_store_that_does_not_answer_for_one_table_costs_only_that_one(site: Site, what: str) -> None:
-    await made(site, {"a": 2, "b": 2, "c": 2})
-    entity = site.entities["b"]
-    site.lake.lost = (
-        site.paths.pointer(entity)
+async def test_a_store_that_does_not_answer_for_one_table_costs_only_that_one(
+    scenario: BacklogScenario, what: str
+) -> None:
+    await made(scenario, {"a": 2, "b": 2, "c": 2})
+    entity = scenario.entities["b"]
+    scenario.store.lost = (
+        scenario.paths.pointer(entity)
         if what == "pointer"
-        else next(key for key in site.keys("pending") if entity.encode() in site.lake._objects[key].body)
+        else next(key for key in scenario.keys("pending") if entity.encode() in scenario.store._objects[key].body)
     ).replace("/pending/", f"/{what}/")
 
-    stats = await site.run(concurrency=1)
+    stats = await scenario.run(concurrency=1)
 
     assert (stats.unreadable_count, stats.incomplete, stats.walked) == (1, 1, 3)
     assert stats.unreadable == [f"{entity}: no answer"]
-    site.lake.lost = None
-    assert (await site.run()).unchanged == 2
-    assert site.owed() == 0
+    scenario.store.lost = None
+    assert (await scenario.run()).unchanged == 2
+    assert scenario.owed() == 0
 
 
-async def test_a_store_that_answers_for_no_table_ends_the_run_and_the_next_begins_behind_them(site: Site) -> None:
-    await made(site, {f"t{number:02}": 1 for number in range(20)})
-    site.lake.lost = "/iceberg_pointers/0"
+async def test_a_store_that_answers_for_no_table_ends_the_run_and_the_next_begins_behind_them(
+    scenario: BacklogScenario,
+) -> None:
+    await made(scenario, {f"t{number:02}": 1 for number in range(20)})
+    scenario.store.lost = "/iceberg_pointers/0"
 
-    first = await site.run(concurrency=2)
-    site.lake.lost = None
-    second = await site.run(concurrency=2)
+    first = await scenario.run(concurrency=2)
+    scenario.store.lost = None
+    second = await scenario.run(concurrency=2)
 
     assert (first.stopped, first.walked, first.unreadable_count) == (True, 2 * driver.UNANSWERED, 6)
     assert (second.walked, second.incomplete) == (20, 0)
 
 
-class Hanging(Lake):
+class Hanging(SlowStore):
     """Never answers for one key."""
 
     hangs: str | None = None
@@ -258,41 +264,43 @@ class Hanging(Lake):
         return await super().get(key, if_changed_from)
 
 
-async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(site: Site) -> None:
-    site.lake = Hanging(site.clock)
-    site.fixture = CatalogFixture(site.lake, site.clock)
-    await made(site, {"a": 1, "b": 1, "c": 1})
-    site.lake.hangs = site.paths.pointer(site.entities["b"])
+async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(scenario: BacklogScenario) -> None:
+    scenario.store = Hanging(scenario.clock)
+    scenario.fixture = CatalogFixture(scenario.store, scenario.clock)
+    await made(scenario, {"a": 1, "b": 1, "c": 1})
+    scenario.store.hangs = scenario.paths.pointer(scenario.entities["b"])
 
-    stats = await site.run(budget_ms=2_000)
+    stats = await scenario.run(budget_ms=2_000)
 
     assert (stats.walked, stats.incomplete, stats.stopped) == (3, 1, False)
-    assert stats.unreadable == [f"{site.entities['b']}: its walk did not end in time"]
-    site.lake.hangs = None
-    again = await site.run()
+    assert stats.unreadable == [f"{scenario.entities['b']}: its walk did not end in time"]
+    scenario.store.hangs = None
+    again = await scenario.run()
     assert (again.unchanged, again.walked, again.incomplete) == (2, 1, 0)
 
 
 async def test_a_table_whose_walk_fails_as_nobody_foresaw_is_told_and_the_others_go_on(
-    site: Site, caplog: pytest.LogCaptureFixture
+    scenario: BacklogScenario, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await made(site, {"a": 1, "b": 1})
-    key = site.paths.pointer(site.entities["a"])
-    beyond_all_calendars = site.lake._objects[key].body.replace(b'"metadata_ms":1', b'"metadata_ms":999999999999')
-    await site.lake.put(key, beyond_all_calendars, ANY)
+    await made(scenario, {"a": 1, "b": 1})
+    key = scenario.paths.pointer(scenario.entities["a"])
+    beyond_all_calendars = scenario.store._objects[key].body.replace(b'"metadata_ms":1', b'"metadata_ms":999999999999')
+    await scenario.store.put(key, beyond_all_calendars, ANY)
 
-    stats = await site.run()
+    stats = await scenario.run()
 
     [reason] = stats.unreadable
-    assert reason.startswith(site.entities["a"])
+    assert reason.startswith(scenario.entities["a"])
     assert (stats.walked, stats.incomplete, stats.written) == (2, 1, 1)
     assert "failed unexpectedly" in caplog.text
 
 
-async def test_progress_is_kept_though_the_run_is_killed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_is_kept_though_the_run_is_killed(
+    scenario: BacklogScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(driver, "TURN", 20)
     monkeypatch.setattr(driver, "WRITE_AFTER", 20)
-    await made(site, {"big": 200})
+    await made(scenario, {"big": 200})
 
     class Killed(BaseException):
         pass
@@ -302,20 +310,22 @@ async def test_progress_is_kept_though_the_run_is_killed(site: Site, monkeypatch
             raise Killed
 
     with pytest.raises(Killed):
-        await reconcile(site.fixture.another().session(), progress=tell)
-    stats = await reconcile(site.fixture.another().session())
+        await reconcile(scenario.fixture.another().session(), progress=tell)
+    stats = await reconcile(scenario.fixture.another().session())
 
-    assert site.owed() == 0
+    assert scenario.owed() == 0
     assert stats.files <= 201 - 80
 
 
-async def test_an_entity_counts_once_however_many_turns_it_takes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_entity_counts_once_however_many_turns_it_takes(
+    scenario: BacklogScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(driver, "TURN", 7)
-    await made(site, {"a": 1, "big": 50})
+    await made(scenario, {"a": 1, "big": 50})
     told: list[tuple[int, int]] = []
 
     stats = await reconcile(
-        site.fixture.another().session(), progress=lambda so_far: told.append((so_far.walked, so_far.incomplete))
+        scenario.fixture.another().session(), progress=lambda so_far: told.append((so_far.walked, so_far.incomplete))
     )
 
     assert (stats.walked, stats.incomplete, stats.files, stats.stopped) == (2, 0, 53, False)
@@ -323,31 +333,35 @@ async def test_an_entity_counts_once_however_many_turns_it_takes(site: Site, mon
     assert {walked for walked, _ in told} == {2}
 
 
-async def test_one_entity_is_walked_where_a_name_leads_to_it_and_nowhere_else(site: Site) -> None:
-    await made(site, {"a": 5, "b": 1})
+async def test_one_entity_is_walked_where_a_name_leads_to_it_and_nowhere_else(scenario: BacklogScenario) -> None:
+    await made(scenario, {"a": 5, "b": 1})
     orphan = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
-    body = site.lake._objects[site.paths.pointer(site.entities["a"])].body
-    await site.lake.put(site.paths.pointer(orphan), body.replace(site.entities["a"].encode(), orphan.encode()), ANY)
+    body = scenario.store._objects[scenario.paths.pointer(scenario.entities["a"])].body
+    await scenario.store.put(
+        scenario.paths.pointer(orphan), body.replace(scenario.entities["a"].encode(), orphan.encode()), ANY
+    )
 
-    stats = await reconcile_one(site.fixture.another().session(), site.entities["a"])
+    stats = await reconcile_one(scenario.fixture.another().session(), scenario.entities["a"])
     assert (stats.files, stats.incomplete, stats.stopped) == (6, 0, False)
-    assert (await reconcile_one(site.fixture.another().session(), site.entities["a"])).files == 0
-    before = site.keys("committed")
+    assert (await reconcile_one(scenario.fixture.another().session(), scenario.entities["a"])).files == 0
+    before = scenario.keys("committed")
     with pytest.raises(BadRequest, match=f"entity {orphan} has no name"):
-        await reconcile_one(site.fixture.another().session(), orphan)
-    assert site.keys("committed") == before
+        await reconcile_one(scenario.fixture.another().session(), orphan)
+    assert scenario.keys("committed") == before
 
 
-async def test_a_receipt_that_says_something_else_is_told_and_left_as_it_is(site: Site) -> None:
-    await made(site, {"a": 1})
-    [theirs] = {key.replace("/pending/", "/committed/") for key in site.keys("pending")} - {*site.keys("committed")}
-    await site.lake.put(theirs, b"{}", ANY)
+async def test_a_receipt_that_says_something_else_is_told_and_left_as_it_is(scenario: BacklogScenario) -> None:
+    await made(scenario, {"a": 1})
+    [theirs] = {key.replace("/pending/", "/committed/") for key in scenario.keys("pending")} - {
+        *scenario.keys("committed")
+    }
+    await scenario.store.put(theirs, b"{}", ANY)
 
-    stats = await site.run()
+    stats = await scenario.run()
 
     [reason] = stats.unreadable
-    assert reason == f"{site.entities['a']}: {theirs} says something else than what was announced"
-    assert site.lake._objects[theirs].body == b"{}"
+    assert reason == f"{scenario.entities['a']}: {theirs} says something else than what was announced"
+    assert scenario.store._objects[theirs].body == b"{}"
 
 
 def large(number: int) -> Iterator[JsonObject]:

@@ -29,7 +29,7 @@ AS_DEPLOYED = Settings("wh")
 Perform = Callable[[Session], Awaitable[Answer]]
 
 
-class Office:
+class SimulatedClients:
     """The catalog's processes in one world, and the requests that clients make of them."""
 
     def __init__(self, world: World, settings: Settings = EAGER) -> None:

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from tests.simulation import planted_for_programs as planted
+from tests.simulation import rule_mutations_for_programs as rule_mutations
 from tests.simulation.bounds import (
     RUNS,
     a_long_table_and_reconcilers_with_little_time,
@@ -12,7 +12,7 @@ from tests.simulation.bounds import (
 )
 from tests.simulation.explore import REPLAY, Scenario, explore, trace
 from tests.simulation.faults import CRASHES, every_single_fault
-from tests.simulation.planted import Plant
+from tests.simulation.rule_mutations import Mutation
 
 SEEDS = range(5)
 DEATHS = 24
@@ -40,15 +40,15 @@ def test_an_old_key_walks_through_the_registrys_history_once() -> None:
     assert explore(an_old_key_beside_creators, SEEDS).complete
 
 
-CASES: list[tuple[Plant, Scenario]] = [
-    (planted.a_walk_that_is_cut_taken_for_complete, a_long_table_and_reconcilers_with_little_time),
-    (planted.a_walk_that_is_cut_not_remembered, a_long_table_and_reconcilers_with_little_time),
-    (planted.history_walked_through_at_every_look, an_old_key_beside_creators),
+CASES: list[tuple[Mutation, Scenario]] = [
+    (rule_mutations.a_walk_that_is_cut_taken_for_complete, a_long_table_and_reconcilers_with_little_time),
+    (rule_mutations.a_walk_that_is_cut_not_remembered, a_long_table_and_reconcilers_with_little_time),
+    (rule_mutations.history_walked_through_at_every_look, an_old_key_beside_creators),
 ]
 
 
 @pytest.mark.parametrize(("bug", "scenario"), CASES, ids=[bug.__name__ for bug, _ in CASES])
-def test_a_scenario_about_bounds_finds(bug: Plant, scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scenario_about_bounds_finds(bug: Mutation, scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(REPLAY, raising=False)
     bug(monkeypatch)
     with pytest.raises(AssertionError, match=REPLAY):

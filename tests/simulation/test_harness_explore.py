@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation import faults, toys
+from tests.simulation import example_protocols, faults
 from tests.simulation.explore import REPLAY, Scenario, explore, trace
 from tests.simulation.faults import FAULTS, Fault, FaultPlan, every_single_fault, random_plans
 from tests.simulation.history import render
@@ -34,7 +34,7 @@ def single_faults(scenario: Scenario, *wanted: Fault) -> list[FaultPlan]:
 class TestDeterminism:
     def test_a_seed_gives_the_same_history_the_same_clock_and_the_same_next_random_number(self) -> None:
         def remains(seed: int) -> tuple[object, ...]:
-            world = trace(toys.shared_list(toys.CAREFUL), seed, PLAN)
+            world = trace(example_protocols.shared_list(example_protocols.CAREFUL), seed, PLAN)
             process = world.process("p1")
             return (world.history, world.loop.time(), world.loop.steps, process.runtime.random(), world.runtime.ulid())
 
@@ -44,11 +44,12 @@ class TestDeterminism:
     def test_the_order_of_hashes_changes_nothing(self) -> None:
         """A replay line is good in another interpreter, where strings hash otherwise."""
         program = (
-            "from tests.simulation import toys; from tests.simulation.explore import trace;"
+            "from tests.simulation.example_protocols import CAREFUL, shared_list;"
+            "from tests.simulation.explore import trace;"
             "from tests.simulation.faults import FaultPlan; from tests.simulation.history import render;"
-            f"print(render(trace(toys.shared_list(toys.CAREFUL), 7, FaultPlan.parse('{PLAN}')).history))"
+            f"print(render(trace(shared_list(CAREFUL), 7, FaultPlan.parse('{PLAN}')).history))"
         )
-        expected = render(trace(toys.shared_list(toys.CAREFUL), 7, PLAN).history)
+        expected = render(trace(example_protocols.shared_list(example_protocols.CAREFUL), 7, PLAN).history)
         for hash_seed in ("1", "2"):
             environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
             done = subprocess.run(
@@ -65,7 +66,7 @@ class TestDeterminism:
 
 class TestFindingBugs:
     def test_a_careful_writer_survives_every_single_fault(self) -> None:
-        scenario = toys.shared_list(toys.CAREFUL)
+        scenario = example_protocols.shared_list(example_protocols.CAREFUL)
         plans = single_faults(scenario)
         covered = explore(scenario, range(3), plans)
         assert covered.complete
@@ -74,47 +75,47 @@ class TestFindingBugs:
         assert covered.deaths > 0
 
     def test_a_careful_writer_survives_several_faults_at_once(self) -> None:
-        scenario = toys.shared_list(toys.CAREFUL)
+        scenario = example_protocols.shared_list(example_protocols.CAREFUL)
         covered = explore(scenario, range(2), list(random_plans(1, 150, trace(scenario).calls, most=4)))
         assert covered.complete
         assert set(covered.faults()) == {fault.name for fault in FAULTS}
 
     def test_a_lost_update_is_found_without_any_fault(self) -> None:
         with pytest.raises(AssertionError, match="lost"):
-            explore(toys.shared_list(toys.LOSES_UPDATES), range(50))
+            explore(example_protocols.shared_list(example_protocols.LOSES_UPDATES), range(50))
 
     def test_applying_twice_after_an_unknown_outcome_is_found(self) -> None:
-        scenario = toys.shared_list(toys.APPLIES_TWICE)
+        scenario = example_protocols.shared_list(example_protocols.APPLIES_TWICE)
         explore(scenario, range(20))
         with pytest.raises(AssertionError, match="applied twice"):
             explore(scenario, range(3), single_faults(scenario, faults.LOST_ANSWER))
 
     def test_taking_an_echo_for_a_conflict_is_found(self) -> None:
-        scenario = toys.shared_list(toys.IGNORES_ECHOES)
+        scenario = example_protocols.shared_list(example_protocols.IGNORES_ECHOES)
         explore(scenario, range(3), single_faults(scenario, faults.LOST_ANSWER, faults.LATE))
         with pytest.raises(AssertionError, match="applied twice"):
             explore(scenario, range(3), single_faults(scenario, faults.ECHO))
 
     def test_taking_an_unknown_outcome_for_a_success_is_found(self) -> None:
-        scenario = toys.shared_list(toys.LIES)
+        scenario = example_protocols.shared_list(example_protocols.LIES)
         with pytest.raises(AssertionError, match="and lost"):
             explore(scenario, range(3), single_faults(scenario, faults.LOST_REQUEST))
 
     @pytest.mark.parametrize("fault", [faults.FREEZE, faults.DELAY, faults.LATE], ids=str)
     def test_a_write_that_outlives_its_lease_is_found(self, fault: Fault) -> None:
-        scenario = toys.leased_counter(fenced=False)
+        scenario = example_protocols.leased_counter(fenced=False)
         explore(scenario, range(20))
         with pytest.raises(AssertionError, match="overwritten"):
             explore(scenario, range(20), single_faults(scenario, fault))
 
     @pytest.mark.parametrize("fault", [faults.FREEZE, faults.DELAY, faults.LATE], ids=str)
     def test_a_fenced_write_that_outlives_its_lease_does_no_harm(self, fault: Fault) -> None:
-        scenario = toys.leased_counter(fenced=True)
+        scenario = example_protocols.leased_counter(fenced=True)
         assert explore(scenario, range(20), single_faults(scenario, fault)).complete
 
 
 class TestReplay:
-    buggy = staticmethod(toys.shared_list(toys.APPLIES_TWICE, writers=("p1",)))
+    buggy = staticmethod(example_protocols.shared_list(example_protocols.APPLIES_TWICE, writers=("p1",)))
 
     def failure(self) -> tuple[str, str]:
         """The text of a failure, and the value that replays it."""
@@ -145,7 +146,7 @@ class TestReplay:
         _, line = self.failure()
         monkeypatch.setenv(REPLAY, line)
         with pytest.raises(unittest.SkipTest, match="passes"):
-            explore(toys.shared_list(toys.CAREFUL, writers=("p1",)), range(3), name="buggy")
+            explore(example_protocols.shared_list(example_protocols.CAREFUL, writers=("p1",)), range(3), name="buggy")
         assert "[lost-answer]" in capsys.readouterr().out
 
     def test_other_scenarios_do_not_run_meanwhile(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,13 +157,15 @@ class TestReplay:
 
 class TestBudgets:
     def test_the_number_of_runs_is_bounded(self) -> None:
-        covered = explore(toys.shared_list(toys.CAREFUL), range(1_000_000), max_runs=7)
+        covered = explore(example_protocols.shared_list(example_protocols.CAREFUL), range(1_000_000), max_runs=7)
         assert (covered.runs, covered.complete) == (7, False)
         assert "7 runs (cut short)" in str(covered)
 
     def test_the_time_is_bounded(self) -> None:
         began = time.perf_counter()
-        covered = explore(toys.shared_list(toys.CAREFUL), range(1_000_000), max_runs=1_000_000, seconds=0.2)
+        covered = explore(
+            example_protocols.shared_list(example_protocols.CAREFUL), range(1_000_000), max_runs=1_000_000, seconds=0.2
+        )
         assert not covered.complete
         assert time.perf_counter() - began < 5
 
@@ -178,7 +181,7 @@ class TestBudgets:
 
 def test_a_second_of_this_machine_makes_thousands_of_calls() -> None:
     """The budget of every scenario to come: at least 1,500 calls a second of CPU time."""
-    scenario = toys.shared_list(toys.CAREFUL, writers=tuple("abcdefgh"))
+    scenario = example_protocols.shared_list(example_protocols.CAREFUL, writers=tuple("abcdefgh"))
     began = time.process_time()
     covered = explore(scenario, range(40))
     assert covered.calls > 1_500 * (time.process_time() - began)

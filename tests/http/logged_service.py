@@ -1,4 +1,4 @@
-"""Sites whose requests are told of, and what was told."""
+"""Services that log their requests, and what they logged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from arco_catalog.http.telemetry.lines import JsonLines
 from arco_catalog.http.telemetry.telemetry import Exporter, Telemetry
 from arco_catalog.iceberg.json import JsonObject, loads
 from tests.http.client import Client
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 
 NAMESPACE = "ArcoCatalog"
 
 
 @dataclass
-class Watched(Site):
-    """A site that keeps the line of each request."""
+class LoggedService(HttpService):
+    """A service that keeps the log line of each request."""
 
     exporters: Sequence[Exporter] = ()
     lines: list[str] = field(default_factory=list)

@@ -33,7 +33,7 @@ from arco_catalog.state.segments import Ref, Segment
 from storage_backends import ANY, Applied, PreconditionFailed, Version
 
 AnyDriver = Driver[Any]
-Plant = Callable[[pytest.MonkeyPatch], None]
+Mutation = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_fence_at_a_takeover(patch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def a_drop_answered_before_its_mark(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Driver, "mark_dropped", mark_dropped)
 
 
-BUGS: tuple[Plant, ...] = (
+BUGS: tuple[Mutation, ...] = (
     no_fence_at_a_takeover,
     the_next_slot_not_looked_at,
     only_ones_own_id_looked_for,
@@ -255,7 +255,7 @@ def a_rename_from_or_to_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(_Rename, "change", change)
 
 
-TRANSACTION_BUGS: tuple[Plant, ...] = (
+TRANSACTION_BUGS: tuple[Mutation, ...] = (
     a_decision_before_every_intent_is_there,
     a_refused_decision_taken_for_a_commit,
     a_plan_placed_again_at_another_version,
@@ -321,7 +321,7 @@ def an_intent_on_a_name_that_is_spilled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(spilling, "is_pending", lambda entry: False)
 
 
-SPILL_BUGS: tuple[Plant, ...] = (
+SPILL_BUGS: tuple[Mutation, ...] = (
     a_removal_that_leaves_no_mark,
     a_segment_written_after_the_commit_that_names_it,
     a_segment_that_was_not_read_taken_for_an_empty_one,
@@ -378,7 +378,7 @@ def a_member_in_the_hands_of_two(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(group_commit, "_in_batch", lambda members: nullcontext())
 
 
-SHARING_BUGS: tuple[Plant, ...] = (
+SHARING_BUGS: tuple[Mutation, ...] = (
     one_who_was_left_out_told_that_it_is_in,
     a_refused_group_taken_for_applied,
     a_group_that_goes_before_what_its_members_write_first,
@@ -387,5 +387,5 @@ SHARING_BUGS: tuple[Plant, ...] = (
     a_member_in_the_hands_of_two,
 )
 
-BY_PROGRAMS: tuple[Plant, ...] = (evidence_from_the_newest_move_only, a_registry_commit_on_an_undecided_name)
+BY_PROGRAMS: tuple[Mutation, ...] = (evidence_from_the_newest_move_only, a_registry_commit_on_an_undecided_name)
 """Those that programs of requests find, and the scenarios do not."""

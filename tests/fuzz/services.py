@@ -43,8 +43,8 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a catalog is: its warehouse, the location of what is in it, and the time there in milliseconds."""
+class Address:
+    """The address of a catalog: its warehouse, the location of its tables, and its time in milliseconds."""
 
     warehouse: str
     root: str
@@ -55,11 +55,11 @@ class Place:
         return f"/v1/{self.warehouse}/namespaces"
 
 
-class Site(Protocol):
-    """A catalog that takes requests, and the store behind it, to be looked at."""
+class FuzzedService(Protocol):
+    """A catalog that takes requests, and the store behind it."""
 
     @property
-    def place(self) -> Place: ...
+    def address(self) -> Address: ...
 
     @property
     def store(self) -> ObjectStore: ...
@@ -99,31 +99,31 @@ def _post(target: str, body: JsonValue) -> Request:
     return Request("", "POST", target, (), dumps(body))
 
 
-def _table(place: Place, namespace: Sequence[str], name: str) -> Request:
+def _table(address: Address, namespace: Sequence[str], name: str) -> Request:
     if name == "registered":
-        body: JsonObject = {"name": name, "metadata-location": f"{place.root}/{REGISTERED}"}
-        return _post(f"{place.namespaces}/{joined(namespace)}/register", body)
+        body: JsonObject = {"name": name, "metadata-location": f"{address.root}/{REGISTERED}"}
+        return _post(f"{address.namespaces}/{joined(namespace)}/register", body)
     body = {"name": name, "schema": TWO_COLUMNS}
     version = {"v1": "1", "v3": "3"}.get(name)
     if version is not None:
         body["properties"] = {"format-version": version}
-    return _post(f"{place.namespaces}/{joined(namespace)}/tables", body)
+    return _post(f"{address.namespaces}/{joined(namespace)}/tables", body)
 
 
-def _history(place: Place) -> Request:
+def _history(address: Address) -> Request:
     """Snapshots 1 and 2 on main, a branch and a tag, statistics, a second spec and a second order."""
     updates: list[JsonValue] = []
     for number in (1, 2):
         snapshot: JsonObject = {
             "snapshot-id": number,
             "sequence-number": number,
-            "timestamp-ms": place.now_ms + number,
-            "manifest-list": f"{place.root}/m{number}.avro",
+            "timestamp-ms": address.now_ms + number,
+            "manifest-list": f"{address.root}/m{number}.avro",
             "summary": {"operation": "append"},
         }
         updates.append({"action": "add-snapshot", "snapshot": snapshot})
         updates.append({"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": number})
-    file: JsonObject = {"snapshot-id": 1, "statistics-path": f"{place.root}/p", "file-size-in-bytes": 1}
+    file: JsonObject = {"snapshot-id": 1, "statistics-path": f"{address.root}/p", "file-size-in-bytes": 1}
     updates += [
         {"action": "set-snapshot-ref", "ref-name": "b", "type": "branch", "snapshot-id": 1},
         {"action": "set-snapshot-ref", "ref-name": "t", "type": "tag", "snapshot-id": 2},
@@ -139,40 +139,40 @@ def _history(place: Place) -> Request:
         },
         {"action": "set-properties", "updates": {"a": "1"}},
     ]
-    return _post(f"{place.namespaces}/db/tables/snapshots", {"requirements": [], "updates": updates})
+    return _post(f"{address.namespaces}/db/tables/snapshots", {"requirements": [], "updates": updates})
 
 
-async def seed(site: Site) -> None:
+async def seed(service: FuzzedService) -> None:
     """Makes what is missing of everything that requests are aimed at."""
-    place = site.place
+    address = service.address
     for namespace in NAMESPACES:
         await _make(
-            site, f"{place.namespaces}/{joined(namespace)}", _post(place.namespaces, {"namespace": [*namespace]})
+            service, f"{address.namespaces}/{joined(namespace)}", _post(address.namespaces, {"namespace": [*namespace]})
         )
     for namespace, name in TABLES:
-        target = f"{place.namespaces}/{joined(namespace)}/tables/{quote(name, safe='')}"
-        if await _make(site, target, _table(place, namespace, name)) and name == "snapshots":
-            answer = await site.send(_history(place))
+        target = f"{address.namespaces}/{joined(namespace)}/tables/{quote(name, safe='')}"
+        if await _make(service, target, _table(address, namespace, name)) and name == "snapshots":
+            answer = await service.send(_history(address))
             assert answer.status == 200, answer.body
     for namespace, name in VIEWS:
-        views = f"{place.namespaces}/{joined(namespace)}/views"
-        await _make(site, f"{views}/{quote(name, safe='')}", _post(views, view_request(name)))
+        views = f"{address.namespaces}/{joined(namespace)}/views"
+        await _make(service, f"{views}/{quote(name, safe='')}", _post(views, view_request(name)))
 
 
-async def _make(site: Site, target: str, creation: Request) -> bool:
-    if (await site.send(Request("", "HEAD", target))).status == 204:
+async def _make(service: FuzzedService, target: str, creation: Request) -> bool:
+    if (await service.send(Request("", "HEAD", target))).status == 204:
         return False
-    answer = await site.send(creation)
+    answer = await service.send(creation)
     assert answer.status in (200, 409), answer.body  # 409: fuzzing made something else of that name
     return answer.status == 200
 
 
-async def keep_files(site: Site) -> None:
+async def keep_files(service: FuzzedService) -> None:
     """Leaves metadata files that can be registered."""
-    root = site.place.root
+    root = service.address.root
     for file in (KEPT, REGISTERED):
         table = {**table_with_snapshots(1, 2), "location": f"{root}/{file.partition('/')[0]}"}
-        await site.store.put(f"{site.place.warehouse}/warehouse/{file}", dumps(table), ABSENT)
+        await service.store.put(f"{service.address.warehouse}/warehouse/{file}", dumps(table), ABSENT)
     view: JsonObject = {
         "view-uuid": "0190c8de-6a3c-7e55-9cba-3a4b9a2f1c09",
         "format-version": 1,
@@ -183,7 +183,7 @@ async def keep_files(site: Site) -> None:
         "version-log": [{"version-id": 1, "timestamp-ms": 1}],
         "properties": {},
     }
-    await site.store.put(f"{site.place.warehouse}/warehouse/{KEPT_VIEW}", dumps(view), ABSENT)
+    await service.store.put(f"{service.address.warehouse}/warehouse/{KEPT_VIEW}", dumps(view), ABSENT)
 
 
 def typed(request: Request) -> list[tuple[str, str]]:
@@ -193,20 +193,20 @@ def typed(request: Request) -> list[tuple[str, str]]:
     return [*json, *request.headers]
 
 
-class MemorySite:
+class InMemoryService:
     """A catalog in memory, its app called directly, its clock stopped: the same requests get the same answers."""
 
     def __init__(self, store: MemoryStore | None = None, clock: FakeRuntime | None = None) -> None:
         self.clock = clock or FakeRuntime()
         self.store: MemoryStore = store or MemoryStore(now_ms=self.clock.now_ms)
-        self.place = Place("wh", "memory:///wh/warehouse", self.clock.now_ms())
+        self.address = Address("wh", "memory:///wh/warehouse", self.clock.now_ms())
         self._catalog = build_catalog(Settings("wh"), self.store, "memory:///", (), self.clock)
         self._client = Client(create_app({"wh": self._catalog}))
 
-    def copy(self) -> "MemorySite":
+    def copy(self) -> "InMemoryService":
         """Another process over a copy of the store."""
         store, clock = copy.deepcopy((self.store, self.clock))
-        return MemorySite(store, clock)
+        return InMemoryService(store, clock)
 
     async def send(self, request: Request) -> Answer:
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in typed(request)]
@@ -222,14 +222,14 @@ class MemorySite:
         return _audit_session(self._catalog.session, self.clock)
 
 
-class LiveSite:
+class LiveService:
     """A server of its own process, spoken to over HTTP, a connection a request."""
 
-    def __init__(self, uri: str, place: Place, store: ObjectStore, url: str) -> None:
+    def __init__(self, uri: str, address: Address, store: ObjectStore, url: str) -> None:
         self._host = uri.removeprefix("http://")
-        self.place = place
+        self.address = address
         self.store = store
-        self._catalog = build_catalog(Settings(place.warehouse), store, url, (), SystemRuntime())
+        self._catalog = build_catalog(Settings(address.warehouse), store, url, (), SystemRuntime())
 
     async def send(self, request: Request) -> Answer:
         return await asyncio.to_thread(self._send, request)
@@ -258,7 +258,7 @@ def _audit_session(opened: Callable[[OperationRequest], Session], runtime: Runti
     return opened(OperationRequest("GET", "/", "", None, "auditor", {}, runtime.now_ms() + AUDIT_MS))
 
 
-async def prepared(site: Site) -> None:
+async def prepared(service: FuzzedService) -> None:
     """Everything that the fuzzer's requests are aimed at."""
-    await keep_files(site)
-    await seed(site)
+    await keep_files(service)
+    await seed(service)

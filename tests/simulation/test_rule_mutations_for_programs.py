@@ -1,0 +1,83 @@
+"""Rules left out that the scenarios written by hand do not miss: programs do, each within seconds."""
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from tests.simulation import rule_mutations_for_programs as rule_mutations
+from tests.simulation.faults import FaultPlan
+from tests.simulation.programs.campaign import Schedule, quietly
+from tests.simulation.rule_mutations import (
+    BY_PROGRAMS,
+    Mutation,
+    a_registry_commit_on_an_undecided_name,
+    evidence_from_the_newest_move_only,
+)
+
+MOST = 600
+"""Runs in which a bug must show."""
+
+CASES: list[tuple[Mutation, str]] = [
+    (rule_mutations.a_new_write_set_under_the_same_attempt, "commit_while_its_name_changes_hands"),
+    (rule_mutations.a_drop_content_with_any_older_mark, "drops_and_undrops_of_one_table"),
+    (rule_mutations.what_is_beyond_recent_taken_for_not_committed, "commits_that_are_forgotten"),
+    (rule_mutations.an_undrop_that_takes_no_location_back, "drops_and_undrops_of_one_table"),
+    (rule_mutations.leases_that_never_end, "tables_that_dead_coordinators_hold"),
+    (rule_mutations.nameless_pointers_noted_as_walked, "creates_that_die_beside_a_reconciler"),
+    (rule_mutations.evidence_of_a_drop_that_leaves_no_mark, "answers_to_drops_whose_processes_die"),
+    (
+        rule_mutations.the_next_slot_not_looked_at_after_a_fresher_read_set,
+        "creates_that_are_late_to_see_a_newer_registry",
+    ),
+    (rule_mutations.one_sequence_for_all_tombstones, "tombstones_of_one_name"),
+    (rule_mutations.the_age_of_a_key_judged_by_the_machine_before_its_marker, "wrong clocks"),
+    (rule_mutations.an_expired_transaction_taken_for_aborted, "tables_that_dead_coordinators_hold"),
+    (evidence_from_the_newest_move_only, "commits_that_are_forgotten"),
+    (a_registry_commit_on_an_undecided_name, "names_that_dead_coordinators_hold"),
+    (rule_mutations.an_attempt_without_a_key_bound_to_nothing, "keyless_commit_while_its_name_changes_hands"),
+    (rule_mutations.a_pointer_read_before_the_name_that_leads_to_it, "loads_of_a_name_that_goes_and_comes_back"),
+    (rule_mutations.a_definite_no_for_what_is_undecided, "names_that_dead_coordinators_hold"),
+    (rule_mutations.intents_on_names_that_nobody_takes_away, "names_that_dead_coordinators_hold"),
+    (rule_mutations.queued_work_over_what_no_name_leads_to, "creates_that_die_beside_queued_work"),
+    (rule_mutations.a_file_that_a_load_missed_believed_to_be_gone, "loads_beside_cleaning"),
+    (rule_mutations.cleaning_that_asks_nobody_who_needs_a_file, "cleaning"),
+    (rule_mutations.one_file_name_for_all_tables_of_a_request, "transactions"),
+    (rule_mutations.a_listing_that_takes_what_it_learns_in_one_round, "listings_beside_transactions_and_creates"),
+    (rule_mutations.ones_own_claim_taken_for_anothers, "claims_that_failures_beside_them_cancel"),
+    (rule_mutations.a_definite_no_that_no_final_slot_holds, "denials_of_what_another_sending_does"),
+]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with quietly():
+        yield
+
+
+def found(bug: Mutation, about: str, plans: Iterable[FaultPlan | None], seeds: range) -> bool:
+    """Whether some run fails with the bug, and passes without it."""
+    wanted = list(plans)
+    return any(_tells(bug, Schedule(about, seed), plan) for seed in seeds for plan in wanted)
+
+
+def _tells(bug: Mutation, run: Schedule, plan: FaultPlan | None) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        bug(patch)
+        fails = bool(run.played(plan).wrong)
+    return fails and not run.played(plan).wrong
+
+
+def test_what_scenarios_do_not_find_is_looked_for_here() -> None:
+    assert set(BY_PROGRAMS) <= {bug for bug, _ in CASES}
+
+
+@pytest.mark.parametrize(("bug", "about"), CASES, ids=[bug.__name__ for bug, _ in CASES])
+def test_a_program_finds(bug: Mutation, about: str) -> None:
+    assert found(bug, about, [None], range(MOST))
+
+
+def test_a_program_finds_a_takeover_that_fences_before_it_has_its_slot() -> None:
+    """Three calls must be slow: two compare-and-swaps of whoever is overtaken, and a look of who takes over."""
+    plans = [FaultPlan.parse(f"p1@8:delay,p1@14:delay,p2@{number}:delay") for number in range(16, 30)]
+    bug = rule_mutations.a_takeover_that_fences_before_it_has_its_slot
+    assert found(bug, "takeovers_and_names_that_move_on", plans, range(20, 80))
