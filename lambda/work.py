@@ -35,7 +35,7 @@ async def _run(records: list[Mapping[str, str]], context: Context) -> list[str]:
         for record in records:
             try:
                 await run_job(record["body"], catalog.session(request), invocation.should_stop)
-            except Exception as error:  # whatever it is, the other messages are not to blame
+            except Exception as error:  # one message's failure must not fail the others
                 failed.append(record["messageId"])
                 _LOG.error("message %s failed", record["messageId"], exc_info=error)
     return failed

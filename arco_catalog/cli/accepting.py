@@ -1,4 +1,4 @@
-"""Accepts connections, as many as there may be: the others wait in the system's queue, where they cost nothing."""
+"""Accepts connections up to the limit; others wait in the kernel's queue, which costs nothing."""
 
 import asyncio
 import errno

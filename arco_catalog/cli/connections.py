@@ -1,4 +1,4 @@
-"""Connections of `arco serve`: what uvicorn takes from a client without end, ends here."""
+"""Connections of `arco serve`, with limits that uvicorn does not have."""
 
 import asyncio
 from typing import Any

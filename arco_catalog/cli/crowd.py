@@ -1,4 +1,4 @@
-"""All connections of one process: how many there may be, and which of them goes when there is no room."""
+"""Limits the connections of one process, and chooses which one to close when there are too many."""
 
 import resource
 from collections.abc import Callable
@@ -92,7 +92,7 @@ class Crowd:
         return False
 
     def check_kept(self, member: Member) -> None:
-        """Cuts whoever has sent most of what is kept, if that is too much; `member` has just sent some."""
+        """Closes the connection with the most buffered bytes if the total exceeds the limit. `member` just sent."""
         leaving = sum(each.kept_bytes for each in self._leaving)
         if self.kept_bytes - leaving > self._most_kept_bytes:
             waiting = [each for each in (*self._new, *self._idle) if each.kept_bytes]

@@ -1,4 +1,4 @@
-"""`arco history`: who made, renamed and dropped what, and when, as the registry's commits tell it."""
+"""`arco history`: creations, renames and drops with their authors and times, from the registry's commits."""
 
 from collections.abc import Sequence
 

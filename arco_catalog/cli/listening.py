@@ -1,4 +1,4 @@
-"""Where a server listens, and what it says when it does."""
+"""Opens a server's sockets and prints its start-up message."""
 
 import os
 import socket

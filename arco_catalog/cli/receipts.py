@@ -1,4 +1,4 @@
-"""`arco receipts`: a table's commits, read from the store alone. No server is asked, and nothing is written."""
+"""`arco receipts`: lists a table's commits, read from the store. It needs no server and writes nothing."""
 
 import sys
 from collections import Counter

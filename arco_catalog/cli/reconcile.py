@@ -1,4 +1,4 @@
-"""`arco reconcile`: sees to it that every commit has its receipt, whatever died."""
+"""`arco reconcile`: writes the missing receipts of commits whose writers crashed."""
 
 import sys
 from collections.abc import Callable

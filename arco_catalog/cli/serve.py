@@ -70,8 +70,8 @@ class ServeOptions:
     max_body: int
     max_metadata: int
     listener: int | None = None
-    """The descriptor of the socket to serve, where a supervisor has opened it; it is told when we do, and not the
-    user."""
+    """The descriptor of the socket to serve, where a supervisor has opened it; this process reports to it instead of
+    printing."""
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "ServeOptions":
@@ -154,7 +154,7 @@ class Server(uvicorn.Server):
         self._announce = announce
 
     def end(self) -> None:
-        """As a signal would: nobody is left who would send one."""
+        """Stops the server as a signal would, when the supervisor is gone and can't send one."""
         asyncio.get_running_loop().remove_reader(sys.stdin)
         self.should_exit = True
 

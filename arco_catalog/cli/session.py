@@ -1,4 +1,4 @@
-"""A session with a catalog, for a command: no server is asked, the store alone is."""
+"""A command's session with a catalog, directly over the store, without a server."""
 
 import asyncio
 import os

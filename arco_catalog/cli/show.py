@@ -1,4 +1,4 @@
-"""`arco inspect_relation`: one table as its records have it: pointer, recent moves, open intent and markers."""
+"""`arco inspect_relation`: prints the records of one table: pointer, recent commits, open intent and markers."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import columns, format_duration, format_text, format_time, via

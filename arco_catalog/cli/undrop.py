@@ -1,4 +1,4 @@
-"""`arco undrop`: brings back the table or view that was dropped last under a name."""
+"""`arco undrop`: restores the table or view that was dropped last under a name."""
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions

@@ -78,7 +78,7 @@ class Supervisor:
         process = await asyncio.create_subprocess_exec(
             *command,
             *("--workers", "1", "--listener", str(number)),
-            stdin=PIPE,  # never written to: that it ends tells the worker that nobody is left to look after it
+            stdin=PIPE,  # never written to; its end tells the worker that the supervisor is gone
             stdout=PIPE,
             pass_fds=(number,),
             start_new_session=True,  # a terminal's Ctrl-C comes to us, and from us to them

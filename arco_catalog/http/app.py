@@ -36,8 +36,8 @@ SEVERAL = "-"
 def create_app(
     warehouses: Mapping[str, Catalog], options: HttpOptions | None = None, telemetry: Telemetry | None = None
 ) -> "App":
-    """An app that serves these catalogs, each under its name, and tells of its requests if somebody listens. Whoever
-    opened the catalogs closes them."""
+    """An app that serves these catalogs, each under its name, and reports requests to `telemetry` if given. The caller
+    closes the catalogs."""
     options = options or HttpOptions()
     return App(warehouses, options, (*HEALTH, *ROUTES) if options.health else ROUTES, telemetry)
 

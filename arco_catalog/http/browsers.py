@@ -1,4 +1,4 @@
-"""What keeps web pages away from a server that authenticates nobody (docs/decisions/0029).
+"""Refuses requests of foreign web pages, for a server without authentication (docs/decisions/0029).
 
 A browser sends whatever a page asks it to, to loopback too. It says where the page came from (`Origin`,
 `Sec-Fetch-Site`), and which name it believes to talk to (`Host`): a page whose own name was rebound to this machine's

@@ -1,4 +1,4 @@
-"""`/v1/config`: what clients are told before anything else. And `/health`, for whoever watches a server."""
+"""`/v1/config`, which clients ask first, and `/health`, for health checks."""
 
 from urllib.parse import quote
 

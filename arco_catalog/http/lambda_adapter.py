@@ -22,8 +22,8 @@ _RAW_PATH = "arco.raw_path"
 _NAMES: Mapping[str, str] = {"etag": "ETag", "www-authenticate": "WWW-Authenticate"}
 """Headers whose parts do not simply begin with a capital."""
 _UNREADABLE = frozenset(("host", "x-forwarded-port"))
-"""Headers that the adapter takes for a name and a number, and nobody else looks at. Behind a proxy the second has
-several numbers (`443,80`), on which the adapter breaks."""
+"""Headers that only the adapter reads, as a name and a number. Behind a proxy the second may have several numbers
+(`443,80`), which the adapter cannot parse."""
 
 
 class Endpoint(StrEnum):
@@ -119,8 +119,8 @@ def _with_usual_header_names(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_raw_path(event: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
-    """The event with its path as it was sent, and without what breaks the adapter. Raises whatever comes of reading
-    what is no event of the endpoint."""
+    """The event with its path as it was sent, and without what breaks the adapter. Raises any exception for an
+    event of another type."""
     kept = {
         part: {name: value for name, value in (event[part] or {}).items() if name.lower() not in _UNREADABLE}
         for part in ("headers", "multiValueHeaders")

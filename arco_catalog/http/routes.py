@@ -47,7 +47,7 @@ HEALTH: Sequence[Route] = (
     Route("GET", "/health", LazyHandler("config", "health"), advertised=False),
     Route("HEAD", "/health", LazyHandler("config", "health"), advertised=False),
 )
-"""Of a server that somebody watches, and not of the catalog."""
+"""Health checks of a server, not part of the catalog's API."""
 
 ROUTES: Sequence[Route] = (
     Route("GET", "/v1/config", LazyHandler("config", "get_config")),
@@ -85,7 +85,7 @@ ROUTES: Sequence[Route] = (
 
 
 def import_handlers() -> None:
-    """Imports all of them now: for a process whose start nobody waits for, and which should not start with a broken
+    """Imports all of them now: for a process whose start may be slow, and which should not start with a broken
     one."""
     for route in (*HEALTH, *ROUTES):
         if isinstance(route.handler, LazyHandler):

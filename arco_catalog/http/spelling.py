@@ -2,7 +2,7 @@
 
 Iceberg's Java client (Spark, Trino, Flink) form-encodes path segments: a space is `+`, a plus `%2B`. PyIceberg and
 DuckDB percent-encode both. So in a path `+` is a space. iceberg-go, iceberg-rust and ClickHouse leave a plus bare, and
-lose some characters altogether: whoever reads `+` of theirs as a space drops another table than they named.
+lose some characters altogether: reading their `+` as a space would drop another table than they named.
 """
 
 from collections.abc import Mapping

@@ -189,6 +189,6 @@ class Session:
         )
 
     def drop_write(self, what: str, error: Exception) -> None:
-        """Counts a write that was only a convenience and failed; the reconciler mends what it was for."""
+        """Counts a failed best-effort write; the reconciler repairs what it was for."""
         self.stats.dropped_writes += 1
         _LOG.warning("dropped a best-effort write of %s: %s", what, error)

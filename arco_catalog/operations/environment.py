@@ -54,7 +54,7 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
 @asynccontextmanager
 async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator[Catalog]:
     """The catalog, for as long as the context lasts. Raises what `catalog_from_env` does, and `RuntimeError` for a
-    store that ignores conditions: it would lose commits, so whoever runs the catalog must hear of it."""
+    store that ignores conditions: it would lose commits, so the function must fail visibly."""
     catalog = await open_catalog(
         settings_from_env(environment), environment["ARCO_STORE"], _allowed(environment), runtime
     )

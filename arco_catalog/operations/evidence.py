@@ -1,4 +1,4 @@
-"""Evidence and fences: how anybody learns whether an attempt committed, and makes sure that it no longer can
+"""Evidence and fences: how a process learns whether an attempt committed, and makes sure that it no longer can
 (design.md 6.2 rule 2, 6.3)."""
 
 from collections.abc import Mapping

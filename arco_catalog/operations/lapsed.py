@@ -1,7 +1,7 @@
-"""Intents on names that nobody took off: their coordinator died, or lost the store, before or after its decision.
+"""Settles intents on names whose coordinator crashed or lost the store, before or after its decision.
 
-They stay in HEAD, which every request reads, until somebody touches that very name. So the reconciler looks for them,
-and so does a transaction that finds many of them in its way.
+They stay in HEAD, which every request reads, until a request uses that name. So the reconciler settles them, and so
+does a transaction that finds many of them.
 """
 
 from collections.abc import Callable

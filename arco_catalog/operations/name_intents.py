@@ -51,7 +51,7 @@ async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
 
 
 async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
-    """The same at best effort: whoever meets an intent that is left settles it, and so does the reconciler."""
+    """The same at best effort: a later request that reads the intent settles it, and so does the reconciler."""
     try:
         await settle_decided(session, decided)
     except (StoreError, CommitStateUnknown) as error:

@@ -58,8 +58,8 @@ class RelationChange:
         """Of the process's memory, to change the base."""
 
     def needs_base(self, read_set: RelationReadSet) -> bool:
-        """Whether the base is still to be read, or memory to be taken for changing a large one. What was read once by
-        anybody in this process will do."""
+        """Whether the base is still to be read, or memory to be taken for changing a large one. A base that this
+        process has cached will do."""
         if read_set.pointer is None or read_set.refusal is not None:
             return False
         if read_set.base is None:

@@ -121,7 +121,7 @@ async def _read_relation_again(
         read_sets.append(await read_relation_under(session, lookup, head, Freshness.FRESH, head_fresh=True))
 
     async def read_base(location: str) -> None:
-        with suppress(Refusal):  # whoever needs it reads it again, and says so
+        with suppress(Refusal):  # the step that needs it reads it again and raises the error
             bases[location] = await session.files.read(location)
 
     location = None if seen is None else seen.metadata.location

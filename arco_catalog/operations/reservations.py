@@ -57,7 +57,7 @@ async def reserve_locations(
     """Makes a registry commit by which the entity holds these locations too, under a fresh operation id that no slot
     names and that is evidence of nothing. Raises `BadRequest` if one is taken, or if they become too many.
 
-    Does nothing if the name no longer means the entity: whoever planned on that plans again.
+    Does nothing if the name no longer means the entity: the caller plans again.
     """
     reservation = Reservation(session, namespace, name, entity, locations)
     while True:

@@ -1,4 +1,4 @@
-"""What a client is told where the object store refused a call for certain."""
+"""The error for a client when the object store definitely refused a call."""
 
 from arco_catalog.iceberg.errors import BadRequest, Forbidden, Refusal
 from storage_backends import InvalidKey, StoreDenied

@@ -210,7 +210,7 @@ class Transaction(Mutation[TransactionReadSet]):
         return [relation(head, change.namespace, change.name, "table") for change in self.commits]
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
-        if self.creations:  # whoever committed may have died before it settled the names
+        if self.creations:  # the process that committed may have died before it settled the names
             await self.session.run_in_background(try_to_settle(self.session, {attempt: True}))
         return Document(204)
 
@@ -228,5 +228,5 @@ class Transaction(Mutation[TransactionReadSet]):
     async def _remove_own_intent(self, placed: Pointer) -> None:
         try:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=False), placed.version)
-        except (StoreError, CommitStateUnknown) as error:  # whoever meets it does the same
+        except (StoreError, CommitStateUnknown) as error:  # the next process that reads it settles it too
             self.session.drop_write("the end of an intent", error)

@@ -1,4 +1,4 @@
-"""The walk of one entity: every metadata file that became current gets its committed receipt, whatever died.
+"""The walk of one entity: writes the missing committed receipt of every metadata file that became current.
 
 From the pointer back along the pending receipts (each names its base's location and time), which no trimmed log can
 cut, and along metadata logs where one is missing; never over buckets. A committed receipt is a pure function of the

@@ -1,1 +1,1 @@
-"""Each durable record: its path, its JSON form and its legal transitions; and the doors to read and move them."""
+"""Each durable record with its path, JSON form and legal transitions, and the functions that read and write it."""

@@ -1,4 +1,4 @@
-"""The doors to a catalog's durable records, for one request: read through caches that are always revalidated, create
+"""Access to a catalog's durable records, for one request: read through caches that are always revalidated, create
 once, and move by compare-and-swap until the store's answer is definite (design.md 6.4)."""
 
 from collections.abc import Callable, Sequence

@@ -93,7 +93,7 @@ class Files:
         taken = await self._hold.take(FIRST_BYTES)
         match await store.get_range(key, 0, min(FIRST_BYTES, self._most) + 1):
             case Found(raw, version) if len(raw) > FIRST_BYTES:
-                taken.shrink(0)  # how large it is nobody has said yet, so for this long it is the largest
+                taken.shrink(0)  # the size is not known yet, so the largest size is reserved
                 taken = await self._hold.take(FILE_WEIGHT * self._most)
                 return await self._rest(location, taken)
             case Found(raw, version):

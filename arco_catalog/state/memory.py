@@ -37,8 +37,8 @@ PARSED_WEIGHT = 8
 
 
 class OutOfMemory(StoreUnavailable):
-    """Others hold the memory that a request needs, and did not give it back in time. Nothing was done for lack of it,
-    and a later try may find more: whoever is told that a store did not answer handles it alike."""
+    """Other requests use the memory that this one needs, and did not free it in time. Nothing was changed, and a retry
+    may succeed, so callers handle it like a store that does not answer."""
 
 
 class _Share:

@@ -1,7 +1,7 @@
-"""Who decided over one metadata file: a register, for which it is kept, or the cleaning that removes it.
+"""The claim on one metadata file: by a register, which keeps it, or by the cleaning, which removes it.
 
-One object for each file, created once and never changed: whoever creates it decides, and everybody else reads what was
-decided. So a register beside a cleaning can't lose its file, in whatever order they run or die (docs/decisions/0022).
+One object for each file, created once and never changed: the process that creates it decides, and others read the
+decision. So a register beside a cleaning can't lose its file, in whatever order they run or die (docs/decisions/0022).
 """
 
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Pure work that takes long, beside the event loop: whoever else is served keeps being served
+"""Runs long pure computations outside the event loop, so that other requests are not delayed
 (docs/decisions/0024-nothing-costs-more-than-linear.md)."""
 
 import asyncio

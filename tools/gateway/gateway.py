@@ -86,7 +86,7 @@ class Gateway:
             return _message(*self._limits.failed)
 
     async def close(self) -> None:
-        """Ends what nobody waits for any more."""
+        """Cancels work whose client has disconnected."""
         for work in self._left_alone:
             work.cancel()
         await asyncio.gather(*self._left_alone, return_exceptions=True)
@@ -94,7 +94,7 @@ class Gateway:
     def _forget(self, work: asyncio.Task[bytes]) -> None:
         self._left_alone.discard(work)
         if not work.cancelled():
-            work.exception()  # nobody waits for it any more, or somebody has seen it
+            work.exception()  # retrieved, so that asyncio does not log it
 
 
 def _message(status: int, text: str) -> Response:

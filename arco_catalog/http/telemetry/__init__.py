@@ -1,2 +1,2 @@
-"""What is told of requests: a line each, metrics in it, traces. docs/observability.md says what is in them, and what is
+"""Telemetry of requests: log lines with metrics, and traces. docs/observability.md says what is in them, and what is
 kept out."""

@@ -26,7 +26,7 @@ _OF_ALL: Metrics = {
     "CacheHits": "Count",
 }
 REQUESTS: Directives = ((("Warehouse",), _OF_ALL), (("Warehouse", "Operation"), _OF_AN_OPERATION))
-"""A request's. The lines have the rest for each operation too, for whoever asks them."""
+"""Dimensions of a request's metrics. The log lines have more fields for queries."""
 
 _OF_A_WALK: Metrics = {
     "ReconcileCompleted": "Count",

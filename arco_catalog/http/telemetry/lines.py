@@ -1,4 +1,4 @@
-"""A line a request: JSON for machines, text for whoever watches a server while they work."""
+"""One log line per request: JSON for machines, text for people."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,7 +1,7 @@
 """The process's own log: one record a line, as text or JSON, and nothing in it that an exception may have quoted.
 
-An exception that we raise says what may be told. One that nobody foresaw may quote anything, a request's body or a
-header, so its class and its frames are told and its text is not.
+The text of our own exceptions is safe to log. An unexpected exception may quote a request's body or a header, so its
+class and frames are logged and its text is not.
 """
 
 import logging

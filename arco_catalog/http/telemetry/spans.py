@@ -69,7 +69,7 @@ _CORE: Mapping[str, str] = {
 
 
 def kind_of_object(key: str) -> str:
-    """What a key is the key of, without saying of whom: a table's own files are `metadata`."""
+    """The kind of object under a key, without its name: a table's own files are `metadata`."""
     _, state, rest = f"/{key}".partition("/_catalog/")
     if not state:
         return "metadata"
