@@ -92,7 +92,7 @@ async def open_app(
     settings = Settings(checked_name(warehouse))
     background = BackgroundTasks()
     opened = await open_catalog(settings, store, allowed_locations, SystemRuntime())
-    catalog = replace(opened, background_tasks=background, turns=AdvisoryLocks())
+    catalog = replace(opened, background_tasks=background, table_locks=AdvisoryLocks())
     try:
         yield create_app({warehouse: catalog}, http)
     finally:

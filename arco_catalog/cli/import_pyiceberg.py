@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError
 
 from arco_catalog.cli.errors import CliError
 from arco_catalog.operations.concurrency import gather
@@ -46,11 +47,13 @@ class PyIcebergSource:
                 yield table
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
-        """See `Source`. A level that the other catalog does not have, or does not tell of, has none."""
+        """See `Source`. A level that the other catalog does not have by itself has none. Raises `Failure`."""
         try:
             return await self._ask(lambda catalog: dict(catalog.load_namespace_properties(namespace)))
-        except Exception:  # only a convenience: the tables matter
+        except NoSuchNamespaceError:
             return {}
+        except Exception as error:  # as above
+            raise CliError(f"can't read the properties of {'.'.join(namespace)}: {_text(error)}") from error
 
     async def _namespaces(self) -> Sequence[Namespace]:
         """All namespaces, or `only` and what lies in it."""
@@ -87,8 +90,10 @@ class PyIcebergSource:
         """PyIceberg does not tell where a view's metadata is."""
         try:
             views = await self._ask(lambda catalog: catalog.list_views(namespace))
-        except Exception:  # most of its catalogs have none
+        except NotImplementedError:  # most of its catalogs have none
             return ()
+        except Exception as error:  # as above
+            return [SourceTable(namespace, "*", None, f"its views can't be listed: {_text(error)}")]
         problem = "it is a view, and PyIceberg does not tell its metadata file: register it by hand (--view)"
         return [SourceTable(namespace, view[-1], None, problem) for view in sorted(views)]
 

@@ -34,8 +34,9 @@ examples:
       --parents --allowed-location s3://lake --store s3://bucket/catalog
 """
 DROP_EXAMPLES = """\
-Drops a table or view, as REST's drop does. No file is deleted, and `arco undrop`
-brings it back. With --purge it is remembered that a purge was asked for.
+Drops a table or view, as a drop through REST does. No file is deleted, and
+`arco undrop` brings it back. With --purge it is remembered that a purge was
+asked for.
 
 examples:
   arco drop sales.orders --store file:/var/lib/arco

@@ -88,6 +88,7 @@ class Importer:
     async def _batch(self, batch: Sequence[SourceTable]) -> Sequence[Imported]:
         if not batch:
             return ()
+        done: Sequence[tuple[Imported, CatalogError | StoreError | None]]
         if self._apply:
             done = await gather(*(self._guarded(table, self._register(table)) for table in batch))
         else:

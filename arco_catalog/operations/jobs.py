@@ -20,7 +20,7 @@ class RetryLater(CatalogError):
 
 
 async def run_job(body: str, session: Session, should_stop: ShouldStop) -> None:
-    """Runs the job that one message asks for. Raises `BadRequest` for an invalid message or job type, and `RetryLater`."""
+    """Runs the job of one message. Raises `BadRequest` for an invalid message or job type, and `RetryLater`."""
     if should_stop():
         raise RetryLater("no time is left to start the job")
     document = loads(body.encode())

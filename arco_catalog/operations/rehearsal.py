@@ -24,8 +24,8 @@ class Rehearsal:
 
     async def prepare(self) -> None:
         """Reads files. Raises `StoreError` where the store does not answer."""
-        if self._mutation.incomplete(self._view):
-            await self._mutation.complete(self._view)
+        if self._mutation.needs_base(self._view):
+            await self._mutation.load_base(self._view)
 
     async def plan(self, head: RegistryState) -> RegistryState:
         """The HEAD as it would be after the change. Raises the `Refusal` that the change would meet, and `Unavailable`

@@ -14,6 +14,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.import_pyiceberg import PyIcebergSource
 from arco_catalog.cli.import_sources import FolderSource, parse_list
 from arco_catalog.cli.program import main
 from arco_catalog.iceberg.errors import Unavailable
@@ -320,3 +321,29 @@ async def test_a_run_ends_once_the_store_answers_nobody(tmp_path: Path) -> None:
     importer = Importer(fixture.session, properties_of, apply=True)
     outcomes = [each.outcome async for each in importer.run(tables())]
     assert (outcomes.count(Outcome.REGISTERED), outcomes.count(Outcome.FAILED)) == (1, 99)
+
+
+async def test_what_a_foreign_catalog_does_not_give_is_told_and_the_others_go_on(
+    source: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = type(source)
+    load, views = whole.load_table, whole.list_views
+
+    def ailing_load(self: Catalog, identifier: tuple[str, ...]) -> object:
+        if identifier[-1] == "t":
+            raise OSError("the metastore hung up")
+        return load(self, identifier)
+
+    monkeypatch.setattr(whole, "load_table", ailing_load)
+    monkeypatch.setattr(whole, "list_views", lambda self, namespace: [(*namespace, "v")])
+    read = PyIcebergSource("src", {"type": "sql", "uri": f"sqlite:///{tmp_path}/src.db"})
+
+    found = {each.name: each.problem async for each in read.tables()}
+
+    assert found["t"] == "it can't be loaded: the metastore hung up"
+    assert found["u"] is None
+    assert "it is a view" in (found["v"] or "")
+    assert await read.properties_of(("nowhere",)) == {}
+    assert (await read.properties_of(("a",)))["comment"] == "theirs"
+    monkeypatch.setattr(whole, "list_views", views)
+    assert {each.name async for each in read.tables()} == {"t", "u"}

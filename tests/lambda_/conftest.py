@@ -16,7 +16,7 @@ import pytest
 from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from tests import loggers
-from tests.http.conftest import Site
+from tests.http.conftest import HttpService
 from tests.servers import S3Server
 from tools.gateway.running import running, unzipped
 
@@ -81,10 +81,10 @@ def loggers_restored() -> Iterator[None]:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
+def site() -> Iterator[HttpService]:
     """An empty catalog, and the current loop that the adapter wants."""
     asyncio.set_event_loop(loop := asyncio.new_event_loop())
-    yield Site()
+    yield HttpService()
     asyncio.set_event_loop(None)
     loop.close()
 
