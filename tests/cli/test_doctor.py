@@ -109,7 +109,7 @@ def test_a_store_that_ignores_conditions_fails(capsys: Captured, monkeypatch: py
         found = examined(capsys, store, code=1)
 
     assert found["conditional writes"][0] == "failed"
-    assert found["conditional writes"][1].startswith("commits would get lost: it ")
+    assert found["conditional writes"][1].startswith("commits would get lost: the store ")
 
 
 async def put(url: str, key: str, body: bytes) -> None:
@@ -150,4 +150,4 @@ def test_a_refusal_is_told_with_what_helps() -> None:
 def test_a_bad_url_is_a_failed_check(capsys: Captured) -> None:
     found = examined(capsys, "ftp://x", code=1)
     assert found["store"][0] == "failed"
-    assert "a store is file:/absolute/path" in found["store"][1]
+    assert "expected file:/absolute/path" in found["store"][1]

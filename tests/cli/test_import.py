@@ -252,7 +252,7 @@ def test_a_bad_line_is_named_before_anything_is_done(
     monkeypatch.setattr("sys.stdin", io.StringIO("a.b file:///x\nnonsense file:///y\n"))
     before = state_of(store)
     assert main(["import", "list", "-", "--apply", "--store", store], {}) == 1
-    assert "arco: standard input, line 2: 'nonsense' is no NAMESPACE.TABLE" in capsys.readouterr().err
+    assert "arco: standard input, line 2: expected NAMESPACE.TABLE, got 'nonsense'" in capsys.readouterr().err
     assert state_of(store) == before
 
 
