@@ -15,7 +15,13 @@ def runnable(page: Path) -> list[Block]:
     ]
 
 
-RUNNABLE = {page: found for page in pages() if (found := runnable(page))}
+OWN_TEST = {"docs/cli.md": "tests/cli/test_cli_page.py"}
+"""Pages whose blocks need a world of their own, and the test that runs them in it."""
+RUNNABLE = {
+    page: found
+    for page in pages()
+    if page.relative_to(PROJECT).as_posix() not in OWN_TEST and (found := runnable(page))
+}
 
 
 def name_of(page: Path) -> str:
@@ -56,3 +62,7 @@ def test_pages_that_teach_are_among_those_that_are_run() -> None:
 def test_a_wrong_block_is_found(wrong: list[Block], tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         perform(wrong, tmp_path)
+
+
+def test_a_page_that_is_run_elsewhere_is_named_there() -> None:
+    assert all(Path(page).name in (PROJECT / test).read_text() for page, test in OWN_TEST.items())
