@@ -81,7 +81,7 @@ def loggers_restored() -> Iterator[None]:
 
 
 @pytest.fixture
-def site() -> Iterator[HttpService]:
+def service() -> Iterator[HttpService]:
     """An empty catalog, and the current loop that the adapter wants."""
     asyncio.set_event_loop(loop := asyncio.new_event_loop())
     yield HttpService()
