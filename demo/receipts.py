@@ -3,16 +3,18 @@
 import asyncio
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from arco_catalog.state.runtime import SystemRuntime
 from demo.checks import Mismatch
 from demo.lake import Lake
 from demo.server import WAREHOUSE, Server
 from storage_backends import Found
 from storage_backends.open import open_store
 
+LOOKS = 200
 Receipt = dict[str, Any]  # as `arco receipts --json` prints it
 
 
@@ -20,15 +22,18 @@ def list_commits(server: Server, lake: Lake) -> dict[str, list[str]]:
     """For every table one line a commit, oldest first. Raises `Mismatch` unless each metadata file that was ever
     current has exactly one committed receipt, in what `arco receipts` says and in the store, and no other file has any.
     """
-    stored = asyncio.run(stored_receipts(server.store))
-    commits = {}
-    for table in sorted(lake.expected):
-        told: list[Receipt] = json.loads(server.receipts(table))
+    told: dict[str, list[Receipt]] = {table: json.loads(server.receipts(table)) for table in sorted(lake.expected)}
+    current: dict[str, list[str]] = {}
+    for table in told:
         loaded = lake.pyiceberg.load_table(table)
-        current = [*(entry.metadata_file for entry in loaded.metadata.metadata_log), loaded.metadata_location]
-        compare(f"arco receipts {table}", _locations(told), current)
-        compare(f"receipts of {table} in the store", stored[told[0]["entity"]], current)
-        commits[table] = [describe(receipt) for receipt in reversed(told)]
+        current[table] = [*(entry.metadata_file for entry in loaded.metadata.metadata_log), loaded.metadata_location]
+    numbers = {told[table][0]["entity"]: len(files) for table, files in current.items()}
+    stored = asyncio.run(stored_receipts(server.store, numbers))
+    commits = {}
+    for table, receipts in told.items():
+        compare(f"arco receipts {table}", _locations(receipts), current[table])
+        compare(f"receipts of {table} in the store", stored[receipts[0]["entity"]], current[table])
+        commits[table] = [describe(receipt) for receipt in reversed(receipts)]
     return commits
 
 
@@ -52,8 +57,20 @@ def describe(receipt: Receipt) -> str:
     return f"{when}  {receipt['metadata_location'].rpartition('/')[2]}  {what}"
 
 
-async def stored_receipts(url: str) -> defaultdict[str, Counter[str]]:
-    """The metadata locations of all committed receipts in a store, by entity: found by looking, not by the catalog."""
+async def stored_receipts(url: str, numbers: Mapping[str, int]) -> defaultdict[str, Counter[str]]:
+    """The metadata locations of all committed receipts in a store, by entity: found by looking, not by the catalog.
+    Looks again, up to `LOOKS` times, until entities have as many as `numbers` says: a server writes them after it has
+    answered."""
+    runtime = SystemRuntime()
+    for _ in range(LOOKS):
+        found = await _committed(url)
+        if all(found[entity].total() >= number for entity, number in numbers.items()):
+            break
+        await runtime.sleep(0.1)
+    return found
+
+
+async def _committed(url: str) -> defaultdict[str, Counter[str]]:
     store = open_store(url)
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     try:

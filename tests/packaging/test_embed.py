@@ -64,7 +64,10 @@ def test_a_server_ends_with_its_context_and_leaves_no_thread() -> None:
 
 @pytest.mark.parametrize(("store", "warehouse"), [("ftp://host", "arco"), ("memory:", "a/b")])
 def test_what_can_not_be_opened_is_told_to_whoever_asked(store: str, warehouse: str) -> None:
-    with pytest.raises(ValueError, match=r"unsupported store URL|warehouse's name"), serving(store, warehouse=warehouse):
+    with (
+        pytest.raises(ValueError, match=r"unsupported store URL|warehouse's name"),
+        serving(store, warehouse=warehouse),
+    ):
         raise AssertionError("nothing is served")
 
 
