@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
@@ -20,6 +21,8 @@ MAX_UPDATES = 50_000
 """Updates of one commit: an expiry sends one for each snapshot that goes, and one for its statistics."""
 MAX_REQUIREMENTS = 50_000
 """Requirements of one commit: a client sends one for each ref, and a handful besides."""
+SUMMARIES_READ = 100
+"""Snapshots of one commit whose summaries are read for the engine's name: all of them come from one engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,10 @@ def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:
 
 
 def engine_of(commit: Commit) -> str | None:
-    """Which engine made the snapshots that the commit adds, as their summaries say: Spark and Flink name themselves,
-    Trino its query. None where no summary tells, or tells more than a name and a version."""
-    for update in commit.updates:
-        summary = update.snapshot.get("summary") if isinstance(update, AddSnapshot) else None
+    """Which engine made the snapshots that the commit adds, as the summaries of the first of them say: Spark and Flink
+    name themselves, Trino its query. None where no summary tells, or tells more than a name and a version."""
+    summaries = (update.snapshot.get("summary") for update in commit.updates if isinstance(update, AddSnapshot))
+    for summary in islice(summaries, SUMMARIES_READ):
         if isinstance(summary, dict):
             named = [summary.get(field) for field in ("engine-name", "engine-version")]
             told = "/".join(part for part in named if isinstance(part, str))

@@ -1,8 +1,10 @@
 """Which engine a commit is by, as the summaries of its snapshots say."""
 
+from dataclasses import replace
+
 import pytest
 
-from arco_catalog.iceberg.commit import engine_of, parse_commit
+from arco_catalog.iceberg.commit import SUMMARIES_READ, engine_of, parse_commit
 from arco_catalog.iceberg.json import JsonObject
 
 
@@ -33,3 +35,11 @@ def test_a_snapshots_summary_names_its_engine(summary: JsonObject, engine: str |
 
 def test_a_commit_without_snapshots_has_no_engine() -> None:
     assert engine_of(parse_commit({"requirements": [], "updates": []})) is None
+
+
+@pytest.mark.parametrize(("silent", "engine"), [(SUMMARIES_READ - 1, "spark"), (SUMMARIES_READ, None)])
+def test_of_very_many_snapshots_the_first_are_asked(silent: int, engine: str | None) -> None:
+    parsed, named = parse_commit(commit({})), parse_commit(commit({"engine-name": "spark"}))
+    many = replace(parsed, updates=(*parsed.updates * silent, *named.updates))
+
+    assert engine_of(many) == engine
