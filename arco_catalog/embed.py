@@ -35,15 +35,13 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arco_catalog.http.app import App, create_app
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.operations.advisory_locks import AdvisoryLocks
-from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.catalog import Settings
-from arco_catalog.operations.open import open_catalog
+from arco_catalog.operations.open import long_lived, open_catalog
 from arco_catalog.operations.variables import warehouse as checked_name
 from arco_catalog.state.runtime import SystemRuntime
 
@@ -90,14 +88,9 @@ async def open_app(
     a bad URL, warehouse or location, and `storage_backends.StoreError` if the store does not answer.
     """
     settings = Settings(checked_name(warehouse))
-    background = BackgroundTasks()
     opened = await open_catalog(settings, store, allowed_locations, SystemRuntime())
-    catalog = replace(opened, background_tasks=background, table_locks=AdvisoryLocks())
-    try:
+    async with long_lived(opened) as catalog:
         yield create_app({warehouse: catalog}, http)
-    finally:
-        await background.drain()
-        await catalog.close()
 
 
 @contextmanager

@@ -125,15 +125,15 @@ class Checks:
         await self._allowed(session)
 
     async def _allowed(self, session: Session) -> None:
-        for space in session.catalog.mounts[1:]:
+        for mount in session.catalog.mounts[1:]:
             name = "allowed location"
             try:
-                await space.store.list("")
+                await mount.store.list("")
             except StoreError as error:
                 advice = denied(str(error)) if isinstance(error, StoreDenied) else "check that it is there"
-                self._done.append(Check(name, Status.FAILED, f"{space.root.uri}: {error}", advice))
+                self._done.append(Check(name, Status.FAILED, f"{mount.root.uri}: {error}", advice))
             else:
-                self._done.append(Check(name, Status.OK, f"{space.root.uri} can be listed"))
+                self._done.append(Check(name, Status.OK, f"{mount.root.uri} can be listed"))
 
 
 def packages(store: str) -> Check:

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import cast
 
 import uvicorn
@@ -32,10 +32,8 @@ from arco_catalog.http.telemetry.logs import configure_logging
 from arco_catalog.http.telemetry.setup import server_telemetry
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.operations.advisory_locks import AdvisoryLocks
-from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.catalog import Catalog, Settings
-from arco_catalog.operations.open import open_catalog
+from arco_catalog.operations.open import long_lived, open_catalog
 from arco_catalog.operations.operation_request import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreError
@@ -113,9 +111,7 @@ async def _serve(options: ServeOptions) -> None:
     hosts = _allowed_hosts(options)
     with _listener(options) as listener:
         telemetry = _telemetry(options)
-        background_tasks = BackgroundTasks()
-        catalog = replace(await _open(options), background_tasks=background_tasks, table_locks=AdvisoryLocks())
-        try:
+        async with long_lived(await _open(options)) as catalog:
             http = HttpOptions(
                 dialect=options.dialect,
                 gzip=options.gzip,
@@ -139,9 +135,6 @@ async def _serve(options: ServeOptions) -> None:
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
             await server.serve([listener])
-        finally:
-            await background_tasks.drain()
-            await catalog.close()
 
 
 class Server(uvicorn.Server):

@@ -74,7 +74,8 @@ class Importer:
         """Those that were made, or would be."""
 
     async def run(self, tables: AsyncIterator[SourceTable]) -> AsyncIterator[Imported]:
-        """What becomes of each table. Raises `StoreError` and `CatalogError` once the store answers nobody."""
+        """What becomes of each table. Raises `StoreError` and `CatalogError` once all tables of a batch fail for other
+        reasons than their own."""
         batch: list[SourceTable] = []
         async for table in tables:
             batch.append(table)

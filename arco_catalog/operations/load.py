@@ -1,7 +1,5 @@
 """Loading tables: manifest, pointer and metadata file, beside each other where this process knows the table."""
 
-from contextlib import suppress
-
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.catalog import Session
@@ -10,7 +8,6 @@ from arco_catalog.operations.mutation import Freshness
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.relation_read_set import (
     RelationLookup,
-    RelationReadSet,
     cached_relation,
     read_relation,
     resolve_name,
@@ -48,38 +45,34 @@ async def exists(session: Session, namespace: Namespace, name: str, kind: str) -
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
     """The current state of a table or view, every part of it confirmed by the store for this request."""
     guess = _cached_file(session, namespace, name, kind)
-    read: dict[str, bytes] = {}
-    read_sets: list[RelationReadSet] = []
+    lookup = RelationLookup(namespace, name, kind, writing=False)
 
-    async def read_name() -> None:
-        read_sets.append(
-            await read_relation(session, RelationLookup(namespace, name, kind, writing=False), Freshness.FRESH)
-        )
+    async def read_guess() -> bytes | None:
+        try:
+            return None if guess is None else await session.files.read(guess)
+        except NotFound:  # the table may have moved on; if not, the read below says so
+            return None
 
-    async def read_guess(location: str) -> None:
-        with suppress(NotFound):  # the table may have moved on; if not, the read below says so
-            read[location] = await session.files.read(location)
-
-    await gather(read_name(), *([] if guess is None else [read_guess(guess)]))
+    read_set, guessed = await gather(read_relation(session, lookup, Freshness.FRESH), read_guess())
     missed: dict[str, NotFound] = {}
     while True:
-        read_set = read_sets[-1]
-        if read_set.entry is None or read_set.pointer is None:
+        entry, pointer = read_set.entry, read_set.pointer
+        if entry is None or pointer is None:
             raise no_such(kind, namespace, name)
-        location = read_set.pointer.metadata.location
+        location = pointer.metadata.location
         if location in missed:
             raise missed[location]
         try:
-            body = read.get(location, read_set.base)
+            body = guessed if guessed is not None and location == guess else read_set.base
             if body is None:
                 body = await session.files.read(location)
         except NotFound as gone:
             missed = {location: gone}  # perhaps removed behind a commit: what the name means now decides
-            await read_name()
+            read_set = await read_relation(session, lookup, Freshness.FRESH)
             continue
         if guess is not None and guess != location:
             session.files.forget(guess)
-        return TableState(read_set.entry.entity, location, body, created=False)
+        return TableState(entry.entity, location, body, created=False)
 
 
 def _cached_file(session: Session, namespace: Namespace, name: str, kind: str) -> str | None:

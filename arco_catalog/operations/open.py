@@ -1,8 +1,11 @@
 """Opening a catalog over a store: where its folders are, what tables may live where, and whether it may be written."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from arco_catalog.operations.advisory_locks import AdvisoryLocks
+from arco_catalog.operations.background_tasks import BackgroundTasks
 from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.state.access import Caches
 from arco_catalog.state.cache import ByteCache
@@ -30,6 +33,18 @@ async def open_catalog(settings: Settings, url: str, allowed: Sequence[str], run
     if not verdict.conditional_delete:
         settings = replace(settings, lacks=(WITHOUT_CONDITIONAL_DELETE,))
     return build_catalog(settings, store, url, allowed, runtime)
+
+
+@asynccontextmanager
+async def long_lived(catalog: Catalog) -> AsyncIterator[Catalog]:
+    """The catalog as a process serves it that goes on after an answer: with background tasks, which end before the
+    stores are closed, and locks among its writers of one table."""
+    background_tasks = BackgroundTasks()
+    try:
+        yield replace(catalog, background_tasks=background_tasks, table_locks=AdvisoryLocks())
+    finally:
+        await background_tasks.drain()
+        await catalog.close()
 
 
 def build_catalog(

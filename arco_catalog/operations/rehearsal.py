@@ -17,23 +17,23 @@ class Rehearsal:
 
     def __init__(self, mutation: RegistryMutation, head: RegistryState) -> None:
         self._mutation = mutation
-        self._view = RegistryReadSet(mutation.state, head, fresh=True)
+        self._read_set = RegistryReadSet(mutation.state, head, fresh=True)
         runtime = mutation.session.runtime
         attempt = runtime.ulid()
         self._attempt = Attempt(attempt, runtime.ulid(), attempt)
 
     async def prepare(self) -> None:
         """Reads files. Raises `StoreError` where the store does not answer."""
-        if self._mutation.needs_base(self._view):
-            await self._mutation.load_base(self._view)
+        if self._mutation.needs_base(self._read_set):
+            await self._mutation.load_base(self._read_set)
 
     async def plan(self, head: RegistryState) -> RegistryState:
         """The HEAD as it would be after the change. Raises the `Refusal` that the change would meet, and `Unavailable`
         where a transaction over the name has to end first."""
-        mutation, view = self._mutation, self._view
-        view.head = head
+        mutation, read_set = self._mutation, self._read_set
+        read_set.head = head
         try:
-            change = await look_up(mutation.state, lambda: mutation.change(view, self._attempt))
+            change = await look_up(mutation.state, lambda: mutation.change(read_set, self._attempt))
         except PendingTransaction as met:
             raise Unavailable(f"Transaction {met.transaction} over this name is under way: try again") from met
         return head if isinstance(change, NoOp) else replace(head, index=head.index.edited(change.edits))

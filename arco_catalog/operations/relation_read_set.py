@@ -1,6 +1,5 @@
 """What a request reads of one table or view: its name, its pointer, its metadata."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import CommitFailed, InternalError, Refusal, Unavailable
@@ -91,17 +90,7 @@ async def read_relation(session: Session, lookup: RelationLookup, freshness: Fre
     cached = None if known is None else cached_relation(known, lookup.namespace, lookup.name, lookup.kind)
     if known is None or cached is None:
         return await read_relation_under(session, lookup, await state.head(), freshness, head_fresh=True)
-    heads: list[RegistryState] = []
-    pointers: list[Pointer | None] = []
-
-    async def read_head() -> None:
-        heads.append(await state.head())
-
-    async def read_pointer() -> None:
-        pointers.append(await state.pointer(cached.entity))
-
-    await gather(read_head(), read_pointer())
-    (head,), (pointer,) = heads, pointers
+    head, pointer = await gather(state.head(), state.pointer(cached.entity))
     if head.version == known.version:
         return await read_relation_under(
             session, lookup, head, freshness, head_fresh=True, read={cached.entity: pointer}
@@ -114,22 +103,20 @@ async def _read_relation_again(
 ) -> RelationReadSet:
     """What the name means under a HEAD, its pointer read after that; beside it the metadata file that the pointer has
     named before, for it hardly ever has moved on."""
-    read_sets: list[RelationReadSet] = []
-    bases: dict[str, bytes] = {}
-
-    async def read_name() -> None:
-        read_sets.append(await read_relation_under(session, lookup, head, Freshness.FRESH, head_fresh=True))
-
-    async def read_base(location: str) -> None:
-        with suppress(Refusal):  # the step that needs it reads it again and raises the error
-            bases[location] = await session.files.read(location)
-
     location = None if seen is None else seen.metadata.location
-    unread = location is not None and session.files.cached(location) is None
-    await gather(read_name(), *([read_base(location)] if location is not None and unread else []))
-    (read_set,) = read_sets
-    if read_set.pointer is not None:
-        read_set.base = bases.get(read_set.pointer.metadata.location)
+
+    async def read_base() -> bytes | None:
+        if location is None or session.files.cached(location) is not None:
+            return None
+        try:
+            return await session.files.read(location)
+        except Refusal:  # the step that needs it reads it again and raises the error
+            return None
+
+    by_name = read_relation_under(session, lookup, head, Freshness.FRESH, head_fresh=True)
+    read_set, base = await gather(by_name, read_base())
+    if read_set.pointer is not None and read_set.pointer.metadata.location == location:
+        read_set.base = base
     return read_set
 
 

@@ -8,7 +8,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.parser import Parser
 from pathlib import Path
@@ -137,6 +137,13 @@ def _plain() -> Mapping[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("ARCO_", "PYTHON"))}
 
 
+def outcome_of(command: Sequence[str], environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """What a command prints, and its exit code, run where no checkout is."""
+    return subprocess.run(
+        command, cwd="/", env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+
+
 def test_arco_serves_a_folder(server: str) -> None:
     with urlopen(f"{server}/v1/config?warehouse=arco", timeout=SECONDS) as answer:
         assert answer.status == 200
@@ -159,15 +166,7 @@ def test_every_module_of_the_server_can_be_imported(installed: Path) -> None:
 
 @pytest.mark.parametrize(("module", "extra"), [("reconciler", "spark"), ("arco_catalog.testing", "testing")])
 def test_a_missing_extra_says_which_to_install(installed: Path, module: str, extra: str) -> None:
-    said = subprocess.run(
-        [f"{installed}/python", "-m", module],
-        cwd="/",
-        env=_plain(),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    said = outcome_of([f"{installed}/python", "-m", module], _plain())
     assert said.returncode == 1
     assert f"pip install 'arco-catalog[{extra}]'" in said.stderr
 
@@ -175,9 +174,7 @@ def test_a_missing_extra_says_which_to_install(installed: Path, module: str, ext
 def test_traces_without_their_extra_say_which_to_install(installed: Path) -> None:
     environment = {**_plain(), "OTEL_TRACES_EXPORTER": "console"}
     command = [f"{installed}/arco", "serve", "--store", "memory:", "--port", "0"]
-    said = subprocess.run(
-        command, cwd="/", env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    said = outcome_of(command, environment)
     assert said.returncode == 1
     assert "pip install 'arco-catalog[otel]'" in said.stderr
     assert len(said.stderr.splitlines()) == 1
@@ -188,15 +185,7 @@ def test_arco_without_any_extra_says_which_to_install(built: Built, tmp_path: Pa
     run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
     run(uv, "pip", "install", "--quiet", "--python", tmp_path / "venv/bin/python", built.wheel)
     for command, extra in ((["serve", "--store", "memory:"], "serve"), (["history", "--store", "s3://bucket"], "s3")):
-        said = subprocess.run(
-            [tmp_path / "venv/bin/arco", *command],
-            cwd="/",
-            env=_plain(),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        said = outcome_of([f"{tmp_path}/venv/bin/arco", *command], _plain())
         assert said.returncode == 1
         assert f"pip install 'arco-catalog[{extra}]'" in said.stderr
         assert len(said.stderr.splitlines()) == 1
