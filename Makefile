@@ -45,7 +45,7 @@ run: setup ## Serve the catalog on http://127.0.0.1:8181 over .arco/store (ARGS=
 setup: .venv/.serve ## Make .venv with the console script `arco`
 
 demo: .venv/.dev $(JARS) ## Spark and PyIceberg work on TPC-H through the catalog (ARGS="--store s3://bucket/prefix --short")
-	$(BIN)/python -m demo $(ARGS)
+	$(BIN)/python -m tools.demo $(ARGS)
 
 ##@ Work on it
 
@@ -64,8 +64,8 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 test: lacks .venv/.dev $(FETCHED) ## All tests, then the short demo on local files and on S3
 	$(MAKE) --no-print-directory --jobs=2 test-inside test-outside
 ifdef JVM_TESTS
-	$(BIN)/python -m demo --short
-	$(BIN)/python -m demo --short --store s3://arco-demo/catalog $(if $(VERSITYGW),--s3-server versitygw)
+	$(BIN)/python -m tools.demo --short
+	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog $(if $(VERSITYGW),--s3-server versitygw)
 endif
 
 .PHONY: lacks
@@ -87,7 +87,7 @@ test-outside: .venv/.dev $(FETCHED)
 .PHONY: test-stores
 test-stores: .venv/.dev $(JARS) .tools/minio ## MinIO, which Go builds in some minutes: the contract, killed servers, the short demo
 	$(BIN)/pytest tests/stores
-	$(BIN)/python -m demo --short --store s3://arco-demo/catalog --s3-server minio
+	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog --s3-server minio
 
 test-slow: export ARCO_SIM_RUNS ?= 20
 test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long, then 1,000,000 random schedules (goes on where it was stopped; ARGS="--part 10000")
@@ -111,35 +111,35 @@ infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply 
 	$(BIN)/pytest tests/infra
 
 bench: .venv/.dev ## Requests a second and CPU a request
-	$(BIN)/python -m bench $(ARGS)
+	$(BIN)/python -m tools.bench $(ARGS)
 
 bench-calls: .venv/.dev ## Store calls and depth of each operation, against the budgets, on S3 (moto)
-	$(BIN)/python -m bench.calls $(ARGS)
+	$(BIN)/python -m tools.bench.calls $(ARGS)
 
 bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS=--quick leaves out 100,000 tables)
-	$(BIN)/python -m bench.reconcile $(ARGS)
+	$(BIN)/python -m tools.bench.reconcile $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: .venv/.dev .jars/reference-server/complete ## Iceberg's own REST server beside this one: loads and commits a second, p50, p99, memory (ARGS=--quick: a look)
-	$(BIN)/python -m bench.peers $(ARGS)
+	$(BIN)/python -m tools.bench.peers $(ARGS)
 
 bench-registry: .venv/.dev ## Calls, bytes and milliseconds at 100, 10,000 and 100,000 tables (ARGS="--store local")
-	$(BIN)/python -m bench.registry $(ARGS)
+	$(BIN)/python -m tools.bench.registry $(ARGS)
 
 .PHONY: bench-cold
 bench-cold: .venv/.dev ## From a function's spawn to its first answer, beside bare starlette and a stock S3 client (ARGS=--sources)
-	$(BIN)/python -m bench.cold $(ARGS)
+	$(BIN)/python -m tools.bench.cold $(ARGS)
 
 .PHONY: bench-soak
 bench-soak: .venv/.dev ## Memory of a server under names, keys and agents that never repeat (ARGS="--minutes 30")
-	$(BIN)/python -m bench.soak $(ARGS)
+	$(BIN)/python -m tools.bench.soak $(ARGS)
 
 .PHONY: bench-creates
 bench-creates: .venv/.dev ## Clients that create tables at once, with shared registry commits and without (ARGS="--seconds 5")
-	$(BIN)/python -m bench.creates $(ARGS)
+	$(BIN)/python -m tools.bench.creates $(ARGS)
 
 bench-cost: .venv/.dev ## Dollars a million loads and commits, and an idle month, from counted calls and measured CPU
-	$(BIN)/python -m bench.cost
+	$(BIN)/python -m tools.bench.cost
 
 .PHONY: audit sbom
 audit: .venv-audit/.complete ## Known vulnerabilities of what the lock files pin (asks the package index)
@@ -252,6 +252,6 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/referenceserver/jars.sha256
 	@$(call only_listed,tools/referenceserver/jars.sha256)
-	"$$($(BIN)/python -c 'from demo.java import java_home; print(java_home())')"/bin/javac --release 17 \
+	"$$($(BIN)/python -c 'from tools.demo.java import java_home; print(java_home())')"/bin/javac --release 17 \
 	  -cp '$(@D)/*' -d $(@D)/classes tools/referenceserver/ReferenceServer.java
 	@touch $@

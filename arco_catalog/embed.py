@@ -38,11 +38,11 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from arco_catalog.config.variables import warehouse as checked_name
 from arco_catalog.http.app import App, create_app
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.open import long_lived, open_catalog
-from arco_catalog.operations.variables import warehouse as checked_name
+from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ import os
 
 from mangum import Mangum
 
+from arco_catalog.config.variables import MAX_BODY, REQUEST_MEMORY, size_from_env, split_csv
 from arco_catalog.http.app import create_app
 from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
 from arco_catalog.http.options import MAX_BODY_BYTES, HttpOptions
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.http.telemetry.setup import function_log, function_telemetry
-from arco_catalog.operations.answer_limit import LAMBDA_PAYLOAD_BYTES
 from arco_catalog.operations.environment import catalog_to_serve
-from arco_catalog.operations.operation_request import Dialect
-from arco_catalog.operations.variables import MAX_BODY, REQUEST_MEMORY, size_from_env, split_csv
+from arco_catalog.protocol.answer_limit import LAMBDA_PAYLOAD_BYTES
+from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 

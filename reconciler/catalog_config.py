@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.operations.operation_request import OperationRequest
+from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import ObjectStore
 from storage_backends.open import open_store

@@ -20,10 +20,10 @@ from functools import partial
 
 from pyspark import SparkContext
 
-from arco_catalog.operations.lapsed import settle_lapsed
 from arco_catalog.operations.reconcile import UNANSWERED, Deadline, ListedPointer, Progress, find_due, walk_batch
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.walk import WalkResult
+from arco_catalog.protocol.lapsed import settle_lapsed
 from arco_catalog.state.checkpoints import Checkpoints, WalkCheckpoint
 from reconciler.catalog_config import CatalogConfig
 from storage_backends import StoreUnavailable

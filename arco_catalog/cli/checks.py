@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.session import looking
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.open import WITHOUT_CONDITIONAL_DELETE
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS, PRECISION_MS
 from storage_backends import StoreDenied, StoreError
 from storage_backends.probe import honours_conditions

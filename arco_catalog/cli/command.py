@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.cli.options import MultiOption, Option, warehouse
-from arco_catalog.operations.variables import ALLOWED_LOCATIONS
+from arco_catalog.config.variables import ALLOWED_LOCATIONS
 
 STORES = "file:/absolute/path, s3://bucket/prefix or memory:"
 

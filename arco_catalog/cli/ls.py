@@ -10,8 +10,8 @@ from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import texts
 from arco_catalog.state.index import Namespace

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from arco_catalog.operations import variables
-from arco_catalog.operations.operation_request import Dialect
+from arco_catalog.config import variables
+from arco_catalog.protocol.operation_request import Dialect
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.receipts import NamedEntity, entities_named, receipts_of
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.receipt import base_of
 from arco_catalog.state.runtime import is_ulid

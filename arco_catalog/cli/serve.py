@@ -32,9 +32,9 @@ from arco_catalog.http.telemetry.logs import configure_logging
 from arco_catalog.http.telemetry.setup import server_telemetry
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import long_lived, open_catalog
-from arco_catalog.operations.operation_request import Dialect
+from arco_catalog.protocol.catalog import Catalog, Settings
+from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreError
 

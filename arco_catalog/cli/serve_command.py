@@ -16,7 +16,7 @@ from arco_catalog.cli.options import (
     size,
     workers,
 )
-from arco_catalog.operations.variables import (
+from arco_catalog.config.variables import (
     ALLOW_LOCATION_OVERLAP,
     CACHE_MEMORY,
     MAX_BODY,

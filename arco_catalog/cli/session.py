@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, NotThere
+from arco_catalog.config.variables import MAX_METADATA, size_from_env
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.catalog import Catalog, Session, Settings
 from arco_catalog.operations.open import build_catalog, open_catalog
-from arco_catalog.operations.operation_request import OperationRequest
-from arco_catalog.operations.variables import MAX_METADATA, size_from_env
+from arco_catalog.protocol.catalog import Catalog, Session, Settings
+from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.memory import MAX_METADATA_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreDenied, StoreError

@@ -25,8 +25,8 @@ from arco_catalog.iceberg.errors import (
     NotAuthorized,
     Unsupported,
 )
-from arco_catalog.operations.catalog import Catalog
-from arco_catalog.operations.request_stats import collect_stats
+from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.protocol.request_stats import collect_stats
 from arco_catalog.state.memory import BODY_WEIGHT, Memory
 
 SEVERAL = "-"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from arco_catalog.operations.operation_request import Dialect
+from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES, TIMEOUT_SECONDS
 
 MAX_BODY_BYTES = 8 << 20

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from arco_catalog.http.asgi import Scope
-from arco_catalog.operations.operation_request import ANONYMOUS
+from arco_catalog.protocol.operation_request import ANONYMOUS
 
 MAX_TEXT = 256
 """How many characters of a principal's name are kept."""

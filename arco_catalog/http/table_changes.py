@@ -4,12 +4,12 @@ from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_HEADERS, Response, answer_response, table_response
 from arco_catalog.http.tables import tag_of
 from arco_catalog.iceberg.shapes import BOOLEAN, NAME
-from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table, unregister_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.protocol.answers import Answer, TableState
 
 
 async def create(context: RequestContext) -> Response:

@@ -4,7 +4,6 @@ from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, NO_HEADERS, Response, answer_response, json_response, table_response
 from arco_catalog.iceberg.shapes import NAME
-from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_view
@@ -12,6 +11,7 @@ from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_view, view_exists
 from arco_catalog.operations.register import register_view
 from arco_catalog.operations.rename import rename_view
+from arco_catalog.protocol.answers import Answer, TableState
 
 
 async def list_(context: RequestContext) -> Response:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Write
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.mutation import Write
 from arco_catalog.state.entries import held_by_another
 from arco_catalog.state.locations import Location
 from arco_catalog.state.metadata_claim import Claim, claim

@@ -3,16 +3,16 @@
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import Answer, TableState
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.create import create_from_commit
-from arco_catalog.operations.current_file import current_file
-from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, Revalidate
 from arco_catalog.operations.relation_change import RelationChange, UnchangedRelation
 from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet, read_relation, relation
+from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.current_file import current_file
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, Revalidate
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import WriteSet
 from storage_backends import Applied, PreconditionFailed

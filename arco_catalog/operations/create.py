@@ -9,14 +9,14 @@ from arco_catalog.iceberg.errors import CommitFailed, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import STRING, Fields
 from arco_catalog.iceberg.updates import SetLocation
-from arco_catalog.operations.answers import Answer, Document
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.creator import Creation, Creator
-from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS
-from arco_catalog.operations.mutation import Attempt, NoOp
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.registry_change import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.mutation import Attempt, NoOp
 from arco_catalog.state.index import Namespace
 
 

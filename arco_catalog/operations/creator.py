@@ -15,15 +15,15 @@ from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.properties import strip_trailing_slash
-from arco_catalog.operations.answers import Answer, TableState
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.kinds import Semantics
 from arco_catalog.operations.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
-from arco_catalog.operations.mutation import Attempt, NoOp, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.operations.reservations import check_named
+from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.mutation import Attempt, NoOp, Write
 from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation, location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, outermost, slug

@@ -1,14 +1,14 @@
 """Dropping tables: the registry decides, then the pointer is marked, then the answer (design.md 6.6)."""
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
-from arco_catalog.operations.answers import Answer, Document, TableState
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.current_file import current_file
-from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
-from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.operations.relation_read_set import relation
+from arco_catalog.protocol.answers import Answer, Document, TableState
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.current_file import current_file
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.mutation import Attempt
 from arco_catalog.state.entries import RelationEntry, released_holds
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key

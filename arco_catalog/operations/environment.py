@@ -3,9 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from arco_catalog.operations.catalog import Catalog, Settings
-from arco_catalog.operations.open import build_catalog, open_catalog
-from arco_catalog.operations.variables import (
+from arco_catalog.config.variables import (
     ALLOW_LOCATION_OVERLAP,
     ALLOWED_LOCATIONS,
     CACHE_MEMORY,
@@ -15,6 +13,8 @@ from arco_catalog.operations.variables import (
     split_csv,
     warehouse,
 )
+from arco_catalog.operations.open import build_catalog, open_catalog
+from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.memory import CACHE_MEMORY_BYTES, MAX_METADATA_BYTES
 from arco_catalog.state.runtime import Runtime
 from storage_backends.open import open_store

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import gather
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.registry import RegistryState
 

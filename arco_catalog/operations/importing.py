@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, InternalError, Refusal
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import resolve_for_read
-from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
 from arco_catalog.operations.register import register_table, table_registration
 from arco_catalog.operations.rehearsal import Rehearsal
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import resolve_for_read
+from arco_catalog.protocol.lookup import look_up
 from arco_catalog.state.entries import RelationEntry, find_namespace, find_relation
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location

@@ -6,10 +6,10 @@ from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, InternalError, NoSuchTable, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.iceberg.summary import table_concerns, table_summary, view_summary
-from arco_catalog.operations.answers import TableState
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.load import load_table, load_view
 from arco_catalog.operations.names import dotted
+from arco_catalog.protocol.answers import TableState
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.worker_threads import off_loop

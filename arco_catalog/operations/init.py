@@ -1,10 +1,10 @@
 """The first commit of a registry, which changes no name: from then on the catalog is there."""
 
-from arco_catalog.operations.answers import Answer, Document
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.driver import run
-from arco_catalog.operations.mutation import Attempt, NoOp
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.mutation import Attempt, NoOp
 
 DONE = Document(204)
 

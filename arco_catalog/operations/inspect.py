@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import InternalError, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import read_decision, resolve_for_read
-from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import dotted
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import read_decision, resolve_for_read
+from arco_catalog.protocol.lookup import look_up
 from arco_catalog.state.entries import find_relation, newest_tombstone, purge_began, purge_requested
 from arco_catalog.state.fields import mapping, optional_text, sequence, text
 from arco_catalog.state.index import Index, Namespace, tombstones_of

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from arco_catalog.operations.operation_request import OperationRequest
+from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime
 
 MARGIN_MS = 10_000

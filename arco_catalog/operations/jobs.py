@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
 from arco_catalog.iceberg.json import loads
 from arco_catalog.iceberg.shapes import ANY, STRING, Fields
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.reconcile import reconcile, reconcile_one
 from arco_catalog.operations.walk import ShouldStop
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.runtime import is_ulid
 
 MAX_REASONS = 3

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.instant import one_instant
-from arco_catalog.operations.lookup import entries_in, look_up
-from arco_catalog.operations.name_intents import pending_transactions
 from arco_catalog.operations.names import existing_namespace
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import entries_in, look_up
+from arco_catalog.protocol.name_intents import pending_transactions
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.registry import RegistryState

@@ -1,10 +1,6 @@
 """Loading tables: manifest, pointer and metadata file, beside each other where this process knows the table."""
 
 from arco_catalog.iceberg.errors import NotFound
-from arco_catalog.operations.answers import TableState
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.mutation import Freshness
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.relation_read_set import (
     RelationLookup,
@@ -12,6 +8,10 @@ from arco_catalog.operations.relation_read_set import (
     read_relation,
     resolve_name,
 )
+from arco_catalog.protocol.answers import TableState
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.index import Namespace
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.kinds import Semantics
-from arco_catalog.operations.mutation import Write
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.mutation import Write
 from arco_catalog.state import receipt
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.pointer import MetadataFile

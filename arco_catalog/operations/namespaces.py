@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, Unprocessable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.shapes import quoted
-from arco_catalog.operations.answers import Answer, Document, NamespaceValue
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.driver import run
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, NoOp, Write
 from arco_catalog.operations.names import dotted, existing_namespace
-from arco_catalog.operations.rebuilding import described
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.answers import Answer, Document, NamespaceValue
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.mutation import Attempt, NoOp, Write
+from arco_catalog.protocol.rebuilding import described
 from arco_catalog.state.access import encode_value
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in

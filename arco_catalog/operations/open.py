@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from arco_catalog.operations.advisory_locks import AdvisoryLocks
-from arco_catalog.operations.background_tasks import BackgroundTasks
-from arco_catalog.operations.catalog import Catalog, Settings
+from arco_catalog.protocol.advisory_locks import AdvisoryLocks
+from arco_catalog.protocol.background_tasks import BackgroundTasks
+from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.access import Caches
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import Mount

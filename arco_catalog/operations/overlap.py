@@ -8,8 +8,8 @@ What is refused is a bad request. A 409 would be read for "the table exists" on 
 from collections.abc import Iterable, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.names import dotted
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.entries import Holder, find_namespace, find_relation, overlapping
 from arco_catalog.state.index import Index, Namespace
 from arco_catalog.state.locations import Location

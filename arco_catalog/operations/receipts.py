@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import resolve_for_read, transaction_committed
-from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.names import no_such
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.decisions import resolve_for_read, transaction_committed
+from arco_catalog.protocol.lookup import look_up
 from arco_catalog.state import receipt
 from arco_catalog.state.entries import RelationEntry, find_relation, order_of_drop
 from arco_catalog.state.fields import integer, text

@@ -16,13 +16,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import transaction_committed
-from arco_catalog.operations.lapsed import settle_lapsed
-from arco_catalog.operations.lookup import entries_in
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.walk import ShouldStop, WalkResult, never, walk
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import transaction_committed
+from arco_catalog.protocol.lapsed import settle_lapsed
+from arco_catalog.protocol.lookup import entries_in
 from arco_catalog.state.checkpoints import Checkpoints, shard_of
 from arco_catalog.state.fields import optional_text, text
 from storage_backends import Cursor

@@ -8,19 +8,19 @@ from functools import partial
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
-from arco_catalog.operations.answers import Answer, TableState
 from arco_catalog.operations.applied import let_long_parts_go, outline
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.creator import first_pointer
-from arco_catalog.operations.driver import run
 from arco_catalog.operations.drop import tombstone_edits
 from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.operations.metadata_file import pointer_summary
-from arco_catalog.operations.mutation import Attempt, AttemptAborted, Write
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.operations.relation_read_set import relation
+from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.mutation import Attempt, AttemptAborted, Write
 from arco_catalog.state.entries import RelationEntry, find_relation, location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path

@@ -12,13 +12,13 @@ from functools import partial
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import Answer, decode_answer, encode_answer
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import settle_names
-from arco_catalog.operations.evidence import FORGOTTEN, moved_registry
-from arco_catalog.operations.group_commit import PendingCommit, Replan
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import (
+from arco_catalog.protocol.answers import Answer, decode_answer, encode_answer
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.decisions import settle_names
+from arco_catalog.protocol.evidence import FORGOTTEN, moved_registry
+from arco_catalog.protocol.group_commit import PendingCommit, Replan
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.mutation import (
     Attempt,
     Freshness,
     Mutation,
@@ -29,8 +29,8 @@ from arco_catalog.operations.mutation import (
     Revalidate,
     Write,
 )
-from arco_catalog.operations.prepared_commit import PreparedCommit
-from arco_catalog.operations.rebuilding import rebuilt
+from arco_catalog.protocol.prepared_commit import PreparedCommit
+from arco_catalog.protocol.rebuilding import rebuilt
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.index import Edits

@@ -4,9 +4,9 @@ and not written. Several changes can be planned one upon another."""
 from dataclasses import replace
 
 from arco_catalog.iceberg.errors import Unavailable
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, NoOp
 from arco_catalog.operations.registry_change import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.mutation import Attempt, NoOp
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.registry import RegistryState
 

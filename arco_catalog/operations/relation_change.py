@@ -8,14 +8,14 @@ from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import InternalError, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.applied import apply
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.cleaning import cleaning
 from arco_catalog.operations.kinds import AnyCommit, Semantics
 from arco_catalog.operations.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
-from arco_catalog.operations.mutation import Attempt, Prerequisite, Write
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.relation_read_set import RelationReadSet
 from arco_catalog.operations.reservations import locations_to_reserve, reserve_locations, reserved_for
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.mutation import Attempt, Prerequisite, Write
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location, refuse_reserved

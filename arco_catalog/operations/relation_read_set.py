@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import CommitFailed, InternalError, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.decisions import resolve_for_read, resolve_for_write, transaction_committed
-from arco_catalog.operations.evidence import moved_pointer
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Freshness, ReadSet
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import resolve_for_read, resolve_for_write, transaction_committed
+from arco_catalog.protocol.evidence import moved_pointer
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.mutation import Freshness, ReadSet
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import WriteSet

@@ -1,13 +1,13 @@
 """Renaming tables: one registry commit; entity, pointer and files stay where they are (design.md 6.6)."""
 
 from arco_catalog.iceberg.errors import AlreadyExists
-from arco_catalog.operations.answers import Answer, Document
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.driver import run
-from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import Identifier, dotted, existing_namespace, no_such
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
 from arco_catalog.operations.relation_read_set import relation
+from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.mutation import Attempt
 from arco_catalog.state.entries import find_relation, location_holds
 from arco_catalog.state.index import namespace_key, relation_key
 

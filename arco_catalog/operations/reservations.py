@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import settle_names
-from arco_catalog.operations.evidence import fence_pointer
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.operations.names import dotted
 from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.decisions import settle_names
+from arco_catalog.protocol.evidence import fence_pointer
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.name_intents import change_registry
 from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation, location_holds
 from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
 from arco_catalog.state.locations import Location

@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CatalogError, CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import Answer, Document
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import commit_table
-from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import TableFromCommit
-from arco_catalog.operations.decisions import settle_names
-from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES
-from arco_catalog.operations.lapsed import CROWDED, settle_lapsed
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, ReadSet
-from arco_catalog.operations.name_intents import pending_transactions, try_to_settle
 from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.relation_change import ChangedRelation, RelationChange
 from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet, read_relation_under, relation
 from arco_catalog.operations.transaction_coordinator import TransactionCoordinator, TransactionPlan
+from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import settle_names
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.lapsed import CROWDED, settle_lapsed
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, ReadSet
+from arco_catalog.protocol.name_intents import pending_transactions, try_to_settle
 from arco_catalog.state.entries import PendingTransaction, RelationEntry
 from arco_catalog.state.index import Growing, Namespace, relation_key
 from arco_catalog.state.marker import WriteSet

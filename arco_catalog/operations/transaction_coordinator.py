@@ -7,17 +7,17 @@ from typing import TypeVar
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.answers import Document
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import TableFromCommit
 from arco_catalog.operations.creator import RelationDraft
-from arco_catalog.operations.decisions import abort_if_undecided
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt, AttemptAborted, PlannedCommit, ReadSet, Revalidate, Write
-from arco_catalog.operations.name_intents import change_registry, internal_commit, settling, try_to_settle
-from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.operations.relation_read_set import relation
+from arco_catalog.protocol.answers import Document
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import abort_if_undecided
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.mutation import Attempt, AttemptAborted, PlannedCommit, ReadSet, Revalidate, Write
+from arco_catalog.protocol.name_intents import change_registry, internal_commit, settling, try_to_settle
+from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.index import Edits, Growing
 from arco_catalog.state.pointer import Pointer

@@ -7,17 +7,17 @@ from itertools import islice
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, NoSuchTable, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
-from arco_catalog.operations.answers import Answer, Document
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import gather
-from arco_catalog.operations.current_file import current_file
-from arco_catalog.operations.driver import run
 from arco_catalog.operations.kinds import TABLES, VIEWS
-from arco_catalog.operations.lookup import look_up
-from arco_catalog.operations.mutation import Attempt
 from arco_catalog.operations.names import dotted, existing_namespace
 from arco_catalog.operations.overlap import refuse_overlap
 from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.current_file import current_file
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.mutation import Attempt
 from arco_catalog.state.entries import (
     TOMBSTONE_FIELDS,
     RelationEntry,

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg.errors import CatalogError, Refusal
 from arco_catalog.iceberg.json import MalformedJson
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.ensure_receipt import ensure_receipt
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.decisions import decide, read_decision
 from arco_catalog.state.checkpoints import Span, WalkCheckpoint
 from arco_catalog.state.pointer import Pointer
 from storage_backends import StoreError, StoreUnavailable

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.cost import ALARMS, MILLION, WALK_METRICS, Site, Usage, idle_month, idle_walk, usage
-from bench.prices import S3, S3_EXPRESS, SMALL_SERVICE
+from tools.bench.cost import ALARMS, MILLION, WALK_METRICS, Site, Usage, idle_month, idle_walk, usage
+from tools.bench.prices import S3, S3_EXPRESS, SMALL_SERVICE
 
 
 def test_a_million_requests_are_billed_item_by_item() -> None:
@@ -50,7 +50,7 @@ def test_an_idle_month_costs_less_than_a_service_that_must_stay_up() -> None:
 
 
 async def test_an_idle_walk_pays_for_the_probe_that_each_run_begins_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.cost.IDLE_TABLES", 3)
+    monkeypatch.setattr("tools.bench.cost.IDLE_TABLES", 3)
 
     walk, _ = await idle_walk()
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers.objects import unchunked
-from bench.peers.servers import ours
 from storage_backends.s3 import S3Store
 from tests.servers import S3Server
 from tests.storage_backends.contract import StoreContract
+from tools.bench.peers.objects import unchunked
+from tools.bench.peers.servers import ours
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with ours("bench.peers.slow_s3", Path(tmp_path_factory.mktemp("objects")), "0") as server:
+    with ours("tools.bench.peers.slow_s3", Path(tmp_path_factory.mktemp("objects")), "0") as server:
         yield S3Server(server.uri)
 
 

@@ -16,7 +16,6 @@ from arco_catalog.cli.history import as_table as as_history
 from arco_catalog.cli.program import main
 from arco_catalog.cli.reconcile import Progress, as_text
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table
@@ -25,6 +24,7 @@ from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.protocol.answers import TableState
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.receipt import base_of
 from storage_backends import ABSENT, StoreUnavailable, When

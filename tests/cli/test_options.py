@@ -7,7 +7,7 @@ import pytest
 from arco_catalog.cli.program import COMMANDS as PROGRAM
 from arco_catalog.cli.program import SERVE, build_parser, main
 from arco_catalog.cli.serve import ServeOptions
-from arco_catalog.operations.operation_request import Dialect
+from arco_catalog.protocol.operation_request import Dialect
 
 COMMANDS = [[], *([command.name] for command in PROGRAM)]
 

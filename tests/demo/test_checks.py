@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from demo import checks, receipts
+from tools.demo import checks, receipts
 
 ROWS = pa.table(
     {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from demo import java
+from tools.demo import java
 
 
 @pytest.fixture

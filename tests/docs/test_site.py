@@ -90,7 +90,7 @@ def test_texts_that_troubleshooting_explains_are_texts_of_ours() -> None:
     [
         ("index.md", "[a](docs/stores.md#what-was-run)", "[a](stores.md#what-was-run)"),
         ("decisions/0001-x.md", "[a](../../infra/README.md)", "[a](../infra.md)"),
-        ("operations.md", "[a](driver.py)", "a"),
+        ("operations.md", "[a](commit.py)", "a"),
         ("index.md", "[a](docs/missing.md)", "[a](missing.md)"),
         ("index.md", "[a](missing.txt)", "[a](missing.txt)"),
         ("index.md", "[a](https://iceberg.apache.org)", "[a](https://iceberg.apache.org)"),

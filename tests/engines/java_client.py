@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyspark
 
-from demo.engines import PROJECT
-from demo.java import java_home
-from demo.server import WAREHOUSE
+from tools.demo.engines import PROJECT
+from tools.demo.java import java_home
+from tools.demo.server import WAREHOUSE
 
 RETRIES = "1.12.0"
 """A release that sends a request again, under its idempotency key, when the answer is lost."""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pyiceberg.catalog import Catalog
 
-from demo.engines import pyiceberg_catalog
-from demo.receipts import compare, stored_receipts
-from demo.server import WAREHOUSE, Server, serving
 from tests.engines.shell import Rows
+from tools.demo.engines import pyiceberg_catalog
+from tools.demo.receipts import compare, stored_receipts
+from tools.demo.server import WAREHOUSE, Server, serving
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from demo.java import java_home
+from tools.demo.java import java_home
 
 STATEMENTS = """
 CREATE NAMESPACE shop

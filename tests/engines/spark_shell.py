@@ -15,10 +15,10 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
-from demo.engines import PROJECT, spark_session
-from demo.server import WAREHOUSE
 from tests.engines.lake import Lake
 from tests.engines.shell import Sql, answer, outcomes, shell
+from tools.demo.engines import PROJECT, spark_session
+from tools.demo.server import WAREHOUSE
 
 
 @contextmanager

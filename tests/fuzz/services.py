@@ -12,9 +12,9 @@ from urllib.parse import quote
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.operations.operation_request import OperationRequest
+from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ABSENT, ObjectStore
 from storage_backends.memory import MemoryStore

@@ -8,8 +8,8 @@ import pytest
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonValue, dumps
-from arco_catalog.operations.catalog import Catalog, Settings
 from arco_catalog.operations.open import build_catalog
+from arco_catalog.protocol.catalog import Catalog, Settings
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.http.client import Answer, Client

@@ -12,7 +12,7 @@ from arco_catalog.http.responses import Response
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
-from arco_catalog.operations.operation_request import Dialect
+from arco_catalog.protocol.operation_request import Dialect
 from storage_backends import Found, InvalidKey, Missing, StoreDenied, StoreError, StoreUnavailable, Unchanged, Version
 from storage_backends.memory import MemoryStore
 from tests.http.client import Client

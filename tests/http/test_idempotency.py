@@ -8,7 +8,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.request_context import Effect
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
-from arco_catalog.operations.operation_request import Dialect
+from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.receipt import base_of
 from storage_backends import ABSENT, Unknown, When
 from storage_backends.base import Outcome

@@ -22,7 +22,7 @@ from arco_catalog.http.telemetry.request_log import RequestLog
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.operations.request_stats import RequestStats, collect_stats, current_stats
+from arco_catalog.protocol.request_stats import RequestStats, collect_stats, current_stats
 from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
 from tests.http.client import Answer, Client, scope_of
 from tests.http.conftest import HttpService

@@ -10,7 +10,7 @@ from arco_catalog.cli.columns import by
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.principal import MAX_TEXT, NO_CALLER, Caller, caller_of
 from arco_catalog.iceberg.json import loads
-from arco_catalog.operations.operation_request import Dialect, OperationRequest
+from arco_catalog.protocol.operation_request import Dialect, OperationRequest
 from arco_catalog.state.marker import key_hash
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found

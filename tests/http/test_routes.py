@@ -15,7 +15,7 @@ from tests.servers import PROJECT
 FIRST_REQUESTS = """
 import asyncio, sys
 from arco_catalog.http.app import create_app
-from arco_catalog.operations.catalog import Settings
+from arco_catalog.protocol.catalog import Settings
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.memory import MemoryStore

@@ -6,8 +6,8 @@ from arco_catalog.cli.columns import by
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found
 from tests.http.client import Client

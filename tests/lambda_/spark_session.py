@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from demo.engines import s3_properties, spark_session
+from tools.demo.engines import s3_properties, spark_session
 
 STATEMENTS = """
 CREATE NAMESPACE lake

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from arco_catalog.iceberg.json import loads
-from arco_catalog.operations.advisory_locks import AdvisoryLocks
+from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore

@@ -8,8 +8,6 @@ import pytest
 
 from arco_catalog.iceberg.errors import AlreadyExists, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
-from arco_catalog.operations.answers import Document
-from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
@@ -17,6 +15,8 @@ from arco_catalog.operations.load import load_table, load_view
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.protocol.answers import Document
+from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import pointer as pointer_module
 from arco_catalog.state import registry as registry_module
 from arco_catalog.state.marker import Slot, WriteSet

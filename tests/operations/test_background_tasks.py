@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from arco_catalog.operations.background_tasks import BackgroundTasks
+from arco_catalog.protocol.background_tasks import BackgroundTasks
 from storage_backends import Found, Outcome, When
 from storage_backends.memory import MemoryStore
 from tests.support.catalog_fixture import CatalogFixture, set_property

@@ -5,9 +5,9 @@ from collections.abc import Awaitable
 import pytest
 
 from arco_catalog.iceberg.errors import NoSuchTable
-from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
 from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.index import relation_key
 from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore

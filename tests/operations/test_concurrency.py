@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from arco_catalog.operations.concurrency import Superseded, gather
+from arco_catalog.protocol.concurrency import Superseded, gather
 
 
 async def fail(error: Exception) -> None:

@@ -7,12 +7,12 @@ import pytest
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.evidence import fence_registry
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.protocol.evidence import fence_registry
 from arco_catalog.state import registry
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore

@@ -17,15 +17,15 @@ from arco_catalog.iceberg.errors import (
     Unsupported,
 )
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
-from arco_catalog.operations.answers import Document
-from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, update_properties
-from arco_catalog.operations.operation_request import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.protocol.answers import Document
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.operation_request import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
 from arco_catalog.state.marker import Slot, WriteSet
 from storage_backends import ABSENT, Applied, StoreUnavailable, Unknown, When
 from storage_backends.base import Outcome

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.history import history
 from arco_catalog.operations.inspect import inspect_relation
@@ -19,6 +18,7 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.reservations import locations_to_reserve
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import registry
 from arco_catalog.state.entries import RelationEntry, location_holds
 from arco_catalog.state.index import namespace_key, relation_key, tombstone_key

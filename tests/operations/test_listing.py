@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from arco_catalog.iceberg.errors import BadRequest, InternalError
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
 from arco_catalog.operations import listing
-from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
+from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.index import relations_in
 from arco_catalog.state.spilling import Limits
 from tests.support.catalog_fixture import NS, CatalogFixture, schema

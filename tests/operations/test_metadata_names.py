@@ -5,14 +5,14 @@ from pyiceberg.catalog import MetastoreCatalog
 
 from arco_catalog.iceberg.files import is_metadata_file_name
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.answers import TableState
-from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.protocol.answers import TableState
+from arco_catalog.protocol.catalog import Settings
 from storage_backends.memory import MemoryStore
 from tests.operations.test_transactions import creation
 from tests.support.catalog_fixture import NS, CatalogFixture, set_property, state

@@ -6,12 +6,12 @@ import pytest
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.drop import unregister_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.protocol.answers import TableState
 from storage_backends import Found, Version
 from storage_backends.base import Missing, Unchanged
 from storage_backends.memory import MemoryStore

@@ -4,7 +4,6 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
-from arco_catalog.operations.answers import Document
 from arco_catalog.operations.history import history
 from arco_catalog.operations.namespaces import (
     MAX_KEY_BYTES,
@@ -15,6 +14,7 @@ from arco_catalog.operations.namespaces import (
     load_namespace,
     update_properties,
 )
+from arco_catalog.protocol.answers import Document
 from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore
 from tests.support.catalog_fixture import CatalogFixture

@@ -10,7 +10,6 @@ from arco_catalog.iceberg.errors import (
     Unprocessable,
 )
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import Document
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
 from arco_catalog.operations.namespaces import (
@@ -20,6 +19,7 @@ from arco_catalog.operations.namespaces import (
     namespace_exists,
     update_properties,
 )
+from arco_catalog.protocol.answers import Document
 from tests.support.catalog_fixture import NS, CatalogFixture
 
 

@@ -7,15 +7,15 @@ import pytest
 from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.commit import commit_view
-from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import create_view
-from arco_catalog.operations.decisions import decide, read_decision
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import decide, read_decision
 from arco_catalog.state import receipt
 from arco_catalog.state.checkpoints import Checkpoints
 from storage_backends import ANY, Found, StoreUnavailable, When

@@ -7,18 +7,18 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
-from arco_catalog.operations.catalog import Settings
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.evidence import fence_pointer
 from arco_catalog.operations.history import history
-from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.reservations import MAX_HELD, MAX_NAMED, Reservation, reserve_locations
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.evidence import fence_pointer
+from arco_catalog.protocol.name_intents import change_registry
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.index import Edits, location_key
 from arco_catalog.state.locations import Location

@@ -6,18 +6,18 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, InternalError, NamespaceNotEmpty, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.catalog import Settings
-from arco_catalog.operations.concurrency import gather
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table, table_exists
-from arco_catalog.operations.lookup import look_up
 from arco_catalog.operations.namespaces import drop_namespace, load_namespace, update_properties
 from arco_catalog.operations.reconcile import named_entities, reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.lookup import look_up
 from arco_catalog.state.segments import Unread
 from arco_catalog.state.spilling import Limits
 from tests.simulation.clients import build_from_nothing

@@ -16,7 +16,6 @@ from arco_catalog.iceberg.errors import (
     NotFound,
 )
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
-from arco_catalog.operations.answers import Document
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
@@ -24,6 +23,7 @@ from arco_catalog.operations.load import load_table, table_exists
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.protocol.answers import Document
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.index import tombstones_of
 from storage_backends import ABSENT, ANY, Found, Missing, Unchanged, Version

@@ -17,21 +17,21 @@ from arco_catalog.iceberg.errors import (
     NotFound,
 )
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations import evidence, group_commit
-from arco_catalog.operations.answers import Answer, Document
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
-from arco_catalog.operations.evidence import mark_dropped
-from arco_catalog.operations.group_commit import GroupCommitter
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.load import load_table, load_view, view_exists
-from arco_catalog.operations.name_intents import change_registry
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.protocol import evidence, group_commit
+from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.evidence import mark_dropped
+from arco_catalog.protocol.group_commit import GroupCommitter
+from arco_catalog.protocol.name_intents import change_registry
 from arco_catalog.state.entries import newest_tombstone
 from arco_catalog.state.index import Edits, location_key, released_key, tombstones_of
 from arco_catalog.state.registry import RegistryState

@@ -4,7 +4,6 @@ import pytest
 
 from arco_catalog.iceberg.errors import AlreadyExists, CommitFailed, CommitStateUnknown, NoSuchTable, NoSuchView
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.answers import TableState
 from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view, unregister_table
@@ -12,6 +11,7 @@ from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, load_view, view_exists
 from arco_catalog.operations.register import register_table, register_view
 from arco_catalog.operations.rename import rename_table, rename_view
+from arco_catalog.protocol.answers import TableState
 from tests.support.catalog_fixture import NS, CatalogFixture, set_property, state
 from tests.support.views import view_request
 

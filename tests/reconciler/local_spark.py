@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 
-from demo.java import java_home, stderr_in
 from tests.servers import exported
+from tools.demo.java import java_home, stderr_in
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -25,13 +25,14 @@ def environment() -> dict[str, str]:
 
 def settings(scratch: Path) -> dict[str, str]:
     """Spark's own settings; everything it keeps lies in `scratch`, its log in `scratch/spark.log`."""
-    log4j = f"-Dlog4j2.configurationFile={PROJECT / 'demo' / 'log4j2.properties'} -Ddemo.log={scratch / 'spark.log'}"
+    log4j = PROJECT / "tools" / "demo" / "log4j2.properties"
+    logging = f"-Dlog4j2.configurationFile={log4j} -Ddemo.log={scratch / 'spark.log'}"
     return {
         "spark.master": "local[2]",
         "spark.app.name": "arco-reconcile",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": log4j,
+        "spark.driver.extraJavaOptions": logging,
         "spark.local.dir": str(scratch),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

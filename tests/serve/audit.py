@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.operations.operation_request import OperationRequest
 from arco_catalog.operations.receipts import receipts
+from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, mapping, sequence, text
 from arco_catalog.state.index import relations_in

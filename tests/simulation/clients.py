@@ -6,17 +6,17 @@ from contextlib import suppress
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, KeyInProgress, NoSuchTable, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.answers import Answer
-from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
-from arco_catalog.operations.operation_request import Dialect, IdempotencyKey, OperationRequest
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.protocol.answers import Answer
+from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
 from storage_backends import StoreUnavailable
 from tests.simulation.auditor import Ask, Auditor
 from tests.simulation.world import DIED, Process, World

@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import decisions, evidence, group_commit, relation_read_set, transaction_coordinator
-from arco_catalog.operations.catalog import Session
+from arco_catalog.operations import relation_read_set, transaction_coordinator
 from arco_catalog.operations.commit import CommitRelation
-from arco_catalog.operations.driver import Driver
-from arco_catalog.operations.group_commit import GroupCommitter, PendingCommit, Replan
-from arco_catalog.operations.mutation import Attempt, Freshness, PlannedCommit, ReadSet
-from arco_catalog.operations.prepared_commit import PreparedCommit
 from arco_catalog.operations.registry_change import Change, RegistryPlan, RegistryReadSet
 from arco_catalog.operations.relation_read_set import RelationReadSet
 from arco_catalog.operations.rename import _Rename
 from arco_catalog.operations.transaction import Transaction, TransactionReadSet
 from arco_catalog.operations.transaction_coordinator import TransactionCoordinator
+from arco_catalog.protocol import decisions, evidence, group_commit
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import Driver
+from arco_catalog.protocol.group_commit import GroupCommitter, PendingCommit, Replan
+from arco_catalog.protocol.mutation import Attempt, Freshness, PlannedCommit, ReadSet
+from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state import spilling
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import RelationEntry

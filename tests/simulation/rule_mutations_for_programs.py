@@ -10,29 +10,20 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, KeyInProgress, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import (
-    cleaning,
-    decisions,
-    evidence,
-    listing,
-    load,
-    reconcile,
-    relation_read_set,
-    undrop,
-    walk,
-)
-from arco_catalog.operations.answers import Answer, TableState
-from arco_catalog.operations.catalog import Session
-from arco_catalog.operations.concurrency import Superseded
-from arco_catalog.operations.driver import Driver
+from arco_catalog.operations import cleaning, listing, load, reconcile, relation_read_set, undrop, walk
 from arco_catalog.operations.metadata_file import NewMetadata
-from arco_catalog.operations.mutation import Freshness, PlannedCommit, ReadSet
-from arco_catalog.operations.name_intents import pending_transactions
 from arco_catalog.operations.names import no_such
 from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet
-from arco_catalog.operations.slot_claims import SlotClaims
+from arco_catalog.protocol import decisions, evidence
+from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import Superseded
+from arco_catalog.protocol.driver import Driver
+from arco_catalog.protocol.mutation import Freshness, PlannedCommit, ReadSet
+from arco_catalog.protocol.name_intents import pending_transactions
+from arco_catalog.protocol.slot_claims import SlotClaims
 from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
 from arco_catalog.state.entries import RelationEntry

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from arco_catalog.iceberg.errors import NoSuchTable
-from arco_catalog.operations.catalog import Settings
+from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.spilling import Limits
 from tests.simulation.clients import AS_DEPLOYED, EAGER, SimulatedClients
 from tests.simulation.explore import Scenario

@@ -8,13 +8,13 @@ from typing import Self
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.answers import Answer, TableState
-from arco_catalog.operations.catalog import Catalog, Session, Settings
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.operations.operation_request import Dialect, IdempotencyKey, OperationRequest
+from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.protocol.catalog import Catalog, Session, Settings
+from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ObjectStore
 from storage_backends.memory import MemoryStore

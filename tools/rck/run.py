@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arco_catalog.http.lambda_adapter import Endpoint
-from demo.engines import s3_properties
-from demo.java import java_home
-from demo.server import WAREHOUSE, serving
 from tests.servers import exported, moto_server
 from tools import package
+from tools.demo.engines import s3_properties
+from tools.demo.java import java_home
+from tools.demo.server import WAREHOUSE, serving
 from tools.gateway.running import running
 from tools.rck import report
 from tools.rck.kits import CANNOT_PASS, Kit, Server, Store

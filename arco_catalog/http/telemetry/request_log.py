@@ -8,7 +8,7 @@ from arco_catalog.http.responses import Response
 from arco_catalog.http.telemetry import clients
 from arco_catalog.http.telemetry.names import UNKNOWN, operation
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
-from arco_catalog.operations.request_stats import RequestStats
+from arco_catalog.protocol.request_stats import RequestStats
 from storage_backends.wrappers.measuring import Measurement
 
 CLIENT_GONE = 499

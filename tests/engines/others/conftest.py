@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from demo.engines import PROJECT
-from demo.server import WAREHOUSE
 from tests.engines.lake import Lake
 from tests.engines.shell import Sql, shell
+from tools.demo.engines import PROJECT
+from tools.demo.server import WAREHOUSE
 
 HERE = Path(__file__).resolve().parent
 

@@ -10,8 +10,8 @@ from pyflink.common import Configuration  # type: ignore[import-not-found]
 from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found]
 from pyflink.util.exceptions import TableException  # type: ignore[import-not-found]
 
-from demo.java import java_home
 from tests.engines.shell import answer, outcomes
+from tools.demo.java import java_home
 
 WRITES = ("INSERT", "UPDATE", "DELETE")
 LOOPBACK = dict.fromkeys(("jobmanager.bind-host", "taskmanager.bind-host", "rest.bind-address"), "127.0.0.1")

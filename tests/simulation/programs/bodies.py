@@ -6,8 +6,6 @@ Whatever changes a table or view leaves a property of its own on it, so that a l
 from collections.abc import Awaitable, Callable
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.answers import Answer
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.commit import commit_table, commit_view
 from arco_catalog.operations.create import create_table, create_view
 from arco_catalog.operations.drop import drop_table, drop_view, unregister_table
@@ -16,6 +14,8 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table, rename_view
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.protocol.answers import Answer
+from arco_catalog.protocol.catalog import Session
 from tests.simulation.clients import build_from_nothing
 from tests.simulation.programs.requests import Conditions, Name, Request
 from tests.support.catalog_fixture import schema

@@ -12,12 +12,12 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.advisory_locks import AdvisoryLocks
-from arco_catalog.operations.answers import Answer, Document
-from arco_catalog.operations.background_tasks import BackgroundTasks
-from arco_catalog.operations.catalog import Session, Settings
 from arco_catalog.operations.load import load_table
-from arco_catalog.operations.operation_request import Dialect, IdempotencyKey, OperationRequest
+from arco_catalog.protocol.advisory_locks import AdvisoryLocks
+from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.protocol.background_tasks import BackgroundTasks
+from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
 from storage_backends import StoreError, Version
 from tests.simulation.bucket import Stored
 from tests.simulation.clients import AS_DEPLOYED, EAGER

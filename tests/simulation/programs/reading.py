@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.errors import NoSuchView, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.catalog import Session
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, load_view, table_exists
 from arco_catalog.operations.namespaces import load_namespace
+from arco_catalog.protocol.catalog import Session
 from storage_backends import StoreError
 from tests.simulation.programs.history import Shown
 from tests.simulation.programs.requests import Request, Sending

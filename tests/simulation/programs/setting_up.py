@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from arco_catalog.operations.catalog import Catalog, Settings
+from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.access import Caches
 from arco_catalog.state.files import FileCache
 from tests.simulation.bucket import Stored

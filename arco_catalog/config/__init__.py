@@ -1,0 +1,1 @@
+"""What is read from environment variables and options, once, typed."""

@@ -1,0 +1,1 @@
+"""How a mutation becomes durable exactly once: markers, evidence, takeovers, the commit loop, group commit."""

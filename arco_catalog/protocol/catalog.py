@@ -1,0 +1,194 @@
+"""One catalog as a process serves it, and one request's session with it."""
+
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from arco_catalog.iceberg.checkpoint import Checkpoint
+from arco_catalog.iceberg.errors import MetadataTooLarge, Unavailable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.advisory_locks import AdvisoryLocks
+from arco_catalog.protocol.background_tasks import BackgroundTasks
+from arco_catalog.protocol.group_commit import GroupCommitter
+from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.protocol.request_stats import current_stats
+from arco_catalog.state.access import Caches, State
+from arco_catalog.state.files import FileCache, Files, Mount
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.locations import AllowedLocations, Location
+from arco_catalog.state.marker import RequestIdentity
+from arco_catalog.state.marker_log import MarkerLog
+from arco_catalog.state.memory import CACHE_MEMORY_BYTES, MAX_METADATA_BYTES
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.runtime import Runtime
+from arco_catalog.state.spilling import Limits
+from arco_catalog.state.store_clock import StoreClock
+from arco_catalog.state.worker_threads import off_loop
+from storage_backends import ObjectStore, StoreUnavailable
+from storage_backends.wrappers.deadline import DeadlineStore
+from storage_backends.wrappers.measuring import MeasuringStore
+from storage_backends.wrappers.timekeeping import TimekeepingStore
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an operator may set. `spill` says how large the registry's index gets before parts of it are spilled.
+    `read_only_because` and `lacks` are what its store turned out not to honour, and not to have.
+
+    Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
+    be taken over, the deadline and a margin; `duplicate_timeout_ms` is how long a duplicate waits for the answer.
+    `max_metadata_bytes` is how large a metadata file may be, unpacked; `cache_bytes` is what all caches together may
+    remember.
+    """
+
+    warehouse: str
+    allow_location_overlap: bool = False
+    read_only_because: str | None = None
+    lacks: Sequence[str] = ()
+    request_ms: int = 20_000
+    in_progress_ms: int = 25_000
+    duplicate_timeout_ms: int = 3_000
+    max_transaction_tables: int = 100
+    max_metadata_bytes: int = MAX_METADATA_BYTES
+    cache_bytes: int = CACHE_MEMORY_BYTES
+    spill: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """A root in a store, and what this process remembers of it. A process that outlives its answers has
+    `background_tasks`, and `table_locks`, advisory locks among writers of one table; `group_committer` makes
+    one registry commit for several requests; None where each request makes its own."""
+
+    settings: Settings
+    store: ObjectStore
+    paths: Paths
+    mounts: Sequence[Mount]
+    locations: AllowedLocations
+    warehouse: Location
+    runtime: Runtime
+    caches: Caches
+    files: FileCache
+    group_committer: GroupCommitter | None = field(default_factory=GroupCommitter)
+    clock: StoreClock = field(default_factory=StoreClock)
+    background_tasks: BackgroundTasks | None = None
+    table_locks: AdvisoryLocks | None = None
+
+    def session(self, request: OperationRequest) -> "Session":
+        """What one request works with."""
+        return Session(self, request)
+
+    async def close(self) -> None:
+        """Closes the stores, that of the state and those of other places alike."""
+        for mount in self.mounts:
+            await mount.store.close()
+
+
+class Session:
+    """One request's way to the store: every call carries its deadline."""
+
+    def __init__(self, catalog: Catalog, request: OperationRequest) -> None:
+        self.catalog = catalog
+        self.request = request
+        self.settings = catalog.settings
+        self.runtime = catalog.runtime
+        self.stats = stats = current_stats()
+        stats.principal = request.principal
+        stats.session = request.role_session
+
+        def bounded(store: ObjectStore) -> ObjectStore:
+            if stats.store is not None:
+                store = MeasuringStore(store, stats.store)
+            return DeadlineStore(store, request.deadline_ms, catalog.runtime.now_ms)
+
+        timed = TimekeepingStore(catalog.store, catalog.runtime.now_ms, catalog.clock.told)
+        self.state = State(bounded(timed), catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill)
+        mounts = [Mount(mount.root, bounded(mount.store)) for mount in catalog.mounts]
+        self.hold = request.hold
+        self.files = Files(mounts, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
+        self._identity: RequestIdentity | None = None
+
+    async def identify(self) -> None:
+        """Finds out what the request's key is bound to, before its marker is asked for: that reads all of the body.
+        Raises `BadRequest`."""
+        if self.request.key is not None and self._identity is None:
+            self._identity = await off_loop(self.request.body_bytes, self.request.identity)
+
+    def marker(self) -> MarkerLog | None:
+        """The marker of the request's idempotency key, None without a key. Raises `BadRequest`."""
+        if self.request.key is None:
+            return None
+        key_hash = self.request.key_hash()
+        self.stats.keyed(key_hash)
+        identity = self._identity or self.request.identity()
+        return MarkerLog(self.state, key_hash, identity, self.request.earlier_key_hash())
+
+    async def parsed(self, parse: Callable[[JsonObject, Checkpoint], T], body: JsonObject) -> T:
+        """What a body means. Raises `BadRequest`, and `Unavailable` if the deadline passes over it."""
+        try:
+            return await off_loop(self.request.body_bytes, lambda: parse(body, self.check_deadline))
+        except StoreUnavailable as error:
+            raise Unavailable(f"Nothing was changed: {error}") from error
+
+    def check_metadata(self, metadata: bytes, name: str) -> None:
+        """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current, and
+        `MetadataTooLarge` if it could not be read again."""
+        most = self.settings.max_metadata_bytes
+        if len(metadata) > most:
+            raise MetadataTooLarge(
+                f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog accepts ({most:,}). "
+                "Nothing was changed: expire snapshots and commit again"
+            )
+        if self.request.answer_limit is not None:
+            self.request.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")
+
+    def check_properties(self, properties: bytes, name: str) -> None:
+        """The same for those of a namespace."""
+        if self.request.answer_limit is not None:
+            self.request.answer_limit.check(properties, f"The properties of {name}", "give it fewer or shorter ones")
+
+    def now_ms(self) -> int:
+        """What time it is, for whatever is kept: by the machine's clock, set right by what the store has told."""
+        return self.catalog.clock.now_ms(self.runtime.now_ms())
+
+    def check_deadline(self) -> None:
+        """The checkpoint of all long work of this request. Raises `StoreUnavailable` once its deadline has passed: what
+        that means is for the driver to say, as if the store had not answered."""
+        if self.late():
+            raise StoreUnavailable("the request's deadline has passed")
+
+    def late(self) -> bool:
+        """Whether the deadline has passed, on the wall clock (design.md 6.2, rule 5)."""
+        return self.runtime.now_ms() >= self.request.deadline_ms
+
+    def seconds_left(self) -> float:
+        """Until the deadline, on the wall clock; negative behind it."""
+        return (self.request.deadline_ms - self.runtime.now_ms()) / 1000
+
+    async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
+        """Runs a step that may be lost: in the background if this process outlives the answer, else before the
+        answer."""
+        await (step if self.catalog.background_tasks is None else self.catalog.background_tasks.run(step))
+
+    def lock_table(self, namespace: Namespace, name: str) -> AbstractAsyncContextManager[None]:
+        """The advisory lock of a table or view among the requests of this process."""
+        return nullcontext() if self.catalog.table_locks is None else self.catalog.table_locks.hold((namespace, name))
+
+    def lock_registry(self) -> AbstractAsyncContextManager[None]:
+        """The advisory lock of HEAD among the requests of this process."""
+        return (
+            nullcontext()
+            if self.catalog.group_committer is None
+            else self.catalog.group_committer.lock(self.seconds_left)
+        )
+
+    def drop_write(self, what: str, error: Exception) -> None:
+        """Counts a failed best-effort write; the reconciler repairs what it was for."""
+        self.stats.dropped_writes += 1
+        _LOG.warning("dropped a best-effort write of %s: %s", what, error)

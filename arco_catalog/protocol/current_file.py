@@ -1,0 +1,36 @@
+"""Reading the metadata file that an entity has now. Tables may have old files removed: a file is believed to be gone
+only if the pointer, read again after it was missed, still leads to it."""
+
+from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.protocol.answers import Reference, TableState
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.decisions import resolve_for_read
+from arco_catalog.state.pointer import MetadataFile
+
+
+async def current_file(session: Session, entity: str) -> tuple[MetadataFile, bytes] | None:
+    """The file that the entity's pointer names, as a reader sees it, and its bytes; None without a pointer. Raises
+    `NotFound` if the file is gone."""
+    missed: dict[str, NotFound] = {}
+    while (pointer := await session.state.pointer(entity)) is not None:
+        file = (await resolve_for_read(session.state, pointer)).metadata
+        if file.location in missed:
+            raise missed[file.location]
+        try:
+            return file, await session.files.read(file.location)
+        except NotFound as gone:
+            missed = {file.location: gone}
+    return None
+
+
+async def rebuilt(session: Session, kept: Reference) -> TableState:
+    """A kept answer. Where its file has been removed since, it is built from the one that the entity has now, as an
+    answer on evidence is: equivalent, not identical. Raises `NotFound` if that is gone, too."""
+    try:
+        location, body = kept.metadata_location, await session.files.read(kept.metadata_location)
+    except NotFound:
+        now = await current_file(session, kept.entity)
+        if now is None:
+            raise
+        location, body = now[0].location, now[1]
+    return TableState(kept.entity, location, body, kept.created)

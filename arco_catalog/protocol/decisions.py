@@ -1,0 +1,113 @@
+"""Decisions of transactions: how readers, writers and takeovers learn them, and who may make them (design.md 6.7).
+
+A writer acts on an abort only once it is definite: its own compare-and-swap applied, or it read the decision.
+"""
+
+from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.name_intents import settle_decided, try_to_settle
+from arco_catalog.state.access import State
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.runtime import Runtime
+from arco_catalog.state.transaction import Decision, Status, encode
+from storage_backends import Applied, Found
+
+POLL_SECONDS = 0.05
+ANSWER_MS = 2_000
+"""How much of a deadline is kept for answering when a wait was in vain."""
+
+
+async def read_decision(state: State, transaction: str) -> Decision | None:
+    """The transaction as it is now; None if there is none, or no longer."""
+    key = state.paths.transaction(transaction)
+    found = await state.store.get(key)
+    return Decision.parse(found, key) if isinstance(found, Found) else None
+
+
+async def decide(state: State, runtime: Runtime, decision: Decision, status: Status) -> bool:
+    """Moves a pending transaction to its decision. False: refused, perhaps by our own echo."""
+    key = state.paths.transaction(str(decision.document["transaction"]))
+    body = encode(decision.decided(status, runtime.ulid()))
+    return isinstance(await state.swap(key, body, decision.version), Applied)
+
+
+async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -> bool:
+    """Makes sure that a transaction is decided, by aborting it if it is not; one that never began is created aborted.
+    Returns whether it committed."""
+    while True:
+        decision = await read_decision(state, transaction)
+        if decision is None:
+            closed = Decision.closed(transaction=transaction, move=runtime.ulid())
+            body = encode(closed.document)
+            if isinstance(await state.swap(state.paths.transaction(transaction), body, None), Applied):
+                return False
+        elif decision.status != "pending":
+            return decision.status == "committed"
+        elif await decide(state, runtime, decision, "aborted"):
+            return False
+        await state.pause()
+
+
+async def transaction_committed(state: State, transaction: str) -> bool:
+    """Whether a transaction has committed by now. One that is gone has not: a commit's decision is kept until all that
+    it decides is settled."""
+    decision = await read_decision(state, transaction)
+    return decision is not None and decision.status == "committed"
+
+
+async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
+    """The pointer without its intent, for a reader: the new state if the transaction committed, else the old one."""
+    while pointer.intent is not None:
+        decision = await read_decision(state, pointer.intent)
+        if decision is not None:
+            return pointer.resolved(decision.status == "committed")
+        again = await state.pointer(pointer.entity)
+        if again is None or again.intent == pointer.intent:
+            return pointer.resolved(committed=False)  # collected, so it was decided: a commit would have been settled
+        pointer = again
+    return pointer
+
+
+async def wait_for_decision(session: Session, transaction: str, rank: str | None = None) -> bool:
+    """Waits for a transaction to be decided; aborts it past its lease, or at once for a request of smaller rank, and
+    then takes its intents on names away: its coordinator may be dead. Returns whether it committed.
+
+    A transaction that is gone was aborted: a commit's decision is kept until every intent is settled. Raises
+    `Unavailable` if it is still undecided shortly before our deadline: it may yet commit or not, so nothing can be said
+    of what depends on it. Who has changed something already says so instead.
+    """
+    while True:
+        decision = await read_decision(session.state, transaction)
+        if decision is None:
+            return False
+        if decision.status != "pending":
+            return decision.status == "committed"
+        if decision.expired or (rank is not None and rank < decision.rank):
+            if await decide(session.state, session.runtime, decision, "aborted"):
+                if decision.creates:
+                    await try_to_settle(session, {transaction: False})
+                return False
+            continue
+        if session.runtime.now_ms() >= session.request.deadline_ms - ANSWER_MS:
+            raise Unavailable("A transaction over the same table or name is under way, and not decided yet: try again")
+        await session.runtime.sleep(POLL_SECONDS * (0.5 + session.runtime.random()))
+
+
+async def resolve_for_write(
+    session: Session, entity: str, pointer: Pointer | None, rank: str | None = None
+) -> Pointer | None:
+    """The pointer without its intent, as a base for a write: waits until the intent is decided. Raises
+    `Unavailable`."""
+    while pointer is not None and pointer.intent is not None:
+        committed = await wait_for_decision(session, pointer.intent, rank)
+        again = await session.state.pointer(entity)
+        if again is not None and again.intent == pointer.intent:
+            return again.resolved(committed)
+        pointer = again
+    return pointer
+
+
+async def settle_names(session: Session, transaction: str, rank: str | None = None) -> None:
+    """Waits for the decision (or makes it, by lease or rank) and takes the intents out of the registry: entries that
+    count, or none. Raises `Unavailable` if it stays undecided until shortly before our deadline."""
+    await settle_decided(session, {transaction: await wait_for_decision(session, transaction, rank)})

@@ -1,0 +1,132 @@
+"""Evidence and fences: how a process learns whether an attempt committed, and makes sure that it no longer can
+(design.md 6.2 rule 2, 6.3)."""
+
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.decisions import abort_if_undecided, resolve_for_write, transaction_committed
+from arco_catalog.protocol.name_intents import try_to_settle
+from arco_catalog.state.access import State
+from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.registry import Operation, RegistryState
+from arco_catalog.state.runtime import Runtime
+from storage_backends import Applied
+
+FORGOTTEN = "Too much has happened since to tell whether the change was made"
+
+
+def moved_pointer(pointer: Pointer, attempt: str, write_set: WriteSet) -> bool:
+    """Whether an attempt that named this pointer moved it. Raises `CommitStateUnknown` beyond what it remembers."""
+    since = write_set.pointers.get(pointer.entity)
+    if since is None:
+        return False
+    committed = pointer.has_committed(attempt, since)
+    if committed is None:
+        raise CommitStateUnknown(FORGOTTEN)
+    return committed
+
+
+async def moved_registry(state: State, head: RegistryState, attempt: str, write_set: WriteSet) -> bool:
+    """Whether an attempt that named the registry did one of its commits, up to `head`."""
+    return write_set.registry is not None and await state.commit_of(head, attempt, write_set.registry) is not None
+
+
+async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool:
+    """Whether an attempt has committed by now, wherever its slot says that it may have. A transaction's evidence is its
+    decision."""
+    if write_set.transaction is not None:
+        return await transaction_committed(state, write_set.transaction)
+    for entity in write_set.pointers:
+        pointer = await state.pointer(entity)
+        if pointer is not None and moved_pointer(pointer, attempt, write_set):
+            return True
+    return write_set.registry is not None and await moved_registry(state, await state.head(), attempt, write_set)
+
+
+async def fence(session: Session, attempts: Mapping[str, WriteSet]) -> str | None:
+    """Makes sure that none of these attempts can commit any more, and returns the one that has, if any: closes their
+    transactions, and moves everything else that they name to a fresh version.
+
+    Raises `CommitStateUnknown` if a pointer is gone, which counts as fenced and tells nothing, or if an undecided
+    intent stands in the way for too long.
+    """
+    state, runtime = session.state, session.runtime
+    closed: dict[str, bool] = {}
+    for attempt, write_set in attempts.items():
+        if write_set.transaction is not None:
+            if await abort_if_undecided(state, runtime, write_set.transaction):
+                return attempt
+            closed[write_set.transaction] = False
+    if closed:
+        await try_to_settle(session, closed)  # their coordinator may be dead, and we may refuse before we meet them
+    by_entity: dict[str, list[str]] = {}
+    for attempt, write_set in attempts.items():
+        for entity in write_set.pointers:
+            by_entity.setdefault(entity, []).append(attempt)
+    for entity in sorted(by_entity):
+        pointer = await fence_pointer(session, entity)
+        for attempt in by_entity[entity]:
+            if moved_pointer(pointer, attempt, attempts[attempt]):
+                return attempt
+    if any(write_set.registry is not None for write_set in attempts.values()):
+        async with session.lock_registry():
+            head = await fence_registry(state, runtime)
+        for attempt, write_set in attempts.items():
+            if await moved_registry(state, head, attempt, write_set):
+                return attempt
+    return None
+
+
+async def fence_pointer(session: Session, entity: str) -> Pointer:
+    """Moves a pointer to the same state at another version; an intent found there is decided first. Returns it as it
+    is then."""
+    while True:
+        pointer = await settled_base(session, entity, await session.state.pointer(entity))
+        if pointer is None:
+            raise CommitStateUnknown(f"The pointer of entity {entity} no longer exists, so the outcome is unknown")
+        fenced = pointer.fenced(session.runtime.ulid())
+        if isinstance(await session.state.move_pointer(fenced, pointer.version), Applied):
+            return fenced
+        await session.state.pause()
+
+
+async def settled_base(session: Session, entity: str, pointer: Pointer | None) -> Pointer | None:
+    """The pointer with its intent decided, for a move that must be made: one that can't be decided in time leaves
+    everything open."""
+    try:
+        return await resolve_for_write(session, entity, pointer)
+    except Unavailable as undecided:
+        raise CommitStateUnknown(undecided.message) from undecided
+
+
+async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
+    """Makes a registry commit that changes nothing. Returns it."""
+    while True:
+        head = await state.head()
+        operation = Operation(runtime.ulid(), "fence", {}, None)
+        commit = runtime.ulid()
+        fenced = head.successor(commit=commit, at_ms=runtime.now_ms(), edits={}, operations=[operation])
+        await state.create(state.paths.registry_commit(commit), fenced.body)
+        if isinstance(await state.move_head(fenced, head.version), Applied):
+            return fenced
+        await state.pause()
+
+
+async def mark_dropped(session: Session, entity: str, operation: str) -> None:
+    """Leaves a drop's mark on a pointer, or sees that it is there: a fence, after which no commit that was under way
+    can land (design.md 6.6)."""
+    state = session.state
+    pointer = state.cached_pointer(entity)
+    if pointer is None or pointer.intent is not None:
+        pointer = await state.pointer(entity)
+    while pointer is not None and pointer.dropped_by != operation:
+        pointer = await settled_base(session, entity, pointer)
+        if pointer is None:
+            return
+        marked = pointer.marked_dropped(session.runtime.ulid(), operation)
+        if isinstance(await state.move_pointer(marked, pointer.version), Applied):
+            return
+        await state.pause()
+        pointer = await state.pointer(entity)

@@ -1,0 +1,285 @@
+"""Group commit: requests of one process share registry commits (docs/decisions/0013-group-commit.md).
+
+HEAD takes one compare-and-swap at a time, so of concurrent requests all but one would lose theirs. Here they queue
+while one is under way. Then one of them, the leader, replans the changes of all that wait on the newest HEAD, each
+on what those before it left, and makes one registry commit of them.
+
+No request is refused here. A request whose replanned change differs is told that its compare-and-swap was refused,
+and falls back to the driver, which reads again as after any lost compare-and-swap.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+
+from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.prepared_commit import PreparedCommit
+from arco_catalog.state.access import State
+from arco_catalog.state.index import Edits, Growing
+from arco_catalog.state.registry import Operation, RegistryState
+from storage_backends import Applied, PreconditionFailed, StoreError, StoreUnavailable
+
+MAX_REQUESTS = 128
+"""How many requests share one commit at most."""
+MAX_BYTES = 256 << 10
+"""How many bytes they may add to HEAD together, roughly: every request reads it."""
+LOCK_TIMEOUT_SECONDS = 2.0
+"""How long one request may hold the lock before others go on without it: its call to the store may hang."""
+MAX_ROUNDS = 4
+"""How often one request leads in vain, because other processes move HEAD, before it falls back to the driver."""
+
+OUTCOME_UNKNOWN = "The store did not answer in time, so it is unknown whether the change was made"
+FALL_BACK = PreconditionFailed(None, 0)
+"""The outcome of a request that must fall back to the driver: nothing of it was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replan:
+    """One request's change, planned again on the HEAD that its batch is built on."""
+
+    edits: Edits
+    operation: Operation
+
+    @property
+    def size(self) -> int:
+        """How many bytes it adds to HEAD, roughly."""
+        return len(dumps([dict(self.edits), self.operation.to_json()]))
+
+
+@dataclass(eq=False)
+class PendingCommit:
+    """A request that waits to join a registry commit; everything that must be durable before that is.
+
+    `replan` plans it again on a HEAD; None if replanning gives a different result. `revalidate` checks, given a HEAD,
+    that no other sending of the request superseded it and that none of its attempts committed (design.md 6.2, rule 1).
+    `seconds_left` is the time until its deadline.
+    """
+
+    state: State
+    replan: Callable[[RegistryState], Replan | None]
+    revalidate: Callable[[RegistryState], Awaitable[bool]]
+    seconds_left: Callable[[], float]
+    in_batch: bool = False
+    """Whether a leader is making a commit that holds it: until that ends it must not give up."""
+    sent: "Batch | None" = None
+    """The batch that was sent with it and has no definite outcome yet."""
+    outcome: Applied | PreconditionFailed | None = None
+    error: Exception | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it was not sent yet, and has neither outcome nor error."""
+        return self.sent is None and self.outcome is None and self.error is None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """A registry commit and the requests that it holds."""
+
+    commit: PreparedCommit
+    members: Sequence[PendingCommit]
+
+    def resolve(self, outcome: Applied | PreconditionFailed | None) -> None:
+        """Gives every member the outcome; with None they wait again."""
+        for member in self.members:
+            if member.sent is self:
+                member.sent, member.outcome = None, outcome
+
+
+@contextmanager
+def _in_batch(members: Iterable[PendingCommit]) -> Iterator[None]:
+    for member in members:
+        member.in_batch = True
+    try:
+        yield
+    finally:
+        for member in members:
+            member.in_batch = False
+
+
+class GroupCommitter:
+    """Makes the registry commits of one catalog in one process. For one event loop."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        """Held while a request moves HEAD. It is advisory: the compare-and-swap of HEAD admits only one."""
+        self._queue: dict[PendingCommit, None] = {}
+        """Those that wait, the first first."""
+        self._acquisitions = 0
+        self._preparing = 0
+        self._made_cached_head = False
+        """Whether the cached HEAD is the one that this process made last."""
+
+    @property
+    def contended(self) -> bool:
+        """Whether other requests move HEAD or are about to: a commit object of one's own would be written in vain."""
+        return self._preparing > 0 or self._lock.locked() or bool(self._queue)
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Marks that a request is writing a commit object of its own."""
+        self._preparing += 1
+        try:
+            yield
+        finally:
+            self._preparing -= 1
+
+    async def commit(self, member: PendingCommit, own: PreparedCommit | None) -> Applied | PreconditionFailed:
+        """Commits a request's change: by its own commit if it wrote one and nobody else waits, else in a batch.
+
+        Refused means, as after any compare-and-swap, that its own id may be in HEAD all the same. Raises
+        `CommitStateUnknown` if the deadline passes while the outcome is unknown, `StoreUnavailable` if nothing was
+        sent, and what `revalidate` raises.
+        """
+        if own is not None and not self._lock.locked() and not self._queue:
+            async with self.lock(member.seconds_left):
+                return await self._send(own, member.state)
+        self._queue[member] = None
+        try:
+            async with self.lock(member.seconds_left, lambda: not member.in_batch and member.sent is None):
+                await self._resend_or_lead(member)
+        except StoreError as error:
+            if member.sent is not None:
+                raise CommitStateUnknown(OUTCOME_UNKNOWN) from error
+            if member.is_pending:
+                raise
+        finally:
+            del self._queue[member]
+        if member.error is not None:
+            raise member.error
+        return member.outcome or FALL_BACK
+
+    @asynccontextmanager
+    async def lock(
+        self, seconds_left: Callable[[], float], may_skip: Callable[[], bool] = lambda: True
+    ) -> AsyncIterator[None]:
+        """The advisory lock of HEAD: this process makes one registry commit at a time. A caller for which `may_skip` is
+        true goes on without the lock if one holder keeps it for too long. Raises `StoreUnavailable` when the deadline
+        passes.
+        """
+        acquired = await self._acquire(seconds_left, may_skip)
+        try:
+            yield
+        finally:
+            if acquired:
+                self._lock.release()
+
+    async def _acquire(self, seconds_left: Callable[[], float], may_skip: Callable[[], bool]) -> bool:
+        """Acquires the lock. False if one holder kept it for too long, and this caller may skip it. Raises
+        `StoreUnavailable` when the deadline passes."""
+        while True:
+            seen = self._acquisitions
+            try:
+                async with asyncio.timeout(max(0.0, min(LOCK_TIMEOUT_SECONDS, seconds_left()))):
+                    await self._lock.acquire()
+            except TimeoutError as error:
+                if seconds_left() <= 0:
+                    raise StoreUnavailable("the request's deadline has passed") from error
+                if seen == self._acquisitions and may_skip():
+                    return False
+            else:
+                self._acquisitions += 1
+                return True
+
+    async def _resend_or_lead(self, member: PendingCommit) -> None:
+        """Sends the batch of a leader that has left again, or leads; does nothing if a leader settled the request."""
+        if member.sent is not None:
+            # Its leader gave up, or was cancelled, before the outcome was definite: send the identical write again.
+            batch = member.sent
+            batch.resolve(await self._send(batch.commit, member.state))
+        elif member.is_pending and not member.in_batch:
+            # No other leader takes it meanwhile: if it is refused, nothing of it may still be under way.
+            with _in_batch([member]):
+                await self._lead(member)
+
+    async def _lead(self, leader: PendingCommit) -> None:
+        """Commits for all requests that wait; tries again while other processes win."""
+        for _ in range(MAX_ROUNDS):
+            head = await self._base_head(leader.state)
+            replans = self._replan_all(head, leader)
+            if leader not in replans:
+                return
+            with _in_batch([member for member in replans if member is not leader]):
+                outcome = await self._commit_batch(leader.state, head, replans)
+            if not leader.is_pending:
+                return
+            if outcome is not None:
+                await leader.state.pause()
+        leader.outcome = FALL_BACK
+
+    async def _commit_batch(
+        self, state: State, head: RegistryState, replans: Mapping[PendingCommit, Replan]
+    ) -> Applied | PreconditionFailed | None:
+        """Makes one commit of all replanned changes; None if one of the members must not be sent."""
+        edits: dict[str, JsonObject | None] = {}
+        for replan in replans.values():
+            edits |= replan.edits
+        operations = [replan.operation for replan in replans.values()]
+        commit = await look_up(state, partial(PreparedCommit, state, head, edits, operations))
+        await gather(commit.put(), *(self._revalidate(member, head) for member in replans))
+        if not all(self._may_be_sent(member) for member in replans):
+            return None
+        batch = Batch(commit, list(replans))
+        for member in batch.members:
+            member.sent = batch
+        outcome = await self._send(commit, state)
+        batch.resolve(outcome if isinstance(outcome, Applied) else None)
+        return outcome
+
+    async def _base_head(self, state: State) -> RegistryState:
+        """The HEAD to build on. If it is not the newest any more, that costs a lost compare-and-swap and nothing
+        else."""
+        known = state.cached_head() if self._made_cached_head else None
+        return known or await state.head()
+
+    def _replan_all(self, head: RegistryState, leader: PendingCommit) -> dict[PendingCommit, Replan]:
+        """Replans the change of every request that waits, each on what those before it leave; the leader's comes
+        first."""
+        replans: dict[PendingCommit, Replan] = {}
+        size, index = 0, Growing(head.index)
+        for member in chain([leader], (other for other in self._queue if other is not leader)):
+            if not member.is_pending or (member.in_batch and member is not leader):
+                continue
+            if len(replans) == MAX_REQUESTS or size > MAX_BYTES:
+                break
+            try:
+                replan = member.replan(replace(head, index=index, place=len(replans)))
+            except Exception as error:  # an error of one request is raised to that one alone
+                member.error = error
+                continue
+            if replan is None:
+                member.outcome = FALL_BACK
+                continue
+            replans[member] = replan
+            size += replan.size
+            index.add(replan.edits)
+        return replans
+
+    @staticmethod
+    async def _revalidate(member: PendingCommit, head: RegistryState) -> None:
+        """Rule 1, for a HEAD that was read after the member planned; runs while the commit is written."""
+        try:
+            valid = await member.revalidate(head)
+        except Exception as error:  # an error of one request is raised to that one alone
+            member.error = error
+        else:
+            member.outcome = None if valid else FALL_BACK
+
+    def _may_be_sent(self, member: PendingCommit) -> bool:
+        """Whether a member may be sent now: it has not left, was not superseded, and has time left (rule 5)."""
+        if member.is_pending and member.seconds_left() <= 0:
+            member.error = StoreUnavailable("the request's deadline has passed")
+        return member.is_pending and member in self._queue
+
+    async def _send(self, commit: PreparedCommit, state: State) -> Applied | PreconditionFailed:
+        """The compare-and-swap."""
+        self._made_cached_head = False
+        outcome = await commit.swap(state)
+        self._made_cached_head = isinstance(outcome, Applied)
+        return outcome

@@ -1,0 +1,61 @@
+"""Settles intents on names whose coordinator crashed or lost the store, before or after its decision.
+
+They stay in HEAD, which every request reads, until a request uses that name. So the reconciler settles them, and so
+does a transaction that finds many of them.
+"""
+
+from collections.abc import Callable
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.decisions import abort_if_undecided, read_decision
+from arco_catalog.protocol.name_intents import pending_transactions, settle_decided
+from storage_backends import StoreError
+
+CROWDED = 100
+"""Transactions on which HEAD may wait before one that lays intents on names looks which of them are over. With those of
+one lease it bounds what HEAD holds of them."""
+A_RUN = 1_000
+"""Transactions that one run looks at, at most, the oldest first."""
+AT_ONCE = 32
+"""Decisions read beside each other, and settled by one registry commit."""
+
+
+async def settle_lapsed(session: Session, most: int = A_RUN, should_stop: Callable[[], bool] = lambda: False) -> int:
+    """Settles the intents on names of transactions that are decided, and of those past their lease, which it aborts.
+    What is inside its lease is left alone. Returns how many transactions were settled. What can't be read or written
+    is counted and left for the next run: nothing waits for this."""
+    waiting = pending_transactions((await session.state.head()).index)[:most]
+    settled = 0
+    for start in range(0, len(waiting), AT_ONCE):
+        if should_stop():
+            break
+        batch = waiting[start : start + AT_ONCE]
+        told = await gather(*(_outcome(session, transaction) for transaction in batch))
+        decided = {each: committed for each, committed in zip(batch, told, strict=True) if committed is not None}
+        if not decided:
+            continue
+        try:
+            await settle_decided(session, decided)
+        except (StoreError, CommitStateUnknown) as error:
+            session.drop_write("the commit that settles names", error)
+        else:
+            settled += len(decided)
+    return settled
+
+
+async def _outcome(session: Session, transaction: str) -> bool | None:
+    """Whether a transaction committed; None if that is yet to be decided, by others or by the next run. One that is
+    gone was aborted."""
+    state, runtime = session.state, session.runtime
+    try:
+        decision = await read_decision(state, transaction)
+        if decision is None:
+            return False
+        if decision.status == "pending":
+            return await abort_if_undecided(state, runtime, transaction) if decision.expired else None
+        return decision.status == "committed"
+    except (StoreError, CommitStateUnknown, InternalError) as error:
+        session.drop_write(f"the decision of transaction {transaction}", error)
+        return None

@@ -1,0 +1,145 @@
+"""What the one driver of all mutations asks of each of them: how to read, plan and recognise its own past.
+
+The driver (driver.py) owns markers, takeovers, retries and the order of things; a mutation owns what is moved.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Generic, TypeAlias, TypeVar
+
+from arco_catalog.protocol.answers import Answer
+from arco_catalog.state.marker import WriteSet
+from storage_backends import Applied, PreconditionFailed
+
+
+class Freshness(IntEnum):
+    """Which parts of a read may come from the process's caches."""
+
+    CACHED = 0
+    """All: good for a compare-and-swap, not for a verdict."""
+    MOVED = 1
+    """Names, but not the object to swap: after a lost compare-and-swap."""
+    FRESH = 2
+    """None: good for a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a mutation, from its claim to its end. `id` is what the object that it moves will remember.
+
+    `entity` is minted with it, for the create or register that it may turn out to be. `rank` is the first id of the
+    request: of two transactions that meet, the smaller goes on.
+    """
+
+    id: str
+    entity: str
+    rank: str
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """An object to create, once, under a key that holds an id of its writer's."""
+
+    key: str
+    put: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class NoOp:
+    """The request changes nothing: everything is already as it asks."""
+
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Prerequisite:
+    """A step to run before this mutation can be planned. `run` raises `Refusal` if the step is impossible."""
+
+    run: Callable[[], Awaitable[None]]
+
+
+V = TypeVar("V", bound="ReadSet")
+
+Revalidate: TypeAlias = Callable[[V], Awaitable[bool]]
+"""Whether an attempt may commit at a version that was read after its plan was made: the next slot is empty, and no
+attempt of the request has committed (design.md 6.2, rule 1). Raises `Superseded`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCommit(Generic[V]):
+    """A planned commit: what to write first, how to validate, the compare-and-swap, and what to write after it.
+
+    `check` runs concurrently with the first writes. It returns None if the plan is still valid, or a fresher read
+    set to plan on. `ready`, if given, runs between the first writes and the swap, and raises `AttemptAborted` if this
+    attempt can no longer succeed. `swap` is the commit point; if it commits at another version than the plan was made
+    on, it revalidates the attempt there first. `after` is written concurrently with the final slot, at best effort: the
+    reconciler repairs what is missing.
+    """
+
+    first: Sequence[Write]
+    check: Callable[[], Awaitable[V | None]]
+    swap: Callable[["Revalidate[V]"], Awaitable[Applied | PreconditionFailed]]
+    after: Sequence[Write]
+    answer: Answer
+    ready: Callable[[], Awaitable[None]] | None = None
+
+
+class AttemptAborted(Exception):
+    """This attempt can never commit: plan again under another one."""
+
+
+class ReadSet(ABC):
+    """What a mutation read: the object that it would change, at one version, and whatever its plan depends on."""
+
+    @property
+    @abstractmethod
+    def is_fresh(self) -> bool:
+        """Whether every part was read from the store for this request, so that a verdict may be given."""
+
+    @abstractmethod
+    def covers(self, write_set: WriteSet) -> bool:
+        """Whether everything that a write set names was read."""
+
+    @abstractmethod
+    async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
+        """Whether an attempt with this write set had committed when the object was read. Raises `CommitStateUnknown`
+        where the evidence is gone (design.md 6.3)."""
+
+
+class Mutation(ABC, Generic[V]):
+    """One request that changes something. `rank` is set by the driver before anything is read."""
+
+    rank: str
+
+    @abstractmethod
+    async def read(self, freshness: Freshness) -> V:
+        """Resolves the name, and reads the object to change, at a version."""
+
+    @abstractmethod
+    def needs_base(self, read_set: V) -> bool:
+        """Whether `load_base` has anything to read. Never raises `Unread`."""
+
+    @abstractmethod
+    async def load_base(self, read_set: V) -> None:
+        """Reads the rest of what planning needs into the read set. A refusal that this meets is kept there for
+        `plan`."""
+
+    async def work(self, read_set: V) -> None:
+        """Does the long part of planning on this read set, outside the event loop and up to the deadline; `plan`
+        finds it done. Raises `Refusal` as `plan` does, and `StoreUnavailable` past the deadline."""
+        return None
+
+    @abstractmethod
+    def write_set(self, read_set: V, attempt: Attempt) -> WriteSet:
+        """What an attempt planned on this read set may change. Raises `Unread` for what it must look up."""
+
+    @abstractmethod
+    def plan(self, read_set: V, attempt: Attempt) -> "PlannedCommit[V] | NoOp | Prerequisite":
+        """What to do: a function of the read set, the request and the attempt alone. Raises `Refusal` for a definite
+        no, and `Unread` for what it must look up."""
+
+    @abstractmethod
+    async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
+        """The answer to an attempt that is known to have committed, by the entity that it named, never by name."""

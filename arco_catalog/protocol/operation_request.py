@@ -1,0 +1,111 @@
+"""One request as operations see it: principal, method and path, deadline and idempotency key."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.protocol.answer_limit import AnswerLimit
+from arco_catalog.state.marker import RequestIdentity, key_hash, payload_hash
+from arco_catalog.state.memory import Hold
+
+_UUID_V7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
+_POLARIS_KEY = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,254}")
+
+DAY_MS = 24 * 60 * 60 * 1000
+KEY_AHEAD_MS = 5 * 60 * 1000
+"""How far in the future a key's time may lie."""
+
+
+ANONYMOUS = "anonymous"
+"""The principal of everybody, where nothing stands in front that would know."""
+
+
+class Dialect(StrEnum):
+    """Whose idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's (design.md 6.5)."""
+
+    ICEBERG = "iceberg"
+    POLARIS = "polaris"
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A well-formed key. `made_ms` is the time in it, None where the dialect's keys have none."""
+
+    text: str
+    dialect: Dialect
+    made_ms: int | None
+
+    @classmethod
+    def parse(cls, text: str, dialect: Dialect) -> "IdempotencyKey":
+        """Reads the header. Raises `BadRequest`."""
+        if dialect is Dialect.POLARIS:
+            if not _POLARIS_KEY.fullmatch(text):
+                raise BadRequest("Idempotency-Key must be 1 to 255 letters, digits, dots, dashes or underscores")
+            return cls(text, dialect, None)
+        if not _UUID_V7.fullmatch(text):
+            raise BadRequest(f"Idempotency-Key must be a UUIDv7 (RFC 9562), not {text[:64]!r}")
+        return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16))
+
+    def refusal(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
+        """Why a key that has no marker at this time, the store's, is not executed; None if it may be (design.md 6.1).
+        One that is older than a day may have been applied, and its marker collected since."""
+        if self.made_ms is None or -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS:
+            return None
+        if self.made_ms > now_ms:
+            return BadRequest("Idempotency-Key is more than five minutes in the future: correct the client's clock")
+        return CommitStateUnknown("Idempotency-Key is older than a day: it may have been applied and forgotten")
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRequest:
+    """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
+    say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is what the host can carry back, None
+    for everything; `body_bytes` is how long the body was: work on a long one is done beside the event loop;
+    `role_session` tells apart who assumed the role that is the principal; `hold` is what the request takes of the
+    process's memory."""
+
+    method: str
+    path: str
+    query: str
+    body: JsonValue
+    principal: str
+    source: JsonObject
+    deadline_ms: int
+    key: IdempotencyKey | None = None
+    commit: bool = False
+    answer_limit: AnswerLimit | None = None
+    body_bytes: int = 0
+    role_session: str | None = None
+    hold: Hold = field(default_factory=Hold, compare=False)
+
+    @property
+    def by(self) -> JsonObject:
+        """What records say of who asked."""
+        session: JsonObject = {} if self.role_session is None else {"session": self.role_session}
+        return {"principal": self.principal, **session, "source": self.source}
+
+    def identity(self) -> RequestIdentity:
+        """What the key is bound to. Raises `BadRequest` if the body has no canonical form."""
+        try:
+            payload = payload_hash(self.body)
+        except ValueError as error:
+            raise BadRequest(f"The request body cannot be canonicalised: {error}") from error
+        return RequestIdentity(self.method, self.path, self.query, payload, self.principal)
+
+    def key_hash(self) -> str:
+        """Names the key's marker. In the Polaris dialect, whose keys anybody may guess, method, path and principal are
+        part of the key."""
+        assert self.key is not None
+        if self.key.dialect is not Dialect.POLARIS:
+            return key_hash("", self.key.text)
+        principal = "" if self.principal == ANONYMOUS else f"\n{self.principal}"
+        return key_hash(f"{self.method} {self.path}{principal}", self.key.text)
+
+    def earlier_key_hash(self) -> str | None:
+        """The name that the marker would have had before principals were part of it, None where that is the same."""
+        assert self.key is not None
+        if self.key.dialect is not Dialect.POLARIS or self.principal == ANONYMOUS:
+            return None
+        return key_hash(f"{self.method} {self.path}", self.key.text)

@@ -1,0 +1,101 @@
+"""One request's slots in the marker of its idempotency key, and whether the key may be executed at all (design.md 6.1).
+
+The age of a key is judged by the store's clock: at the time of slot 0 where there is one, else at the time that the
+store told with the missing slot. So every machine comes to the same verdict, whatever its own clock says.
+"""
+
+from collections.abc import Sequence
+
+from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, KeyInProgress, KeyReused
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.answers import encode_answer
+from arco_catalog.protocol.concurrency import Superseded
+from arco_catalog.protocol.operation_request import IdempotencyKey
+from arco_catalog.state.marker import Slot, WriteSet, bound_to
+from arco_catalog.state.marker_log import MarkerLog
+from storage_backends import StoreError
+
+
+class SlotClaims:
+    """Reads the slots of one request's marker, and puts its own."""
+
+    def __init__(self, marker: MarkerLog, key: IdempotencyKey) -> None:
+        self._marker = marker
+        self._key = key
+        self._own: set[str] = set()
+        """Attempts of this request whose slots were sent."""
+
+    async def is_new(self, attempt: str, machine_ms: int) -> bool:
+        """False if the key has a marker, as far as that is looked for: only for a key which by the machine's clock is
+        too old or too new. An old answer is still the answer, and the store tells the time with its own. Raises
+        `CommitStateUnknown` for a key that is too old by that, `BadRequest` for one from the future, and `Superseded`.
+        """
+        if self._key.refusal(machine_ms) is None:
+            return True
+        if await self._marker.read_on():
+            return False
+        match self._key.refusal(self._marker.now_ms):
+            case CommitStateUnknown() as unknown:
+                raise unknown
+            case BadRequest() as refusal:
+                await self.put(attempt, WriteSet(), encode_answer(refusal))
+                raise refusal
+            case None:
+                return True
+
+    async def put(self, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
+        """Puts the next slot, final with an answer. Raises `Superseded` if the next slot is somebody else's, and for
+        slot 0 what becomes of a key that turns out to be too old or too new.
+
+        A claim that was cancelled because a step beside it failed may have landed nevertheless: our own slots are
+        passed over.
+        """
+        marker = self._marker
+        self._own.add(attempt)
+        while not await marker.put(Slot(attempt, write_set, self._request(), answer)):
+            seen = len(marker.slots)
+            if any(slot.final or slot.attempt not in self._own for slot in (await marker.read_on())[seen:]):
+                raise Superseded
+        if len(marker.slots) == 1:
+            await self._check_age(attempt, write_set, answer)
+
+    async def give_up(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
+        """Puts the final slot of a request that was refused half-way. Raises `Superseded` if others had the key too,
+        and `KeyInProgress` where the store lets no final slot be put: another sending may be carried out, now or
+        later."""
+        try:
+            slots = await self._marker.read_on()
+            if any(slot.final or slot.attempt not in self._own for slot in slots):
+                raise Superseded
+            await self.put(attempt, write_set, answer)
+        except StoreError as error:
+            raise KeyInProgress(
+                f"Nothing was changed, but the idempotency record could not be written: {error}"
+            ) from error
+
+    def _request(self) -> JsonObject:
+        """What slot 0 binds the key to."""
+        return {} if self._marker.slots else self._marker.identity.to_json()
+
+    async def _check_age(self, attempt: str, write_set: WriteSet, answer: JsonObject | None) -> None:
+        """Our slot 0 has told the time: if this machine's clock had been right, it would not have been put."""
+        match self._key.refusal(self._marker.slots[0].written_ms):
+            case CommitStateUnknown() as unknown:
+                raise unknown
+            case BadRequest() as refusal if answer is None:
+                await self.put(attempt, write_set, encode_answer(refusal))
+                raise refusal
+
+    async def read(self) -> Sequence[Slot]:
+        """All slots, read anew. Raises `KeyReused` if slot 0 binds the key to another request, and `CommitStateUnknown`
+        for a key that was too old when slot 0 was put, or is without one: there may have been an older marker, so
+        nothing in this one is a verdict."""
+        marker = self._marker
+        marker.slots.clear()
+        slots = await marker.read_on()
+        if slots and not bound_to(slots[0], marker.identity):
+            raise KeyReused("Idempotency-Key was already used for a different request")
+        refusal = self._key.refusal(slots[0].written_ms if slots else marker.now_ms)
+        if isinstance(refusal, CommitStateUnknown):
+            raise refusal
+        return slots

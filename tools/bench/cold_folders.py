@@ -1,0 +1,64 @@
+"""What `tools.bench.cold` starts: the catalog's zip, and what it is held against, each in a folder of its own."""
+
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.metadata import distribution
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+from packaging.requirements import Requirement
+
+from tools.bytecode import compile_ahead
+from tools.gateway.running import API
+from tools.gateway.sandbox import make_runtime_client
+from tools.package import build
+
+OURS, BARE, STOCK = "arco_catalog", "(a) starlette", "(b) starlette, aiobotocore"
+NEEDS = {BARE: ("starlette", "mangum"), STOCK: ("starlette", "mangum", "aiobotocore")}
+MODULES = {BARE: "bare", STOCK: "stock"}
+HANDLERS = {OURS: API, **{name: f"{module}.handler" for name, module in MODULES.items()}}
+_SOURCES = Path(__file__).with_name("cold_handlers")
+
+
+def runtime_client(folder: Path) -> Path:
+    """AWS's runtime client, compiled."""
+    with TemporaryDirectory() as links:
+        shutil.copytree(make_runtime_client(Path(links)), folder, ignore=shutil.ignore_patterns("__pycache__"))
+    compile_ahead(folder, sys.executable)
+    return folder
+
+
+def functions(scratch: Path, *, compiled: bool) -> Mapping[str, Path]:
+    """The folder of each function, with the bytecode of all its modules or of none."""
+    folders = {name: scratch / (MODULES.get(name) or "ours") for name in HANDLERS}
+    build(scratch / "zip")
+    with ZipFile(scratch / "zip") as archive:
+        archive.extractall(folders[OURS])
+    for name, module in MODULES.items():
+        seen: set[str] = set()
+        for requirement in NEEDS[name]:
+            _install(requirement, folders[name], seen)
+        shutil.copyfile(_SOURCES / f"{module}.py", folders[name] / f"{module}.py")
+    for folder in folders.values():
+        for cache in [*folder.rglob("__pycache__")]:
+            shutil.rmtree(cache)
+        if compiled:
+            compile_ahead(folder, sys.executable)
+    return folders
+
+
+def _install(requirement: str, folder: Path, seen: set[str]) -> None:
+    """A distribution of this environment, and what it needs: what a zip of it would hold."""
+    wanted = Requirement(requirement)
+    if wanted.name in seen or (wanted.marker is not None and not wanted.marker.evaluate({"extra": ""})):
+        return
+    seen.add(wanted.name)
+    installed = distribution(wanted.name)
+    for file in installed.files or ():
+        if ".." not in file.parts and file.suffix != ".pyc":
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(str(installed.locate_file(file)), folder / file)
+    for needed in installed.requires or ():
+        _install(needed, folder, seen)

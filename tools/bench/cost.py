@@ -1,0 +1,249 @@
+"""What a deployment costs, in US dollars: `python -m tools.bench.cost`.
+
+Calls and bytes are counted, CPU is measured, both through the whole app over a table of 100 snapshots; `prices.py`
+has what each costs. Lambda bills the time that a request waits, so its depth (section 8 of design.md) costs money too.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from arco_catalog.http.app import create_app
+from arco_catalog.http.telemetry.emf import WALKS
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends import ANY, ObjectStore
+from storage_backends.memory import MemoryStore
+from storage_backends.probe import honours_conditions
+from storage_backends.wrappers.counting import CountingStore, Measurement
+from storage_backends.wrappers.delaying import DelayingStore
+from tests.http.client import Client
+from tests.support.catalog_fixture import NS, CatalogFixture, set_property, uuid7
+from tools.bench import prices
+from tools.bench.metadata_semantics import table
+from tools.bench.prices import AVAILABLE_SERVICE, DATED, S3, S3_EXPRESS, SMALL_SERVICE, StorePrices
+
+SNAPSHOTS = 100
+IDLE_TABLES = 1_000
+MEMORY_MB = 1024
+LOG_BYTES = 2_048
+"""A request's log line with its metrics, and Lambda's own two, rounded up."""
+WALKS_A_MONTH = 4 * prices.HOURS
+ALARMS = 10
+"""Of `infra/alarms.tf`."""
+WALK_METRICS = sum(len(metrics) for _, metrics in WALKS)
+"""That a reconciler's run writes, called or not."""
+POLLS_A_MONTH = 15 * 60 * prices.HOURS
+"""How often Lambda asks an empty queue: five readers, each waiting twenty seconds."""
+FARTHER_S = 0.002
+MILLION = 1_000_000
+ROUNDS = 40
+TABLE = "/v1/wh/namespaces/db/tables/t"
+RUNTIME = SystemRuntime()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one request uses of the store, and of a whole CPU."""
+
+    name: str
+    puts: int
+    gets: int
+    depth: int
+    read: int
+    written: int
+    cpu_ms: float
+
+    @classmethod
+    def of(cls, name: str, counted: Measurement, cpu_ms: float) -> "Usage":
+        """Lists cost what puts cost, and deletes nothing."""
+        kinds = counted.by_kind
+        puts, gets = kinds["put"] + kinds["list"], kinds["get"]
+        return cls(name, puts, gets, counted.depth, counted.bytes_read, counted.bytes_written, cpu_ms)
+
+    def store_dollars(self, store: StorePrices) -> float:
+        """Of the store alone."""
+        requests = (self.puts * store.put + self.gets * store.get) / 1_000
+        return requests + (self.written * store.uploaded + self.read * store.downloaded) / (1 << 30)
+
+    def lambda_ms(self, store: StorePrices) -> float:
+        """What Lambda bills: the calls that wait for each other, and CPU by the share that the memory buys."""
+        return self.depth * store.step_ms + self.cpu_ms * max(1.0, prices.LAMBDA_MB_OF_A_CPU / MEMORY_MB)
+
+    def compute_dollars(self, store: StorePrices) -> float:
+        """Of function and logs, without the gateway."""
+        gb_seconds = self.lambda_ms(store) / 1_000 * MEMORY_MB / 1_024
+        return prices.LAMBDA_REQUEST + gb_seconds * prices.LAMBDA_GB_SECOND + LOG_BYTES / (1 << 30) * prices.LOG_GB
+
+    def dollars(self, store: StorePrices) -> float:
+        """Of one request, everything included."""
+        return self.store_dollars(store) + self.compute_dollars(store) + prices.HTTP_API_REQUEST
+
+
+class Site:
+    """A catalog in memory with one table, and processes that serve it."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.store = store
+        self.client = self.process()
+
+    def process(self) -> Client:
+        """A process that remembers nothing."""
+        catalog = build_catalog(Settings("wh"), self.store, "memory:///", (), RUNTIME)
+        return Client(create_app({"wh": catalog}))
+
+    async def prepare(self) -> None:
+        """Registers the table."""
+        home = "memory:///wh/warehouse/t"
+        await self.store.put("wh/warehouse/t/metadata/00000-0.metadata.json", _metadata(home), ANY)
+        await expect(self.client.post("/v1/wh/namespaces", {"namespace": ["db"]}))
+        register: JsonObject = {"name": "t", "metadata-location": f"{home}/metadata/00000-0.metadata.json"}
+        await expect(self.client.post("/v1/wh/namespaces/db/register", register))
+
+    async def load(self, client: Client) -> None:
+        """One load."""
+        await expect(client.get(TABLE))
+
+    async def commit(self, client: Client) -> None:
+        """One commit under a key, as Java clients send them."""
+        change = set_property("a", RUNTIME.uuid())
+        await expect(client.post(TABLE, change, idempotency_key=uuid7(RUNTIME.now_ms(), RUNTIME)))
+
+
+def _metadata(home: str) -> bytes:
+    return dumps({**table(SNAPSHOTS), "location": home})
+
+
+async def expect(sending: Awaitable[object]) -> None:
+    """Raises `RuntimeError` unless the answer is a success."""
+    answer = await sending
+    if getattr(answer, "status", None) != 200:
+        raise RuntimeError(f"unexpected answer: {answer!r}")
+
+
+Step = Callable[[Site, Client], Awaitable[None]]
+
+
+async def usage(name: str, step: Step, *, warm: bool) -> Usage:
+    """Counts one request over a store that takes an even time, and times many over one that takes none."""
+    counting = CountingStore(DelayingStore(MemoryStore(), FARTHER_S))
+    site = Site(counting)
+    await site.prepare()
+    client = site.client if warm else site.process()
+    if warm:
+        await step(site, client)
+    with counting.measure() as counted:
+        await step(site, client)
+    return Usage.of(name, counted, await cpu_ms(step, warm=warm))
+
+
+async def cpu_ms(step: Step, *, warm: bool) -> float:
+    """CPU of one request."""
+    site = Site(MemoryStore())
+    await site.prepare()
+    clients = [site.client if warm else site.process() for _ in range(ROUNDS)]
+    await step(site, clients[0])
+    began = time.process_time()
+    for client in clients:
+        await step(site, client)
+    return 1_000 * (time.process_time() - began) / ROUNDS
+
+
+async def idle_walk() -> tuple[Usage, int]:
+    """A scheduled walk over tables of which none has changed, behind the probe of the store that each run begins with,
+    and the bytes that the catalog's state takes."""
+    counting = CountingStore(MemoryStore())
+    fixture = CatalogFixture(counting, settings=Settings("wh"))
+    await fixture.namespace(*NS)
+    for number in range(IDLE_TABLES):
+        await fixture.table(f"t{number}")
+
+    async def walk() -> None:
+        await honours_conditions(counting, RUNTIME.ulid())
+        deadline_ms = RUNTIME.now_ms() + 900_000
+        call = OperationRequest("SCHEDULE", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
+        await reconcile(fixture.another().catalog.session(call))
+
+    await walk()
+    began = time.process_time()
+    with counting.measure() as counted:
+        await walk()
+    spent = 1_000 * (time.process_time() - began)
+    return Usage.of("walk", counted, spent), await _bytes_in(counting)
+
+
+async def _bytes_in(store: ObjectStore) -> int:
+    size, after = 0, None
+    while True:
+        page = await store.list("", after)
+        size += sum(item.size for item in page.entries)
+        after = page.after
+        if after is None:
+            return size
+
+
+def idle_month(walk: Usage, stored: int, store: StorePrices) -> dict[str, float]:
+    """Dollars a month for a catalog that nobody calls, by what they are for."""
+    return {
+        "walks": WALKS_A_MONTH * (walk.store_dollars(store) + walk.compute_dollars(store) + prices.SCHEDULE),
+        "state": stored / (1 << 30) * store.stored,
+        "queue": POLLS_A_MONTH * prices.QUEUE_REQUEST,
+        "alarms": ALARMS * prices.ALARM_MONTH,
+        "metrics": WALK_METRICS * prices.METRIC_MONTH,
+        "dashboard": prices.DASHBOARD_MONTH,
+    }
+
+
+async def run() -> None:
+    """Prints the tables as Markdown, for docs/cost.md."""
+    usages = [
+        await usage("loadTable, warm", Site.load, warm=True),
+        await usage("loadTable, cold", Site.load, warm=False),
+        await usage("commit with key, warm", Site.commit, warm=True),
+        await usage("commit with key, cold", Site.commit, warm=False),
+    ]
+    stores = (S3, S3_EXPRESS)
+    print(f"A table of {SNAPSHOTS} snapshots, {MEMORY_MB} MB of arm64, list prices of us-east-1 as of {DATED}.\n")
+    print("| request | PUT | GET | depth | KB read | KB written | CPU ms | billed ms | $ a million |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")
+    for used in usages:
+        billed = " / ".join(f"{used.lambda_ms(store):.0f}" for store in stores)
+        dollars = " / ".join(f"{used.dollars(store) * MILLION:.2f}" for store in stores)
+        sizes = f"{used.read / 1024:.0f} | {used.written / 1024:.0f}"
+        print(
+            f"| {used.name} | {used.puts} | {used.gets} | {used.depth} | {sizes} | {used.cpu_ms:.1f} "
+            f"| {billed} | {dollars} |"
+        )
+    print(f"\nBilled ms and dollars: {' / '.join(store.name for store in stores)}.\n")
+    walk, stored = await idle_walk()
+    print(f"| a month without a call, {IDLE_TABLES:,} tables | $ | of which |\n| --- | --: | --- |")
+    for store in stores:
+        items = idle_month(walk, stored, store)
+        print(f"| arco_catalog on {store.name} | {sum(items.values()):.2f} | {_told(items)} |")
+    for name, rented in (("a small RDS and a container", SMALL_SERVICE), ("the same, two of each", AVAILABLE_SERVICE)):
+        months = {item.name: item.a_month * rented.count(item) for item in rented}
+        print(f"| {name} | {sum(months.values()):.2f} | {_told(months)} |")
+    print(
+        f"\nA walk of {IDLE_TABLES:,} unchanged tables: {walk.puts} LISTs and PUTs, {walk.gets} GETs, "
+        f"depth {walk.depth}; the state is {stored / (1 << 20):.1f} MB."
+    )
+
+
+def _told(items: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {dollars:.2f}" for name, dollars in items.items())
+
+
+def main() -> int:
+    """Measures everything."""
+    asyncio.run(run())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""This catalog beside Iceberg's own REST server: `make bench-peers` prints the tables of docs/performance.md.
+
+Every line is measured in passes, ours and theirs by turns, so that whatever else the machine does meets both; the
+median pass counts. Clients are in a process of their own and cost next to nothing, as the first table shows.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median_low
+from typing import TypeAlias
+
+from tools.bench.peers import traffic
+from tools.bench.peers.generator import PLACE, Score
+from tools.bench.peers.places import BUCKET, DELAY_MS, Pair, far_s3, on_local_files, on_s3
+from tools.bench.peers.servers import Server, ours
+
+CLIENTS = (1, 8, 32)
+ANSWER_BYTES = 16_000
+
+Requests: TypeAlias = Callable[[str, int], list[str]]
+"""What so many clients send to a server whose paths begin so."""
+
+
+def loads(base: str, clients: int) -> list[str]:
+    return [traffic.load(base, f"t{number}") for number in range(clients)]
+
+
+def commits(base: str, clients: int) -> list[str]:
+    return [traffic.commit(base, f"t{number}") for number in range(clients)]
+
+
+def commits_to_one(base: str, clients: int) -> list[str]:
+    return [traffic.commit(base, traffic.SHARED)] * clients
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One kind of request by so many clients, and what came of it in each pass."""
+
+    name: str
+    requests: Requests
+    clients: int
+    ours: list[Score] = field(default_factory=list)
+    theirs: list[Score] = field(default_factory=list)
+
+    def told(self) -> str:
+        """A row of the table."""
+        mine, peers = middle(self.ours), middle(self.theirs)
+        ratio = mine.rate / peers.rate if peers.rate else float("inf")
+        return (
+            f"| {self.name} | {self.clients} | {mine.rate:,.0f} | {peers.rate:,.0f} | **{ratio:.1f}** "
+            f"| {times(mine)} | {times(peers)} | {refused(mine)} | {refused(peers)} |"
+        )
+
+
+def middle(scores: Sequence[Score]) -> Score:
+    """The median pass."""
+    rate = median_low(score.rate for score in scores)
+    return next(score for score in scores if score.rate == rate)
+
+
+def times(score: Score) -> str:
+    return f"{score.p50:.1f} / {score.p99:.1f}"
+
+
+def refused(score: Score) -> str:
+    """Answers that were no success, by status."""
+    return ", ".join(f"{count}x {status}" for status, count in score.statuses.items() if status > "204") or "-"
+
+
+HEADER = """| request | clients | ours /s | theirs /s | ratio | ours p50 / p99 ms | theirs | ours refused | theirs |
+| --- | --: | --: | --: | --: | --: | --: | --: | --: |"""
+
+
+def lines(*, shared: bool) -> list[Line]:
+    """What is measured at a place."""
+    made = [Line("load", loads, clients) for clients in CLIENTS]
+    made += [Line("commit, each client its own table", commits, clients) for clients in CLIENTS]
+    if shared:
+        made += [Line("commit, all the same table", commits_to_one, clients) for clients in CLIENTS[1:]]
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long and how often."""
+
+    passes: int
+    warm: float
+    seconds: float
+    settle: float
+
+    def play(self, server: Server, line: Line) -> Score:
+        """One pass at one server."""
+        return server.play(line.requests(server.base, line.clients), self.warm, self.seconds)
+
+
+def compare(title: str, place: AbstractContextManager[Pair], measured: Sequence[Line], effort: Effort) -> None:
+    """Measures at one place, and prints its table."""
+    with place as pair:
+        servers = (pair.arco, pair.reference)
+        for server in servers:
+            server.catalog.prepare()
+            for line in measured[1:5:3]:  # loads and commits of several clients: a JVM takes its time to get going
+                server.play(line.requests(server.base, line.clients), effort.warm, effort.settle)
+        sizes = [server.catalog.size_of_a_load() for server in servers]
+        for number in range(effort.passes):
+            for line in measured:
+                scores = (line.ours, line.theirs)
+                for server, kept in sorted(zip(servers, scores, strict=True), key=lambda _: 0, reverse=number % 2 == 1):
+                    kept.append(effort.play(server, line))
+        memory = [server.resident_mb() for server in servers]
+    print(f"\n### {title}\n\n{HEADER}")
+    for line in measured:
+        print(line.told())
+    print(f"\nMetadata of the table: {sizes[0]:,} bytes in ours, {sizes[1]:,} in theirs.", end=" ")
+    print(f"Memory afterwards: ours {memory[0]:.0f} MB, theirs {memory[1]:.0f} MB, {memory[0] / memory[1]:.2f} of it.")
+    sys.stdout.flush()
+
+
+def ceilings(scratch: Path, effort: Effort) -> None:
+    """What the clients could measure at most, and what the S3s can do with no delay."""
+    print("\n### What limits the measurement\n\n| | clients | requests /s | p50 / p99 ms |\n| --- | --: | --: | --: |")
+
+    def tell(name: str, server: Server, request: str) -> None:
+        for clients in CLIENTS:
+            score = server.play([request] * clients, effort.warm, effort.seconds)
+            print(f"| {name} | {clients} | {score.rate:,.0f} | {times(score)} |", flush=True)
+
+    with ours("tools.bench.peers.nothing", scratch, str(ANSWER_BYTES)) as server:
+        tell("the clients, at a server that does nothing", server, traffic.load("/v1", "t0"))
+    for name, kind in (("our S3, no delay, PUT of 3 KB", ()), ("moto, no delay, PUT of 3 KB", ("moto",))):
+        with far_s3(scratch, 0, *kind) as s3:
+            tell(name, Server(s3.endpoint, "", 0), put(3_000))
+
+
+def put(size: int) -> str:
+    """An S3 request that moto believes to be signed."""
+    signed = "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+    return (
+        f"PUT /{BUCKET}/{PLACE} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {signed}\r\n"
+        f"Content-Length: {size}\r\n\r\n{'x' * size}"
+    )
+
+
+def main() -> int:
+    """Prints everything."""
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.peers", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="one short pass: a look, not a figure")
+    parser.add_argument("--only", choices=("ceilings", "local", "s3", "moto"), help="one of the tables")
+    parser.add_argument("--workers", default="1", help="of arco serve (default: %(default)s)")
+    parser.add_argument("--folder", help="where the local files are (default: the folder for temporary files)")
+    arguments = parser.parse_args()
+    effort = Effort(1, 0.3, 1.0, 2.0) if arguments.quick else Effort(3, 0.5, 2.0, 5.0)
+    options = () if arguments.workers == "1" else ("--workers", arguments.workers)
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="arco-peers-", dir=arguments.folder) as folder:
+        for name, run in parts(Path(folder), options, effort):
+            if arguments.only in (None, name):
+                run()
+    print(f"\n{effort.passes} passes of {effort.seconds:g} s a line; {time.perf_counter() - began:.0f} s in all.")
+    return 0
+
+
+def parts(folder: Path, options: Sequence[str], effort: Effort) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The tables, each over a folder of its own."""
+    scratch = {name: folder / name for name in ("ceilings", "local", "s3", "moto")}
+    for made in scratch.values():
+        made.mkdir()
+    local = on_local_files(scratch["local"], options)
+    far = on_s3(scratch["s3"], options)
+    on_moto = on_s3(scratch["moto"], options, "moto")
+    away = f"S3, every call {DELAY_MS} ms longer"
+    yield "ceilings", partial(ceilings, scratch["ceilings"], effort)
+    yield "local", partial(compare, "Local files", local, lines(shared=True), effort)
+    yield "s3", partial(compare, f"{away} (our own emulator)", far, lines(shared=True), effort)
+    yield "moto", partial(compare, f"{away} (moto)", on_moto, lines(shared=False), effort)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
