@@ -15,7 +15,7 @@ from arco_catalog.http.options import MAX_BODY_BYTES, HttpOptions
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.http.telemetry.setup import function_log, function_telemetry
 from arco_catalog.operations.environment import catalog_to_serve
-from arco_catalog.protocol.answer_limit import LAMBDA_PAYLOAD_BYTES
+from arco_catalog.planning.answer_limit import LAMBDA_PAYLOAD_BYTES
 from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.memory import REQUEST_MEMORY_BYTES
 from arco_catalog.state.runtime import SystemRuntime

@@ -19,6 +19,7 @@ ROOMS = (
     ("arco_catalog.http",),
     ("arco_catalog.operations",),
     ("arco_catalog.protocol",),
+    ("arco_catalog.planning",),
     ("arco_catalog.state",),
     ("arco_catalog.config",),
     ("storage_backends",),
@@ -239,7 +240,7 @@ def test_what_the_rooms_may_do_is_let_through(tmp_path: Path, file: str, stateme
 
 
 def test_the_readme_of_the_protocols_says_what_each_module_is() -> None:
-    rooms = [ROOT / "arco_catalog" / room for room in ("operations", "protocol")]
+    rooms = [ROOT / "arco_catalog" / room for room in ("operations", "protocol", "planning")]
     table = [line for line in (rooms[0] / "README.md").read_text().splitlines() if line.startswith("| `")]
     told = {word for line in table for word in re.findall(r"`(\w+\.py)`", line)}
     assert told == {file.name for room in rooms for file in room.glob("*.py")} - {"__init__.py"}

@@ -8,7 +8,7 @@ from arco_catalog.iceberg.errors import AlreadyExists, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.register import register_table, register_view
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.index import Namespace

@@ -7,7 +7,7 @@ from arco_catalog.http.compression import WORTHWHILE_BYTES, compressed
 from arco_catalog.http.request_context import Effect, RequestContext
 from arco_catalog.http.responses import Response
 from arco_catalog.iceberg.errors import AnswerTooLarge, CommitStateUnknown, InternalError
-from arco_catalog.protocol.answer_limit import AnswerLimit, pack
+from arco_catalog.planning.answer_limit import AnswerLimit, pack
 
 
 async def encoded(response: Response, context: RequestContext) -> Response:

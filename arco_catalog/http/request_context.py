@@ -24,8 +24,8 @@ from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields
-from arco_catalog.operations.names import Identifier
-from arco_catalog.protocol.answer_limit import AnswerLimit
+from arco_catalog.planning.answer_limit import AnswerLimit
+from arco_catalog.planning.names import Identifier
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.index import Namespace

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from arco_catalog.http.asgi import Send
 from arco_catalog.iceberg.json import JsonObject, dumps
-from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.planning.answers import Answer, TableState
 
 PIECE_BYTES = 256 << 10
 """How much of an answer is handed to the server at once."""

@@ -9,7 +9,7 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table, unregister_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.planning.answers import Answer, TableState
 
 
 async def create(context: RequestContext) -> Response:

@@ -15,7 +15,7 @@ from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.iceberg.shapes import NAME
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, table_exists
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
 from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.worker_threads import off_loop
 

@@ -3,8 +3,8 @@
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.iceberg.errors import NoSuchFunction, Unsupported
-from arco_catalog.operations.names import dotted
 from arco_catalog.operations.namespaces import namespace_exists
+from arco_catalog.planning.names import dotted
 
 
 async def list_functions(context: RequestContext) -> Response:

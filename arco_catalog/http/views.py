@@ -11,7 +11,7 @@ from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_view, view_exists
 from arco_catalog.operations.register import register_view
 from arco_catalog.operations.rename import rename_view
-from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.planning.answers import Answer, TableState
 
 
 async def list_(context: RequestContext) -> Response:

@@ -4,15 +4,18 @@ from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.create import create_from_commit
-from arco_catalog.operations.kinds import TABLES, VIEWS, AnyCommit, Semantics
-from arco_catalog.operations.relation_change import RelationChange, UnchangedRelation
-from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet, read_relation, relation
-from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.planning.answers import Answer, TableState
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.kinds import TABLES, VIEWS
+from arco_catalog.planning.relation_change import MissingLocations, RelationCommit, UnchangedRelation
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.lookup import look_up
-from arco_catalog.protocol.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, Revalidate
+from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, Revalidate
+from arco_catalog.protocol.relation_committer import RelationCommitter
+from arco_catalog.protocol.relation_read_set import RelationReadSet, read_relation, relation
+from arco_catalog.protocol.reservations import reserve_locations
+from arco_catalog.protocol.writing import writes
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import WriteSet
 from storage_backends import Applied, PreconditionFailed
@@ -24,78 +27,75 @@ async def commit_table(session: Session, namespace: Namespace, name: str, reques
     if commit.creates:
         return await create_from_commit(session, namespace, name, commit)
     async with session.lock_table(namespace, name):
-        return await run(session, CommitRelation(session, TABLES, namespace, name, commit))
+        return await run(session, CommitRelation(session, RelationCommit(TABLES, namespace, name, commit)))
 
 
 async def commit_view(session: Session, namespace: Namespace, name: str, request: JsonObject) -> Answer:
     """Applies a CommitViewRequest."""
     commit = await session.parsed(view.parse_view_commit, request)
     async with session.lock_table(namespace, name):
-        return await run(session, CommitRelation(session, VIEWS, namespace, name, commit))
+        return await run(session, CommitRelation(session, RelationCommit(VIEWS, namespace, name, commit)))
 
 
 class CommitRelation(Mutation[RelationReadSet]):
     """One request's changes to one table or view."""
 
-    def __init__(
-        self, session: Session, semantics: Semantics, namespace: Namespace, name: str, commit: AnyCommit
-    ) -> None:
+    def __init__(self, session: Session, wanted: RelationCommit) -> None:
         self.session = session
-        self.change = RelationChange(session, semantics, namespace, name, commit)
-        self.lookup = RelationLookup(namespace, name, semantics.kind, writing=True)
+        self.committer = RelationCommitter(session, wanted)
+        self.lookup = self.committer.lookup()
 
-    async def read(self, freshness: Freshness) -> RelationReadSet:
+    async def read(self, freshness: Freshness, rank: str) -> RelationReadSet:
         return await read_relation(self.session, self.lookup, freshness)
 
     def needs_base(self, read_set: RelationReadSet) -> bool:
-        return self.change.needs_base(read_set)
+        return self.committer.needs_base(read_set)
 
     async def load_base(self, read_set: RelationReadSet) -> None:
-        await self.change.load_base(read_set)
+        await self.committer.load_base(read_set)
 
-    async def work(self, read_set: RelationReadSet) -> None:
-        await self.change.work(read_set)
+    async def write_set(self, read_set: RelationReadSet, attempt: Attempt) -> WriteSet:
+        return _write_set(read_set)
 
-    def write_set(self, read_set: RelationReadSet, attempt: Attempt) -> WriteSet:
-        if read_set.entry is None or read_set.pointer is None:
-            return WriteSet()
-        return WriteSet(pointers={read_set.entry.entity: read_set.pointer.sequence})
-
-    def plan(self, read_set: RelationReadSet, attempt: Attempt) -> PlannedCommit[RelationReadSet] | NoOp | Prerequisite:
-        change = self.change.compute(read_set, attempt)
-        if isinstance(change, Prerequisite):
-            return change
+    async def plan(
+        self, read_set: RelationReadSet, attempt: Attempt
+    ) -> PlannedCommit[RelationReadSet] | NoOp | Prerequisite:
+        session, change = self.session, await self.committer.plan(read_set, attempt)
+        if isinstance(change, MissingLocations):
+            wanted, missing = self.committer.wanted, change
+            return Prerequisite(lambda: reserve_locations(session, wanted.namespace, wanted.name, missing))
+        pointer = change.pointer
         if isinstance(change, UnchangedRelation):
-            pointer = change.pointer
             return NoOp(TableState(pointer.entity, pointer.metadata.location, change.body, created=False))
+        successor = change.successor
 
         async def check() -> RelationReadSet | None:
             return await self.still_named(read_set)
 
         async def swap(_: Revalidate[RelationReadSet]) -> Applied | PreconditionFailed:
-            outcome = await self.session.state.move_pointer(change.successor, change.pointer.version)
+            outcome = await session.state.move_pointer(successor, pointer.version)
             if isinstance(outcome, Applied):
-                self.session.files.forget(change.pointer.metadata.location)
+                session.files.forget(pointer.metadata.location)
             return outcome
 
         return PlannedCommit(
-            first=[change.new.write(self.session), change.receipts.pending],
+            write_set=_write_set(read_set),
+            first=writes(session, change.new.write(), change.receipts.pending),
             check=check,
             swap=swap,
-            after=[change.receipts.committed, *change.cleaning],
-            answer=TableState(change.pointer.entity, change.new.file.location, change.new.body, created=False),
+            after=writes(session, change.receipts.committed, *change.removals),
+            answer=TableState(pointer.entity, change.new.file.location, change.new.body, created=False),
         )
 
     async def still_named(self, read_set: RelationReadSet) -> RelationReadSet | None:
         """Validates the name by a manifest read that begins after the pointer's version was read (rule 4)."""
         head = await self.session.state.head()
-        lookup = self.lookup
-        entry = await look_up(self.session.state, lambda: relation(head, lookup.namespace, lookup.name, lookup.kind))
+        entry = await relation(self.session.state, head, self.lookup)
         if entry is None:
             return RelationReadSet(head, None, None, head_fresh=True, pointer_fresh=False)
-        if read_set.entry is not None and entry.entity == read_set.entry.entity and not self.change.lacks(entry):
+        if read_set.entry is not None and entry.entity == read_set.entry.entity and not self.committer.lacks(entry):
             return None
-        fresher = await self.read(Freshness.FRESH)
+        fresher = await read_relation(self.session, self.lookup, Freshness.FRESH)
         if self.needs_base(fresher):
             await self.load_base(fresher)
         return fresher
@@ -107,3 +107,10 @@ class CommitRelation(Mutation[RelationReadSet]):
             if current is not None:
                 return TableState(entity, current[0].location, current[1], created=False)
         raise InternalError(f"attempt {attempt} committed, but no entity has its commit")
+
+
+def _write_set(read_set: RelationReadSet) -> WriteSet:
+    """A commit moves one pointer."""
+    if read_set.entry is None or read_set.pointer is None:
+        return WriteSet()
+    return WriteSet(pointers={read_set.entry.entity: read_set.pointer.sequence})

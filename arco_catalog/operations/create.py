@@ -1,23 +1,25 @@
 """Creating tables and views: outright, staged, and by the commit that finishes a staged table (design.md 6.6)."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass
 
 from arco_catalog.iceberg import table, view
-from arco_catalog.iceberg.checkpoint import Checkpoint
-from arco_catalog.iceberg.errors import CommitFailed, Refusal
+from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import STRING, Fields
-from arco_catalog.iceberg.updates import SetLocation
-from arco_catalog.operations.creator import Creation, Creator
-from arco_catalog.operations.kinds import TABLES, VIEWS
-from arco_catalog.operations.names import dotted
-from arco_catalog.operations.registry_change import RegistryMutation, RegistryReadSet
-from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.planning.answers import Answer, Document, TableState
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.creation import Creator, RelationDraft
+from arco_catalog.planning.creators import NewTable, NewView, TableFromCommit
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.mutation import Attempt, NoOp
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.protocol.mutation import NoOp
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.index import Namespace
+from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.needs import Steps
 
 
 async def create_table(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
@@ -25,89 +27,66 @@ async def create_table(session: Session, namespace: Namespace, request: JsonObje
     metadata file."""
     name = Fields(request, "request").required("name", STRING)
     wanted = await session.parsed(lambda body, _: table.parse_create_table(body), request)
-    creator = _NewTable(session, namespace, name, wanted)
-    return await run(session, _Staging(creator) if wanted.stage else Creation(creator))
+    creator = NewTable(session.context, namespace, name, wanted)
+    return await run(session, _Staging(session, creator) if wanted.stage else Creation(session, creator))
 
 
 async def create_from_commit(session: Session, namespace: Namespace, name: str, commit: table.Commit) -> Answer:
     """Creates the table that a commit with `assert-create` builds from nothing."""
-    return await run(session, Creation(TableFromCommit(session, namespace, name, commit), created=False))
+    creator = TableFromCommit(session.context, namespace, name, commit)
+    return await run(session, Creation(session, creator, created=False))
 
 
 async def create_view(session: Session, namespace: Namespace, request: JsonObject) -> Answer:
     """Carries out a CreateViewRequest."""
     wanted = await session.parsed(lambda body, _: view.parse_create_view(body), request)
-    return await run(session, Creation(_NewView(session, namespace, wanted)))
+    return await run(session, Creation(session, NewView(session.context, namespace, wanted)))
 
 
-class _NewTable(Creator):
-    def __init__(self, session: Session, namespace: Namespace, name: str, wanted: table.CreateTable) -> None:
-        super().__init__(session, TABLES, namespace, name)
-        self.wanted = wanted
+class Creation(RegistryMutation):
+    """The creation of one table or view."""
 
-    def make(self, location: str, uuid: str, checkpoint: Checkpoint) -> JsonObject:
-        return table.new_table_metadata(
-            self.wanted,
-            location=self.wanted.location or location,
-            table_uuid=uuid,
-            now_ms=self.session.now_ms(),
-            checkpoint=checkpoint,
+    def __init__(self, session: Session, creator: Creator, *, created: bool = True) -> None:
+        super().__init__(session)
+        self.creator = creator
+        self.created = created
+        self.kind = f"create-{creator.semantics.kind}"
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        draft = yield from self.creator.draft(read_set.head.index, attempt, self.session.check_deadline)
+        return self._change(draft)
+
+    async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
+        registry, drafting = read_set.head.sequence, self.change(read_set, attempt.at(self.session.now_ms()))
+        size = self.session.request.body_bytes
+        try:
+            change = await carry_out(self.state, read_set.head.index, drafting, size)
+        except (Refusal, PendingTransaction):  # what can't be planned creates nothing, and names nothing
+            return WriteSet(registry=registry)
+        return WriteSet(registry=registry, creates=change.creates)
+
+    def change_again(self, planned: Change, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        assert isinstance(planned, _Created)
+        yield from self.creator.check(read_set.head.index, planned.draft)
+        return planned
+
+    def _change(self, draft: RelationDraft) -> Change:
+        creator, file = self.creator, draft.new.file
+        return _Created(
+            edits=creator.edits(draft),
+            answer=TableState(draft.entity, file.location, draft.new.body, created=self.created),
+            detail={"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity},
+            first=draft.first_writes,
+            after=[draft.receipts.committed],
+            about=(draft.entity, creator.semantics.uuid(draft.new.document)),
+            creates=(draft.entity, file.location),
+            draft=draft,
         )
 
-    def named_locations(self) -> Iterable[str]:
-        return table.explicit_locations(self.wanted)
 
-
-class TableFromCommit(Creator):
-    """A table built from nothing by updates, as a staged one is."""
-
-    def __init__(self, session: Session, namespace: Namespace, name: str, commit: table.Commit) -> None:
-        super().__init__(session, TABLES, namespace, name)
-        self.commit = commit
-        self.requirements = commit.requirement_types
-        self.updates = commit.actions
-        self.engine = table.engine_of(commit)
-
-    def already_there(self) -> Refusal:
-        return CommitFailed("Requirement failed: table already exists")
-
-    def make(self, location: str, uuid: str, checkpoint: Checkpoint) -> JsonObject:
-        commit = self.commit
-        if not any(isinstance(update, SetLocation) for update in commit.updates):
-            commit = replace(commit, updates=(SetLocation(location), *commit.updates))
-        document = table.apply_commit(
-            None,
-            commit,
-            now_ms=self.session.now_ms(),
-            base_location=None,
-            name=dotted(self.namespace, self.name),
-            new_uuid=uuid,
-            checkpoint=checkpoint,
-        )
-        if document is None:
-            raise CommitFailed("A commit that creates a table must have updates")
-        return document
-
-    def named_locations(self) -> Iterable[str]:
-        return table.explicit_locations(self.commit)
-
-
-class _NewView(Creator):
-    def __init__(self, session: Session, namespace: Namespace, wanted: view.CreateView) -> None:
-        super().__init__(session, VIEWS, namespace, wanted.name)
-        self.wanted = wanted
-
-    def make(self, location: str, uuid: str, checkpoint: Checkpoint) -> JsonObject:
-        return view.new_view_metadata(
-            self.wanted,
-            location=self.wanted.location or location,
-            view_uuid=uuid,
-            now_ms=self.session.now_ms(),
-            checkpoint=checkpoint,
-        )
-
-    def named_locations(self) -> Iterable[str]:
-        return view.explicit_locations(self.wanted)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Created(Change):
+    draft: RelationDraft
 
 
 class _Staging(RegistryMutation):
@@ -116,16 +95,13 @@ class _Staging(RegistryMutation):
 
     kind = "stage-table"
 
-    def __init__(self, creator: Creator) -> None:
-        super().__init__(creator.session)
+    def __init__(self, session: Session, creator: Creator) -> None:
+        super().__init__(session)
         self.creator = creator
 
-    async def work(self, read_set: RegistryReadSet) -> None:
-        await self.creator.work()
-
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> NoOp:
-        index = read_set.head.index
-        self.creator.check_name(index)
-        document = self.creator.document(index, attempt.entity)
-        self.creator.check_locations(index, self.creator.locations(document), attempt.entity)
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[NoOp]:
+        creator, index = self.creator, read_set.head.index
+        yield from creator.check_name(index)
+        document = creator.document(index, attempt, self.session.check_deadline)
+        yield from creator.check_locations(index, creator.locations(document), attempt.entity)
         return NoOp(Document(200, {"metadata": document, "config": {}}))

@@ -1,19 +1,20 @@
 """Dropping tables: the registry decides, then the pointer is marked, then the answer (design.md 6.6)."""
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
-from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
-from arco_catalog.operations.relation_read_set import relation
-from arco_catalog.protocol.answers import Answer, Document, TableState
+from arco_catalog.planning.answers import Answer, Document, TableState
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
+from arco_catalog.planning.registry_change import Change, tombstone_edits
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.mutation import Attempt
-from arco_catalog.state.entries import RelationEntry, released_holds
+from arco_catalog.protocol.lookup import load
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.entries import RelationEntry, find_kind
 from arco_catalog.state.fields import text
-from arco_catalog.state.index import Edits, Namespace, relation_key, tombstone_key
+from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
-from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.needs import Needs, Steps
 from storage_backends import StoreError
 
 
@@ -44,29 +45,6 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
         raise CommitStateUnknown(f"The table was unregistered, but its last state can't be read: {error}") from error
 
 
-def tombstone_edits(
-    session: Session,
-    head: RegistryState,
-    entry: RelationEntry,
-    namespace: Namespace,
-    name: str,
-    operation: str,
-    *,
-    purge: bool,
-) -> Edits:
-    """Edits that leave a tombstone in place of what had the name; the name's own entry is the caller's."""
-    tombstone = entry.tombstone(
-        namespace=namespace,
-        name=name,
-        operation=operation,
-        sequence=head.sequence,
-        place=head.place,
-        at_ms=session.now_ms(),
-        purge=purge,
-    )
-    return {tombstone_key(namespace, name, entry.entity): tombstone, **released_holds(entry.entity, entry.locations)}
-
-
 class Drop(RegistryMutation):
     """The drop of a table or view."""
 
@@ -78,29 +56,28 @@ class Drop(RegistryMutation):
         self.purge = purge
         self.kind = f"drop-{semantics.kind}"
 
-    def entry(self, read_set: RegistryReadSet) -> RelationEntry | None:
-        """What would be dropped."""
-        return relation(read_set.head, self.namespace, self.name, self.semantics.kind)
-
-    def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
-        entry = self.entry(read_set)
+    async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
+        index = read_set.head.index
+        await load(self.state, index, Needs(keys=[relation_key(self.namespace, self.name)]))
+        entry = find_kind(index, self.namespace, self.name, self.semantics.kind)
         return WriteSet(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
 
     def answer(self, entry: RelationEntry) -> Answer:
         """What is said when it is done."""
         return Document(204)
 
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
-        entry = self.entry(read_set)
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        head, key = read_set.head, relation_key(self.namespace, self.name)
+        yield Needs(keys=[key])
+        entry = find_kind(head.index, self.namespace, self.name, self.semantics.kind)
         if entry is None:
             raise self.semantics.no_such(self.namespace, self.name)
-        self.session.stats.about(entry.entity, entry.uuid)
         entry.require_committed()
         tombstone = tombstone_edits(
-            self.session, read_set.head, entry, self.namespace, self.name, attempt.id, purge=self.purge
+            head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=self.purge
         )
         return Change(
-            edits={relation_key(self.namespace, self.name): None, **tombstone},
+            edits={key: None, **tombstone},
             answer=self.answer(entry),
             detail={
                 "namespace": [*self.namespace],
@@ -108,6 +85,8 @@ class Drop(RegistryMutation):
                 "entity": entry.entity,
                 "purge": self.purge,
             },
+            about=(entry.entity, entry.uuid),
+            marks=(entry.entity,),
         )
 
 

@@ -5,9 +5,9 @@ The receipt is a pure function of the pending receipt; if that is gone too, of t
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations.kinds import TABLES, VIEWS
-from arco_catalog.operations.names import dotted
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.planning.kinds import TABLES, VIEWS
+from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state import receipt

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, InternalError, Refusal
-from arco_catalog.operations.names import Identifier, dotted
 from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
 from arco_catalog.operations.register import register_table, table_registration
 from arco_catalog.operations.rehearsal import Rehearsal
+from arco_catalog.planning.names import Identifier, dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import resolve_for_read
-from arco_catalog.protocol.lookup import look_up
-from arco_catalog.state.entries import RelationEntry, find_namespace, find_relation
+from arco_catalog.protocol.lookup import namespace_entry, relation_entry
+from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location
 from arco_catalog.state.registry import RegistryState
@@ -136,7 +136,7 @@ class Importer:
     async def _make_namespace(self, namespace: Namespace) -> None:
         session = self._session()
         head = await session.state.head()
-        if await look_up(session.state, lambda: find_namespace(head.index, namespace)) is None:
+        if await namespace_entry(session.state, head.index, namespace) is None:
             with suppress(AlreadyExists):
                 await create_namespace(session, namespace, await self._properties(namespace))
                 self.namespaces.append(namespace)
@@ -179,7 +179,7 @@ class Importer:
 
     async def _plan_namespace(self, namespace: Namespace) -> None:
         session, head = self._session(), await self._head()
-        if await look_up(session.state, lambda: find_namespace(head.index, namespace)) is None:
+        if await namespace_entry(session.state, head.index, namespace) is None:
             creation = namespace_creation(session, namespace, await self._properties(namespace))
             self._planned = await Rehearsal(creation, head).plan(head)
             self.namespaces.append(namespace)
@@ -195,7 +195,7 @@ class Importer:
         table, which the registration will say."""
         session = self._session()
         head = await session.state.head()
-        entry = await look_up(session.state, lambda: find_relation(head.index, table.namespace, table.name))
+        entry = await relation_entry(session.state, head.index, table.namespace, table.name)
         if entry is None or entry.kind != "table":
             return None
         current, registered = await self._files_of(session, entry)

@@ -7,8 +7,8 @@ from arco_catalog.iceberg.errors import BadRequest, InternalError, NoSuchTable, 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.iceberg.summary import table_concerns, table_summary, view_summary
 from arco_catalog.operations.load import load_table, load_view
-from arco_catalog.operations.names import dotted
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
+from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.memory import PARSED_WEIGHT

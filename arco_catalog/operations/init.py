@@ -1,10 +1,13 @@
 """The first commit of a registry, which changes no name: from then on the catalog is there."""
 
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
-from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.mutation import Attempt, NoOp
+from arco_catalog.protocol.mutation import NoOp
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.needs import Steps, immediately
 
 DONE = Document(204)
 
@@ -17,7 +20,6 @@ async def init_catalog(session: Session) -> Answer:
 class _Init(RegistryMutation):
     kind = "init"
 
-    def change(self, view: RegistryReadSet, attempt: Attempt) -> Change | NoOp:
-        if view.head.version is not None:
-            return NoOp(DONE)
-        return Change(edits={}, answer=DONE, detail={})
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        there = read_set.head.version is not None
+        return immediately(NoOp(DONE) if there else Change(edits={}, answer=DONE, detail={}))

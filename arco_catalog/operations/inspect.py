@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import InternalError, NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.names import dotted
+from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
-from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.lookup import load
 from arco_catalog.state.entries import find_relation, newest_tombstone, purge_began, purge_requested
 from arco_catalog.state.fields import mapping, optional_text, sequence, text
-from arco_catalog.state.index import Index, Namespace, tombstones_of
+from arco_catalog.state.index import Index, Namespace, relation_key, tombstones_of
 from arco_catalog.state.marker import Slot
+from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.pointer import Pointer
 from storage_backends import Cursor, Found, Listed
 
@@ -28,7 +29,9 @@ async def inspect_relation(session: Session, namespace: Namespace, name: str) ->
     """The table or view that the name means, or what was dropped last under it: its entry, its pointer as a reader sees
     it, its intent, and the markers of requests under way that name it. Raises `NoSuchTable`."""
     index = (await session.state.head()).index
-    entry, state = await look_up(session.state, lambda: _entry(index, namespace, name))
+    tombstones = Scan(tombstones_of(namespace, name))
+    await load(session.state, index, Needs(keys=[relation_key(namespace, name)], scans=[tombstones]))
+    entry, state = _entry(index, namespace, name)
     entity = text(entry, "entity")
     pointer = await session.state.pointer(entity)
     if pointer is None:

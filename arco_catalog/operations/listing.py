@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
-from arco_catalog.operations.instant import one_instant
-from arco_catalog.operations.names import existing_namespace
+from arco_catalog.planning.name_intents import pending_transactions
+from arco_catalog.planning.names import existing_namespace
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.lookup import entries_in, look_up
-from arco_catalog.protocol.name_intents import pending_transactions
-from arco_catalog.state.access import SegmentGone
+from arco_catalog.protocol.instant import one_instant
+from arco_catalog.protocol.lookup import entries_in, load
+from arco_catalog.state.access import SegmentGone, State
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
+from arco_catalog.state.needs import Needs
 from arco_catalog.state.registry import RegistryState
 
 ITEMS_AT_ONCE = 4_096
@@ -75,10 +76,10 @@ class _Level:
     prefix: str
     item: Callable[[str, JsonObject], JsonValue]
 
-    def check(self, index: Index) -> None:
-        """Raises `NoSuchNamespace`, and `Unread` for the first entries too."""
+    async def check(self, state: State, index: Index) -> None:
+        """Raises `NoSuchNamespace`. The first entries are read beside the namespace's."""
         if self.parent:
-            index.need(namespace_key(self.parent), self.prefix)
+            await load(state, index, Needs(keys=[namespace_key(self.parent), self.prefix]))
             existing_namespace(index, self.parent)
 
     def lists(self, key: str, entry: JsonObject) -> bool:
@@ -108,7 +109,7 @@ async def _list(session: Session, level: _Level, paging: Paging) -> Listed:
         except SegmentGone as gone:
             raise _expired() from gone
     shown = _Shown(*await one_instant(session, level.lists))
-    await look_up(session.state, lambda: level.check(shown.head.index))
+    await level.check(session.state, shown.head.index)
     if paging.token is None:
         return await _everything(session, level, shown)
     return await _page(session, level, shown, level.prefix, paging.size)

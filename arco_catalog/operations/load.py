@@ -1,17 +1,17 @@
 """Loading tables: manifest, pointer and metadata file, beside each other where this process knows the table."""
 
 from arco_catalog.iceberg.errors import NotFound
-from arco_catalog.operations.names import no_such
-from arco_catalog.operations.relation_read_set import (
+from arco_catalog.planning.answers import TableState
+from arco_catalog.planning.names import no_such
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.mutation import Freshness
+from arco_catalog.protocol.relation_read_set import (
     RelationLookup,
     cached_relation,
     read_relation,
     resolve_name,
 )
-from arco_catalog.protocol.answers import TableState
-from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.concurrency import gather
-from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.index import Namespace
 
 
@@ -44,8 +44,8 @@ async def exists(session: Session, namespace: Namespace, name: str, kind: str) -
 
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
     """The current state of a table or view, every part of it confirmed by the store for this request."""
-    guess = _cached_file(session, namespace, name, kind)
     lookup = RelationLookup(namespace, name, kind, writing=False)
+    guess = _cached_file(session, lookup)
 
     async def read_guess() -> bytes | None:
         try:
@@ -75,9 +75,9 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
         return TableState(entry.entity, location, body, created=False)
 
 
-def _cached_file(session: Session, namespace: Namespace, name: str, kind: str) -> str | None:
+def _cached_file(session: Session, lookup: RelationLookup) -> str | None:
     head = session.state.cached_head()
-    entry = None if head is None else cached_relation(head, namespace, name, kind)
+    entry = None if head is None else cached_relation(head, lookup)
     pointer = None if entry is None else session.state.cached_pointer(entry.entity)
     location = None if pointer is None else pointer.metadata.location
     return location if location is not None and session.files.cached(location) is not None else None

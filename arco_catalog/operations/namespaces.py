@@ -1,23 +1,27 @@
 """Namespaces: create, load, change, drop."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, Unprocessable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.shapes import quoted
-from arco_catalog.operations.names import dotted, existing_namespace
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
-from arco_catalog.protocol.answers import Answer, Document, NamespaceValue
+from arco_catalog.planning.answers import Answer, Document, NamespaceValue
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.names import dotted, existing_namespace
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.planning.writes import RecordWrite
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.lookup import look_up
-from arco_catalog.protocol.mutation import Attempt, NoOp, Write
+from arco_catalog.protocol.lookup import load, namespace_entry
+from arco_catalog.protocol.mutation import NoOp
 from arco_catalog.protocol.rebuilding import described
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.access import encode_value
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.locations import Location, slug
-from arco_catalog.state.segments import Unread
+from arco_catalog.state.needs import Needs, Scan, Steps
 
 LOCATION = "location"
 
@@ -45,15 +49,19 @@ def namespace_creation(session: Session, namespace: Namespace, properties: Mappi
 
 async def load_namespace(session: Session, namespace: Namespace) -> JsonObject:
     """The namespace and its properties. Raises `NoSuchNamespace`."""
-    head = await session.state.head()
-    entry = await look_up(session.state, lambda: existing_namespace(head.index, namespace))
+    entry = await _existing(session, namespace)
     return described(namespace, await session.state.namespace_properties(entry.value))
 
 
 async def namespace_exists(session: Session, namespace: Namespace) -> None:
     """Raises `NoSuchNamespace` if it does not."""
+    await _existing(session, namespace)
+
+
+async def _existing(session: Session, namespace: Namespace) -> NamespaceEntry:
     head = await session.state.head()
-    await look_up(session.state, lambda: existing_namespace(head.index, namespace))
+    await load(session.state, head.index, Needs(keys=[namespace_key(namespace)]))
+    return existing_namespace(head.index, namespace)
 
 
 async def update_properties(
@@ -108,31 +116,32 @@ class _NamespaceChange(RegistryMutation):
     def __init__(self, session: Session, namespace: Namespace) -> None:
         super().__init__(session)
         self.namespace = namespace
-        self._values: dict[tuple[str, bytes], str] = {}
 
-    def value(self, attempt: Attempt, properties: JsonObject, answer: JsonObject | None = None) -> tuple[str, Write]:
-        """An immutable value, fresh for the attempt, and how to write it. The same properties, with the same answer,
-        are the same value."""
+    def value(
+        self, attempt: Attempt, properties: JsonObject, answer: JsonObject | None = None
+    ) -> tuple[str, RecordWrite]:
+        """An immutable value, fresh for the attempt, and the object that holds it. The same properties, with the same
+        answer, are the same value."""
         body = encode_value(properties, answer)
-        self.session.check_properties(body, dotted(self.namespace))
-        value = self._values.setdefault((attempt.id, body), f"{attempt.id}-{len(self._values) + 1}")
-        key = self.state.paths.entity_value("namespace", value)
-
-        async def put() -> None:
-            await self.state.create(key, body)
-
-        return value, Write(key, put)
+        self.context.check_properties(body, dotted(self.namespace))
+        value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"
+        return value, RecordWrite(self.context.paths.entity_value("namespace", value), body)
 
     def allowed_location(self, properties: Mapping[str, JsonValue], default: Location) -> str:
         """Where the namespace's tables go. Raises `BadRequest` outside the allowed locations."""
         asked = properties.get(LOCATION)
-        return self.session.catalog.locations.check(asked).uri if isinstance(asked, str) else default.uri
+        return self.context.locations.check(asked).uri if isinstance(asked, str) else default.uri
+
+    @property
+    def keys(self) -> list[str]:
+        """Its own in the index, and its parent's, whose location it is made in."""
+        return [namespace_key(level) for level in (self.namespace, self.namespace[:-1]) if level]
 
     def default_location(self, index: Index) -> Location:
         """Inside the parent's location. Shared by namespaces whose names look alike, which does no harm: what lies in
         it carries its entity's id."""
         parent = find_namespace(index, self.namespace[:-1])
-        base = self.session.catalog.warehouse if parent is None else Location.parse(parent.location)
+        base = self.context.warehouse if parent is None else Location.parse(parent.location)
         return base.below(slug(self.namespace[-1]))
 
 
@@ -143,10 +152,9 @@ class _Create(_NamespaceChange):
         super().__init__(session, namespace)
         self.properties = properties
 
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
-        parent = [namespace_key(self.namespace[:-1])] if self.namespace[:-1] else []
-        index.need(namespace_key(self.namespace), *parent)
+        yield Needs(keys=self.keys)
         if self.namespace[:-1]:
             existing_namespace(index, self.namespace[:-1])
         if find_namespace(index, self.namespace) is not None:
@@ -176,18 +184,19 @@ class _UpdateProperties(_NamespaceChange):
         self._known: dict[str, JsonObject] = {}
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
-        try:
-            entry = find_namespace(read_set.head.index, self.namespace)
-        except Unread:
+        index = read_set.head.index
+        if index.missing(Needs(keys=self.keys)):
             return True
+        entry = find_namespace(index, self.namespace)
         return entry is not None and entry.value not in self._known
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
-        entry = await look_up(self.state, lambda: find_namespace(read_set.head.index, self.namespace))
+        entry = await namespace_entry(self.state, read_set.head.index, self.namespace)
         if entry is not None:
             self._known[entry.value] = await self.state.namespace_properties(entry.value)
 
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change | NoOp:
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        yield Needs(keys=self.keys)
         check_removals(len(self.removals))
         both = sorted(set(self.removals) & set(self.updates))
         if both:
@@ -218,9 +227,11 @@ class _UpdateProperties(_NamespaceChange):
 class _Drop(_NamespaceChange):
     kind = "drop-namespace"
 
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
-        index.need(namespace_key(self.namespace), relations_in(self.namespace), namespaces_in(self.namespace))
+        relations = Scan(relations_in(self.namespace), until=lambda entry: "transaction" not in entry)
+        namespaces = Scan(namespaces_in(self.namespace), until=lambda entry: True)
+        yield Needs(keys=[namespace_key(self.namespace)], scans=[relations, namespaces])
         entry = existing_namespace(index, self.namespace)
         intents = self._intents(index)
         if intents is None or index.any_in(namespaces_in(self.namespace)):

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.names import no_such
+from arco_catalog.planning.names import no_such
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import resolve_for_read, transaction_committed
-from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.lookup import load
 from arco_catalog.state import receipt
-from arco_catalog.state.entries import RelationEntry, find_relation, order_of_drop
+from arco_catalog.state.entries import find_relation, order_of_drop
 from arco_catalog.state.fields import integer, text
-from arco_catalog.state.index import Index, Namespace, tombstones_of
+from arco_catalog.state.index import Namespace, relation_key, tombstones_of
+from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import MetadataFile
 from storage_backends import Found
@@ -34,7 +35,9 @@ async def entities_named(session: Session, namespace: Namespace, name: str) -> l
     """What the name means now, if anything, then what was dropped under it, the last first. Raises `NoSuchTable` if
     there is nothing of either."""
     index = (await session.state.head()).index
-    entry, tombstones = await look_up(session.state, lambda: _entries(index, namespace, name))
+    dropped = tombstones_of(namespace, name)
+    await load(session.state, index, Needs(keys=[relation_key(namespace, name)], scans=[Scan(dropped)]))
+    entry, tombstones = find_relation(index, namespace, name), [tombstone for _, tombstone in index.scan(dropped)]
     found: list[NamedEntity] = []
     if entry is not None and (
         entry.transaction is None or await transaction_committed(session.state, entry.transaction)
@@ -45,11 +48,6 @@ async def entities_named(session: Session, namespace: Namespace, name: str) -> l
     if not found:
         raise no_such("table", namespace, name)
     return found
-
-
-def _entries(index: Index, namespace: Namespace, name: str) -> tuple[RelationEntry | None, list[JsonObject]]:
-    tombstones = [tombstone for _, tombstone in index.scan(tombstones_of(namespace, name))]
-    return find_relation(index, namespace, name), tombstones
 
 
 async def receipts(session: Session, namespace: Namespace, name: str) -> list[JsonObject]:

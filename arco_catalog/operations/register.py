@@ -3,30 +3,33 @@
 Nothing is written but the pointer and the registry's commit.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
-from arco_catalog.operations.applied import let_long_parts_go, outline
-from arco_catalog.operations.creator import first_pointer
-from arco_catalog.operations.drop import tombstone_edits
-from arco_catalog.operations.kinds import TABLES, VIEWS, Semantics
-from arco_catalog.operations.metadata_file import pointer_summary
-from arco_catalog.operations.names import dotted, existing_namespace
-from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
-from arco_catalog.operations.relation_read_set import relation
-from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.planning.answers import Answer, TableState
+from arco_catalog.planning.apply_commit import let_long_parts_go, outline
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
+from arco_catalog.planning.metadata_file import pointer_summary
+from arco_catalog.planning.names import dotted, existing_namespace
+from arco_catalog.planning.overlap import refuse_folders, refuse_overlap
+from arco_catalog.planning.registry_change import Change, tombstone_edits
+from arco_catalog.planning.writes import PointerWrite
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.mutation import Attempt, AttemptAborted, Write
-from arco_catalog.state.entries import RelationEntry, find_relation, location_holds
+from arco_catalog.protocol.lookup import load
+from arco_catalog.protocol.mutation import AttemptAborted, Write
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.entries import RelationEntry, find_kind, find_relation, location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.metadata_claim import Claim, claim
+from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.worker_threads import off_loop
 
@@ -82,38 +85,48 @@ class _Register(RegistryMutation):
         except Refusal as refusal:
             read_set.refusal = refusal
 
-    def _check_name(self, index: Index) -> None:
-        index.need(namespace_key(self.namespace), relation_key(self.namespace, self.name))
+    def _check_name(self, index: Index) -> Steps[None]:
+        yield Needs(keys=[namespace_key(self.namespace), relation_key(self.namespace, self.name)])
         existing_namespace(index, self.namespace)
         existing = find_relation(index, self.namespace, self.name)
         if existing is not None and not (self.overwrite and existing.require_committed().kind == self.semantics.kind):
             raise self.semantics.name_taken(existing.require_committed().kind, self.namespace, self.name)
 
-    def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
-        replaced = relation(read_set.head, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
+    async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
+        await load(self.state, read_set.head.index, Needs(keys=[relation_key(self.namespace, self.name)]))
+        replaced = self._replaced(read_set.head.index)
         return WriteSet(
             registry=read_set.head.sequence,
             marks=() if replaced is None else (replaced.entity,),
             creates=(attempt.entity, self.file),
         )
 
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
+    def _replaced(self, index: Index) -> RelationEntry | None:
+        """What gives way, with `overwrite`."""
+        return find_kind(index, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
-        self._check_name(index)
+        yield from self._check_name(index)
         if read_set.refusal is not None:
             raise read_set.refusal
         body, document = self._body or b"", self._document
-        self.session.check_metadata(body, dotted(self.namespace, self.name))
-        replaced = relation(read_set.head, self.namespace, self.name, self.semantics.kind)
-        normal = self._free_locations(index, document, replaced)
+        self.context.check_metadata(body, dotted(self.namespace, self.name))
+        replaced = self._replaced(index)
+        normal = yield from self._free_locations(index, document, replaced)
         entry = RelationEntry.new(
             kind=self.semantics.kind, entity=attempt.entity, uuid=self.semantics.uuid(document), locations=normal
         )
-        self.session.stats.about(entry.entity, entry.uuid)
         tombstone: Edits = {}
         if replaced is not None:
             tombstone = tombstone_edits(
-                self.session, read_set.head, replaced, self.namespace, self.name, attempt.id, purge=False
+                read_set.head,
+                replaced,
+                self.namespace,
+                self.name,
+                operation=attempt.id,
+                at_ms=attempt.now_ms,
+                purge=False,
             )
         return Change(
             edits={
@@ -129,16 +142,22 @@ class _Register(RegistryMutation):
                 "metadata_location": self.file,
                 "replaced": None if replaced is None else replaced.entity,
             },
-            first=[self._pointer(document, attempt), self._claim(attempt)],
+            first=[PointerWrite(self._pointer(document, attempt))],
+            about=(entry.entity, entry.uuid),
+            marks=() if replaced is None else (replaced.entity,),
+            creates=(attempt.entity, self.file),
         )
 
-    def _free_locations(self, index: Index, document: JsonObject, replaced: RelationEntry | None) -> list[str]:
-        allowed = self.session.catalog.locations
+    def further_writes(self, attempt: Attempt) -> Sequence[Write]:
+        return [self._claim(attempt)]
+
+    def _free_locations(self, index: Index, document: JsonObject, replaced: RelationEntry | None) -> Steps[list[str]]:
+        allowed = self.context.locations
         named = [table.location(document), *table.written_locations(document)]
         locations = {(place := allowed.check(location)).normal: place for location in named}
         but = [] if replaced is None else [replaced.entity]
-        refuse_overlap(self.session, index, locations.values(), but=but)
-        refuse_folders(self.session, index, locations.values(), self.namespace)
+        yield from refuse_overlap(self.context, index, locations.values(), but=but)
+        yield from refuse_folders(self.context, index, locations.values(), self.namespace)
         return list(locations)
 
     def _checked(self, body: bytes) -> JsonObject:
@@ -172,15 +191,13 @@ class _Register(RegistryMutation):
 
         return Write(self.state.paths.metadata_claim(location.uri), put)
 
-    def _pointer(self, document: JsonObject, attempt: Attempt) -> Write:
+    def _pointer(self, document: JsonObject, attempt: Attempt) -> Pointer:
         """`origin` is where our own history of the entity begins: what lies before is another catalog's to receipt."""
-        summary = pointer_summary(self.session, self.semantics, document, None)
-        ms = self.semantics.ms(document, None, self.session.now_ms())
-        pointer = Pointer.first(
+        summary = pointer_summary(self.context.caller, attempt, self.semantics, document, None)
+        return Pointer.first(
             entity=attempt.entity,
             kind=self.semantics.kind,
             move=attempt.id,
-            metadata=MetadataFile(self.file, ms),
+            metadata=MetadataFile(self.file, self.semantics.ms(document, None, attempt.now_ms)),
             summary={**summary, "origin": {"registered": self.file}},
         )
-        return first_pointer(self.session, pointer)

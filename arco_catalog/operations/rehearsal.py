@@ -4,9 +4,9 @@ and not written. Several changes can be planned one upon another."""
 from dataclasses import replace
 
 from arco_catalog.iceberg.errors import Unavailable
-from arco_catalog.operations.registry_change import RegistryMutation, RegistryReadSet
-from arco_catalog.protocol.lookup import look_up
-from arco_catalog.protocol.mutation import Attempt, NoOp
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.protocol.mutation import NoOp
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.registry import RegistryState
 
@@ -18,9 +18,7 @@ class Rehearsal:
     def __init__(self, mutation: RegistryMutation, head: RegistryState) -> None:
         self._mutation = mutation
         self._read_set = RegistryReadSet(mutation.state, head, fresh=True)
-        runtime = mutation.session.runtime
-        attempt = runtime.ulid()
-        self._attempt = Attempt(attempt, runtime.ulid(), attempt)
+        self._attempt = mutation.session.attempt().at(mutation.session.now_ms())
 
     async def prepare(self) -> None:
         """Reads files. Raises `StoreError` where the store does not answer."""
@@ -33,7 +31,7 @@ class Rehearsal:
         mutation, read_set = self._mutation, self._read_set
         read_set.head = head
         try:
-            change = await look_up(mutation.state, lambda: mutation.change(read_set, self._attempt))
+            change = await carry_out(mutation.state, head.index, mutation.change(read_set, self._attempt))
         except PendingTransaction as met:
             raise Unavailable(f"Transaction {met.transaction} over this name is under way: try again") from met
         return head if isinstance(change, NoOp) else replace(head, index=head.index.edited(change.edits))

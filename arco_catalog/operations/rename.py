@@ -1,15 +1,16 @@
 """Renaming tables: one registry commit; entity, pointer and files stay where they are (design.md 6.6)."""
 
 from arco_catalog.iceberg.errors import AlreadyExists
-from arco_catalog.operations.names import Identifier, dotted, existing_namespace, no_such
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
-from arco_catalog.operations.relation_read_set import relation
-from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.names import Identifier, dotted, existing_namespace, no_such
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.mutation import Attempt
-from arco_catalog.state.entries import find_relation, location_holds
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.entries import find_kind, find_relation, location_holds
 from arco_catalog.state.index import namespace_key, relation_key
+from arco_catalog.state.needs import Needs, Steps
 
 
 async def rename_table(session: Session, source: Identifier, destination: Identifier) -> Answer:
@@ -30,16 +31,15 @@ class _Rename(RegistryMutation):
         self.what = what
         self.kind = f"rename-{what}"
 
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
-        destination = namespace_key(self.destination[0]), relation_key(*self.destination)
-        read_set.head.index.need(relation_key(*self.source), *destination)
-        entry = relation(read_set.head, *self.source, self.what)
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index, destination = read_set.head.index, (namespace_key(self.destination[0]), relation_key(*self.destination))
+        yield Needs(keys=[relation_key(*self.source), *destination])
+        entry = find_kind(index, *self.source, self.what)
         if entry is None:
             raise no_such(self.what, *self.source)
-        self.session.stats.about(entry.entity, entry.uuid)
         entry.require_committed()
-        existing_namespace(read_set.head.index, self.destination[0])
-        there = find_relation(read_set.head.index, *self.destination)
+        existing_namespace(index, self.destination[0])
+        there = find_relation(index, *self.destination)
         if there is not None:
             there.require_committed()
         if there is not None and there.kind == self.what == "table":
@@ -62,4 +62,5 @@ class _Rename(RegistryMutation):
                 "entity": entry.entity,
                 "to": {"namespace": [*self.destination[0]], "name": self.destination[1]},
             },
+            about=(entry.entity, entry.uuid),
         )

@@ -13,24 +13,30 @@ from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CatalogError, CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.commit import commit_table
-from arco_catalog.operations.create import TableFromCommit
-from arco_catalog.operations.kinds import TABLES
-from arco_catalog.operations.names import Identifier, dotted
-from arco_catalog.operations.relation_change import ChangedRelation, RelationChange
-from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet, read_relation_under, relation
-from arco_catalog.operations.transaction_coordinator import TransactionCoordinator, TransactionPlan
-from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.creators import TableFromCommit
+from arco_catalog.planning.kinds import TABLES
+from arco_catalog.planning.name_intents import pending_transactions
+from arco_catalog.planning.names import Identifier, dotted
+from arco_catalog.planning.relation_change import ChangedRelation, MissingLocations, RelationCommit, UnchangedRelation
+from arco_catalog.planning.transaction import TransactionPlan, draft_all
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import settle_names
 from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.internal_commits import try_to_settle
 from arco_catalog.protocol.lapsed import CROWDED, settle_lapsed
-from arco_catalog.protocol.lookup import look_up
-from arco_catalog.protocol.mutation import Attempt, Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, ReadSet
-from arco_catalog.protocol.name_intents import pending_transactions, try_to_settle
-from arco_catalog.state.entries import PendingTransaction, RelationEntry
-from arco_catalog.state.index import Growing, Namespace, relation_key
+from arco_catalog.protocol.lookup import carry_out, load
+from arco_catalog.protocol.mutation import Freshness, Mutation, NoOp, PlannedCommit, Prerequisite, ReadSet
+from arco_catalog.protocol.relation_committer import RelationCommitter
+from arco_catalog.protocol.relation_read_set import RelationReadSet, read_relation_under
+from arco_catalog.protocol.reservations import reserve_locations
+from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
+from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_kind
+from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.needs import Needs
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from storage_backends import StoreError
@@ -95,119 +101,101 @@ class Transaction(Mutation[TransactionReadSet]):
     def __init__(self, session: Session, changes: Sequence[tuple[Identifier, table.Commit]]) -> None:
         self.session = session
         self.state = session.state
-        self.commits: list[RelationChange] = []
+        self.commits: list[RelationCommitter] = []
         self.creations: list[TableFromCommit] = []
         for (namespace, name), commit in changes:
             if commit.creates:
-                self.creations.append(TableFromCommit(session, namespace, name, commit))
+                self.creations.append(TableFromCommit(session.context, namespace, name, commit))
             else:
-                self.commits.append(RelationChange(session, TABLES, namespace, name, commit))
-        self._entities: dict[tuple[str, int], str] = {}
+                self.commits.append(RelationCommitter(session, RelationCommit(TABLES, namespace, name, commit)))
         self._leftover: list[Pointer] = []
         """Intents of our aborted attempts on tables."""
         self._looked_for_lapsed = False
 
     # Reading.
 
-    async def read(self, freshness: Freshness) -> TransactionReadSet:
+    async def read(self, freshness: Freshness, rank: str) -> TransactionReadSet:
         head = self.state.cached_head() if freshness is not Freshness.FRESH else None
         head_fresh = head is None
         head = head or await self.state.head()
-        await look_up(self.state, lambda: self._named(head))
+        await self._named(head)
 
-        async def look(change: RelationChange) -> RelationReadSet:
-            lookup = RelationLookup(change.namespace, change.name, "table", writing=True, rank=self.rank)
+        async def look(committer: RelationCommitter) -> RelationReadSet:
+            lookup = committer.lookup(rank)
             return await read_relation_under(self.session, lookup, head, freshness, head_fresh=head_fresh)
 
-        read_sets = await gather(*(look(change) for change in self.commits)) if self.commits else []
+        read_sets = await gather(*(look(committer) for committer in self.commits)) if self.commits else []
         return TransactionReadSet(head, head_fresh, read_sets)
 
     def needs_base(self, read_set: TransactionReadSet) -> bool:
-        missing = [part for change, part in zip(self.commits, read_set.tables, strict=True) if change.needs_base(part)]
+        missing = [part for each, part in zip(self.commits, read_set.tables, strict=True) if each.needs_base(part)]
         return bool(missing)
 
     async def load_base(self, read_set: TransactionReadSet) -> None:
-        await gather(*(change.load_base(part) for change, part in zip(self.commits, read_set.tables, strict=True)))
+        await gather(*(each.load_base(part) for each, part in zip(self.commits, read_set.tables, strict=True)))
 
-    async def work(self, read_set: TransactionReadSet) -> None:
-        for change, part in zip(self.commits, read_set.tables, strict=True):
-            await change.work(part)
-        for creator in self.creations:
-            await creator.work()
-
-    def write_set(self, read_set: TransactionReadSet, attempt: Attempt) -> WriteSet:
+    async def write_set(self, read_set: TransactionReadSet, attempt: Attempt) -> WriteSet:
         return WriteSet(transaction=attempt.id)
 
     # Planning.
 
-    def plan(
+    async def plan(
         self, read_set: TransactionReadSet, attempt: Attempt
     ) -> PlannedCommit[TransactionReadSet] | NoOp | Prerequisite:
-        plan = TransactionPlan(attempt)
         reservation: Prerequisite | None = None
-        for change, part in zip(self.commits, read_set.tables, strict=True):
-            computed = change.compute(part, attempt)
-            if isinstance(computed, Prerequisite):
-                reservation = computed  # only once all else holds: what is refused reserves nothing
-            elif isinstance(computed, ChangedRelation):
-                plan.moves.append((computed.pointer, computed.successor))
-                plan.first += [computed.new.write(self.session), computed.receipts.pending]
-                plan.after += [computed.receipts.committed, *computed.cleaning]
+        changes: list[ChangedRelation | UnchangedRelation] = []
+        for committer, part in zip(self.commits, read_set.tables, strict=True):
+            change = await committer.plan(part, attempt)
+            if isinstance(change, MissingLocations):
+                reservation = self._reservation(committer.wanted, change)  # only once all else holds
             else:
-                # Only its requirements count; an intent to what is there makes sure that they hold when all else does.
-                plan.moves.append((computed.pointer, computed.pointer))
-        index = Growing(read_set.head.index)
+                changes.append(change)
+        index = read_set.head.index
         if self.creations and not self._looked_for_lapsed and len(pending_transactions(index)) >= CROWDED:
             self._looked_for_lapsed = True
             return Prerequisite(self._settle_lapsed)
+        drafting = draft_all(self.creations, index, attempt, self.session.check_deadline)
         try:
-            for place, creator in enumerate(self.creations):
-                draft = creator.draft(index, self._as_member(attempt, place))
-                index.add(creator.edits(draft))  # the next one is held against this one too
-                plan.drafts.append((creator, draft))
-                plan.first += creator.first_writes(draft)
-                plan.after.append(draft.receipts.committed)
+            drafts = await carry_out(self.state, index, drafting, self.session.request.body_bytes)
         except PendingTransaction as met:
             transaction = met.transaction
-            return Prerequisite(lambda: settle_names(self.session, transaction, self.rank))
+            return Prerequisite(lambda: settle_names(self.session, transaction, attempt.rank))
         if reservation is not None:
             return reservation
+        plan = TransactionPlan(attempt, changes, drafts)
         return TransactionCoordinator(self.session, read_set.head, plan, self._leftover).planned_commit(
-            lambda: self.still_named(read_set)
+            lambda: self.still_named(read_set, attempt.rank)
         )
 
-    def _as_member(self, attempt: Attempt, place: int) -> Attempt:
-        """Each new table has an entity of its own; `place` is the table's among the new ones."""
-        member = (attempt.id, place)
-        if member not in self._entities:
-            self._entities[member] = self.session.runtime.ulid()
-        return Attempt(attempt.id, self._entities[member], attempt.rank)
+    def _reservation(self, wanted: RelationCommit, missing: MissingLocations) -> Prerequisite:
+        return Prerequisite(lambda: reserve_locations(self.session, wanted.namespace, wanted.name, missing))
 
-    async def still_named(self, read_set: TransactionReadSet) -> TransactionReadSet | None:
+    async def still_named(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
         """Validates the names, those to be made included, by a manifest read that begins after the pointers' versions
         were read (rule 4)."""
         head = await self.state.head()
         if head.version == read_set.head.version:
             return None
-        now = await look_up(self.state, lambda: self._named(head))
+        now = await self._named(head)
         same = all(
             part.entry is not None
             and entry is not None
             and entry.entity == part.entry.entity
-            and not change.lacks(entry)
-            for change, entry, part in zip(self.commits, now, read_set.tables, strict=True)
+            and not committer.lacks(entry)
+            for committer, entry, part in zip(self.commits, now, read_set.tables, strict=True)
         )
         if same and not self.creations:
             return None
-        fresher = await self.read(Freshness.FRESH)
+        fresher = await self.read(Freshness.FRESH, rank)
         if self.needs_base(fresher):
             await self.load_base(fresher)
         return fresher
 
-    def _named(self, head: RegistryState) -> list[RelationEntry | None]:
+    async def _named(self, head: RegistryState) -> list[RelationEntry | None]:
         """What the names of the tables that it changes mean under a HEAD."""
-        head.index.need(*(relation_key(change.namespace, change.name) for change in self.commits))
-        return [relation(head, change.namespace, change.name, "table") for change in self.commits]
+        names = [(each.wanted.namespace, each.wanted.name) for each in self.commits]
+        await load(self.state, head.index, Needs(keys=[relation_key(*name) for name in names]))
+        return [find_kind(head.index, *name, "table") for name in names]
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
         if self.creations:  # the process that committed may have died before it settled the names

@@ -7,17 +7,18 @@ from itertools import islice
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, NoSuchTable, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
-from arco_catalog.operations.kinds import TABLES, VIEWS
-from arco_catalog.operations.names import dotted, existing_namespace
-from arco_catalog.operations.overlap import refuse_overlap
-from arco_catalog.operations.registry_change import Change, RegistryMutation, RegistryReadSet
-from arco_catalog.protocol.answers import Answer, Document
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.kinds import TABLES, VIEWS
+from arco_catalog.planning.names import dotted, existing_namespace
+from arco_catalog.planning.overlap import refuse_overlap
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
-from arco_catalog.protocol.lookup import look_up
-from arco_catalog.protocol.mutation import Attempt
+from arco_catalog.protocol.lookup import load
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.entries import (
     TOMBSTONE_FIELDS,
     RelationEntry,
@@ -29,7 +30,7 @@ from arco_catalog.state.entries import (
 from arco_catalog.state.fields import text
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstone_key, tombstones_of
 from arco_catalog.state.locations import Location
-from arco_catalog.state.segments import Unread
+from arco_catalog.state.needs import Needs, Scan, Steps
 
 AT_ONCE = 16
 
@@ -57,14 +58,15 @@ class _Undrop(RegistryMutation):
         self._examined: dict[str, Refusal | None] = {}
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
-        try:
-            tombstone = self._newest(read_set.head.index)
-        except Unread:
+        index = read_set.head.index
+        if index.missing(Needs(scans=[self._tombstones])):
             return True
+        tombstone = self._newest(index)
         return tombstone is not None and _drop_operation(tombstone) not in self._examined
 
     async def load_base(self, read_set: RegistryReadSet) -> None:
-        tombstone = await look_up(self.state, lambda: self._newest(read_set.head.index))
+        await load(self.state, read_set.head.index, Needs(scans=[self._tombstones]))
+        tombstone = self._newest(read_set.head.index)
         if tombstone is not None and _drop_operation(tombstone) not in self._examined:
             self._examined[_drop_operation(tombstone)] = await self._examine(tombstone)
 
@@ -88,10 +90,10 @@ class _Undrop(RegistryMutation):
         missing = await _first_missing(self.session, iter(lists))
         return None if missing is None else missing.refusal(called)
 
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change:
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
-        names = relation_key(self.namespace, self.name), tombstones_of(self.namespace, self.name)
-        index.need(namespace_key(self.namespace), *names)
+        names = namespace_key(self.namespace), relation_key(self.namespace, self.name)
+        yield Needs(keys=names, scans=[self._tombstones])
         existing_namespace(index, self.namespace)
         tombstone = self._newest(index)
         if tombstone is None:
@@ -103,7 +105,7 @@ class _Undrop(RegistryMutation):
             kind = TABLES if tombstone.kind == "table" else VIEWS
             raise kind.name_taken(existing.require_committed().kind, self.namespace, self.name)
         locations = [Location.of_normal(location) for location in tombstone.locations]
-        refuse_overlap(self.session, index, locations)
+        yield from refuse_overlap(self.context, index, locations)
         refusal = self._examined[_drop_operation(tombstone)]
         if refusal is not None:
             raise refusal
@@ -118,8 +120,12 @@ class _Undrop(RegistryMutation):
             detail={"namespace": [*self.namespace], "name": self.name, "entity": tombstone.entity},
         )
 
+    @property
+    def _tombstones(self) -> Scan:
+        return Scan(tombstones_of(self.namespace, self.name))
+
     def _newest(self, index: Index) -> RelationEntry | None:
-        """The tombstone that was left last. Raises `Unread`."""
+        """The tombstone that was left last."""
         newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(self.namespace, self.name)))
         return None if newest is None else RelationEntry(newest)
 

@@ -4,11 +4,14 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
-from arco_catalog.iceberg.errors import MetadataTooLarge, Unavailable
+from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.context import Caller, Context
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.group_commit import GroupCommitter
@@ -114,6 +117,20 @@ class Session:
         self.files = Files(mounts, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
         self._identity: RequestIdentity | None = None
 
+    @cached_property
+    def context(self) -> Context:
+        """What planning relies on besides what was read."""
+        catalog, request, settings = self.catalog, self.request, self.settings
+        return Context(
+            caller=Caller(request.by, request.source, request.method, request.path),
+            paths=catalog.paths,
+            locations=catalog.locations,
+            warehouse=catalog.warehouse,
+            allow_location_overlap=settings.allow_location_overlap,
+            max_metadata_bytes=settings.max_metadata_bytes,
+            answer_limit=request.answer_limit,
+        )
+
     async def identify(self) -> None:
         """Finds out what the request's key is bound to, before its marker is asked for: that reads all of the body.
         Raises `BadRequest`."""
@@ -136,26 +153,14 @@ class Session:
         except StoreUnavailable as error:
             raise Unavailable(f"Nothing was changed: {error}") from error
 
-    def check_metadata(self, metadata: bytes, name: str) -> None:
-        """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current, and
-        `MetadataTooLarge` if it could not be read again."""
-        most = self.settings.max_metadata_bytes
-        if len(metadata) > most:
-            raise MetadataTooLarge(
-                f"The metadata of {name} would be {len(metadata):,} bytes, more than this catalog accepts ({most:,}). "
-                "Nothing was changed: expire snapshots and commit again"
-            )
-        if self.request.answer_limit is not None:
-            self.request.answer_limit.check(metadata, f"The metadata of {name}", "expire snapshots, and commit again")
-
-    def check_properties(self, properties: bytes, name: str) -> None:
-        """The same for those of a namespace."""
-        if self.request.answer_limit is not None:
-            self.request.answer_limit.check(properties, f"The properties of {name}", "give it fewer or shorter ones")
-
     def now_ms(self) -> int:
         """What time it is, for whatever is kept: by the machine's clock, set right by what the store has told."""
         return self.catalog.clock.now_ms(self.runtime.now_ms())
+
+    def attempt(self, rank: str | None = None) -> Attempt:
+        """A fresh attempt at the request; its rank is its own id unless an earlier one gave it."""
+        attempt = self.runtime.ulid()
+        return Attempt(attempt, self.runtime.ulid(), rank or attempt, self.runtime.uuid())
 
     def check_deadline(self) -> None:
         """The checkpoint of all long work of this request. Raises `StoreUnavailable` once its deadline has passed: what

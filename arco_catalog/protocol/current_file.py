@@ -2,7 +2,7 @@
 only if the pointer, read again after it was missed, still leads to it."""
 
 from arco_catalog.iceberg.errors import NotFound
-from arco_catalog.protocol.answers import Reference, TableState
+from arco_catalog.planning.answers import Reference, TableState
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.state.pointer import MetadataFile

@@ -5,7 +5,7 @@ A writer acts on an abort only once it is definite: its own compare-and-swap app
 
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.name_intents import settle_decided, try_to_settle
+from arco_catalog.protocol.internal_commits import settle_decided, try_to_settle
 from arco_catalog.state.access import State
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.runtime import Runtime

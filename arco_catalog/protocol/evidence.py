@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from arco_catalog.iceberg.errors import CommitStateUnknown, Unavailable
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import abort_if_undecided, resolve_for_write, transaction_committed
-from arco_catalog.protocol.name_intents import try_to_settle
+from arco_catalog.protocol.internal_commits import try_to_settle
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.pointer import Pointer

@@ -12,13 +12,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.protocol.concurrency import gather
-from arco_catalog.protocol.lookup import look_up
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits, Growing
@@ -221,7 +219,7 @@ class GroupCommitter:
         for replan in replans.values():
             edits |= replan.edits
         operations = [replan.operation for replan in replans.values()]
-        commit = await look_up(state, partial(PreparedCommit, state, head, edits, operations))
+        commit = await PreparedCommit.of(state, head, edits, operations)
         await gather(commit.put(), *(self._revalidate(member, head) for member in replans))
         if not all(self._may_be_sent(member) for member in replans):
             return None

@@ -7,10 +7,11 @@ does a transaction that finds many of them.
 from collections.abc import Callable
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
+from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import abort_if_undecided, read_decision
-from arco_catalog.protocol.name_intents import pending_transactions, settle_decided
+from arco_catalog.protocol.internal_commits import settle_decided
 from storage_backends import StoreError
 
 CROWDED = 100

@@ -1,38 +1,88 @@
-"""Lookups in the registry's index, whose older parts are segments: what a lookup turns out to need is read first.
+"""Lookups in the registry's index, whose older parts are segments: what a computation says that it needs is read before
+it goes on (state/needs.py)."""
 
-Looking is a pure function of a HEAD. It raises `Unread` rather than take an entry that it can't see for one that is not
-there; then the segments that it names are loaded concurrently, and it is done again from the start.
-"""
-
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state.access import State
-from arco_catalog.state.index import Index
-from arco_catalog.state.segments import KeyRange, Segment, Unread
+from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace, find_relation
+from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.segments import KeyRange, Segment
+from arco_catalog.state.worker_threads import off_loop
 
 T = TypeVar("T")
 
 ROUNDS = 1_000
-"""How often one lookup may ask for more. Each time it gets further, and no index has so many segments in its way."""
+"""How often one need may turn out to want more segments. Each time it gets further, and no index has so many in its
+way."""
 AHEAD = 8
 """Segments read beside each other where many are needed."""
 
 
-async def look_up(state: State, look: Callable[[], T]) -> T:
-    """What `look` returns, or raises, once all that it needs is loaded. Raises `SegmentGone`."""
+@dataclass(frozen=True, slots=True)
+class _Returned(Generic[T]):
+    value: T
+
+
+def _resume(steps: Steps[T]) -> Needs | _Returned[T]:
+    """What a computation needs next, or its result."""
+    try:
+        return next(steps)
+    except StopIteration as end:
+        return _Returned(end.value)
+
+
+async def carry_out(state: State, index: Index, steps: Steps[T], size: int = 0) -> T:
+    """What a computation over the index returns, or raises. It is done beside the event loop where the `size` of what
+    it works on, in bytes, is not small. Raises `SegmentGone`."""
+    while True:
+        match await off_loop(size, lambda: _resume(steps)):
+            case _Returned(value):
+                return value
+            case Needs() as needs:
+                await load(state, index, needs)
+
+
+def carry_out_loaded(index: Index, steps: Steps[T]) -> T | None:
+    """The same without reading: None if anything that it needs is not loaded."""
+    while True:
+        match _resume(steps):
+            case _Returned(value):
+                return value
+            case Needs() as needs if index.missing(needs):
+                steps.close()
+                return None
+
+
+async def load(state: State, index: Index, needs: Needs) -> None:
+    """Loads the segments that lookups need. Raises `SegmentGone`."""
     for _ in range(ROUNDS):
-        try:
-            return look()
-        except Unread as lacking:
-            missing = iter(sorted(lacking.segments))
-            while batch := list(islice(missing, AHEAD)):
-                await gather(*(state.fetch_segment(segment) for segment in batch))
+        missing = iter(index.missing(needs))
+        if not (batch := list(islice(missing, AHEAD))):
+            return
+        while batch:
+            await gather(*(state.fetch_segment(segment) for segment in batch))
+            batch = list(islice(missing, AHEAD))
     raise InternalError("a lookup in the registry's index made no progress")
+
+
+async def namespace_entry(state: State, index: Index, namespace: Namespace) -> NamespaceEntry | None:
+    """The namespace's entry. Raises `SegmentGone`."""
+    if namespace:
+        await load(state, index, Needs(keys=[namespace_key(namespace)]))
+    return find_namespace(index, namespace)
+
+
+async def relation_entry(state: State, index: Index, namespace: Namespace, name: str) -> RelationEntry | None:
+    """The table or view that the name means. Raises `SegmentGone`."""
+    await load(state, index, Needs(keys=[relation_key(namespace, name)]))
+    return find_relation(index, namespace, name)
 
 
 async def entries_in(state: State, index: Index, prefix: str) -> AsyncGenerator[tuple[str, JsonObject], None]:

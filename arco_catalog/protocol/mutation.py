@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, TypeAlias, TypeVar
 
-from arco_catalog.protocol.answers import Answer
+from arco_catalog.planning.answers import Answer
+from arco_catalog.planning.attempt import Attempt
 from arco_catalog.state.marker import WriteSet
 from storage_backends import Applied, PreconditionFailed
 
@@ -23,19 +24,6 @@ class Freshness(IntEnum):
     """Names, but not the object to swap: after a lost compare-and-swap."""
     FRESH = 2
     """None: good for a verdict."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One try at a mutation, from its claim to its end. `id` is what the object that it moves will remember.
-
-    `entity` is minted with it, for the create or register that it may turn out to be. `rank` is the first id of the
-    request: of two transactions that meet, the smaller goes on.
-    """
-
-    id: str
-    entity: str
-    rank: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +57,8 @@ attempt of the request has committed (design.md 6.2, rule 1). Raises `Superseded
 
 @dataclass(frozen=True, slots=True)
 class PlannedCommit(Generic[V]):
-    """A planned commit: what to write first, how to validate, the compare-and-swap, and what to write after it.
+    """A planned commit: what it may change, what to write first, how to validate, the compare-and-swap, and what to
+    write after it.
 
     `check` runs concurrently with the first writes. It returns None if the plan is still valid, or a fresher read
     set to plan on. `ready`, if given, runs between the first writes and the swap, and raises `AttemptAborted` if this
@@ -78,6 +67,7 @@ class PlannedCommit(Generic[V]):
     reconciler repairs what is missing.
     """
 
+    write_set: WriteSet
     first: Sequence[Write]
     check: Callable[[], Awaitable[V | None]]
     swap: Callable[["Revalidate[V]"], Awaitable[Applied | PreconditionFailed]]
@@ -109,36 +99,29 @@ class ReadSet(ABC):
 
 
 class Mutation(ABC, Generic[V]):
-    """One request that changes something. `rank` is set by the driver before anything is read."""
-
-    rank: str
+    """One request that changes something."""
 
     @abstractmethod
-    async def read(self, freshness: Freshness) -> V:
-        """Resolves the name, and reads the object to change, at a version."""
+    async def read(self, freshness: Freshness, rank: str) -> V:
+        """Resolves the name, and reads the object to change, at a version. `rank` is the request's (`Attempt`)."""
 
     @abstractmethod
     def needs_base(self, read_set: V) -> bool:
-        """Whether `load_base` has anything to read. Never raises `Unread`."""
+        """Whether `load_base` has anything to read."""
 
     @abstractmethod
     async def load_base(self, read_set: V) -> None:
         """Reads the rest of what planning needs into the read set. A refusal that this meets is kept there for
         `plan`."""
 
-    async def work(self, read_set: V) -> None:
-        """Does the long part of planning on this read set, outside the event loop and up to the deadline; `plan`
-        finds it done. Raises `Refusal` as `plan` does, and `StoreUnavailable` past the deadline."""
-        return None
+    @abstractmethod
+    async def write_set(self, read_set: V, attempt: Attempt) -> WriteSet:
+        """What an attempt may change on this read set, as far as that is known before it is planned."""
 
     @abstractmethod
-    def write_set(self, read_set: V, attempt: Attempt) -> WriteSet:
-        """What an attempt planned on this read set may change. Raises `Unread` for what it must look up."""
-
-    @abstractmethod
-    def plan(self, read_set: V, attempt: Attempt) -> "PlannedCommit[V] | NoOp | Prerequisite":
-        """What to do: a function of the read set, the request and the attempt alone. Raises `Refusal` for a definite
-        no, and `Unread` for what it must look up."""
+    async def plan(self, read_set: V, attempt: Attempt) -> "PlannedCommit[V] | NoOp | Prerequisite":
+        """What to do: what `planning` makes of the read set, the request and the attempt, ready to be carried out; what
+        it looks up is read first. Raises `Refusal` for a definite no, and `StoreUnavailable` past the deadline."""
 
     @abstractmethod
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:

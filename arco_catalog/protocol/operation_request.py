@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.protocol.answer_limit import AnswerLimit
+from arco_catalog.planning.answer_limit import AnswerLimit
 from arco_catalog.state.marker import RequestIdentity, key_hash, payload_hash
 from arco_catalog.state.memory import Hold
 

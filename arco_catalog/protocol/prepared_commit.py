@@ -3,25 +3,30 @@
 from collections.abc import Sequence
 
 from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Edits
 from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.segments import Segment
-from storage_backends import Applied, PreconditionFailed
+from storage_backends import Applied, PreconditionFailed, Version
 
 
 class PreparedCommit:
-    """Edits and operations on a HEAD, which `put` writes and `swap` makes HEAD. Raises `Unread` where it spills."""
+    """The commit after a HEAD, which `put` writes and `swap` makes HEAD."""
 
-    def __init__(self, state: State, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> None:
+    def __init__(self, state: State, successor: RegistryState, expected: Version | None) -> None:
         self._state = state
-        self._expected = head.version
-        self._successor = state.successor(head, edits, operations)
+        self._successor = successor
+        self._expected = expected
 
-    @property
-    def key(self) -> str:
-        """Where it is written."""
-        return self._state.paths.registry_commit(str(self._successor.id))
+    @classmethod
+    async def of(
+        cls, state: State, head: RegistryState, edits: Edits, operations: Sequence[Operation]
+    ) -> "PreparedCommit":
+        """A commit of edits and operations. Where it spills, the segments that it rewrites are read. Raises
+        `SegmentGone`."""
+        successor = await carry_out(state, head.index, state.successor(head, edits, operations))
+        return cls(state, successor, head.version)
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -34,7 +39,8 @@ class PreparedCommit:
         await gather(self._put_commit(), *segments)
 
     async def _put_commit(self) -> None:
-        await self._state.create(self.key, self._successor.body)
+        key = self._state.paths.registry_commit(str(self._successor.id))
+        await self._state.create(key, self._successor.body)
 
     async def swap(self, state: State | None = None) -> Applied | PreconditionFailed:
         """Makes it HEAD, through any request's store. `PreconditionFailed`: HEAD had moved, perhaps to this very commit

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.protocol.answers import Answer, Document, NamespaceReference, Reference
+from arco_catalog.planning.answers import Answer, Document, NamespaceReference, Reference
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import rebuilt as rebuilt_table
 from arco_catalog.state.fields import mapping

@@ -2,7 +2,7 @@
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal, Unsupported
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.protocol.answers import Answer, Reference, decode_answer
+from arco_catalog.planning.answers import Answer, Reference, decode_answer
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.rebuilding import rebuilt
 from arco_catalog.protocol.slot_claims import SlotClaims

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown, KeyInProgress, KeyReused
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.protocol.answers import encode_answer
+from arco_catalog.planning.answers import encode_answer
 from arco_catalog.protocol.concurrency import Superseded
 from arco_catalog.protocol.operation_request import IdempotencyKey
 from arco_catalog.state.marker import Slot, WriteSet, bound_to

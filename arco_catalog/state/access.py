@@ -10,6 +10,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.fields import mapping, parse_record
 from arco_catalog.state.index import Edits, no_segments
+from arco_catalog.state.needs import Steps
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import Operation, RegistryState
@@ -124,15 +125,11 @@ class State:
             self.cache_head(RegistryState(successor.document, successor.index, outcome.version))
         return outcome
 
-    def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> RegistryState:
-        """A new commit on a HEAD, made now. Raises `Unread` where it spills."""
-        return head.successor(
-            commit=self._runtime.ulid(),
-            at_ms=self._runtime.now_ms(),
-            edits=edits,
-            operations=operations,
-            spilling=self._spilling,
-        )
+    def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> Steps[RegistryState]:
+        """A new commit on a HEAD, made now. It needs the segments that it rewrites where it spills."""
+        spilled = yield from head.index_after(edits, self._spilling)
+        commit, at_ms = self._runtime.ulid(), self._runtime.now_ms()
+        return head.successor(commit=commit, at_ms=at_ms, edits=edits, operations=operations, spilled=spilled)
 
     async def commit_of(self, head: RegistryState, operation: str, since: int) -> str | None:
         """The registry commit that did an operation which was tried when the sequence number was `since`; None if there

@@ -21,6 +21,7 @@ from arco_catalog.state.index import (
     released_key,
 )
 from arco_catalog.state.locations import Location
+from arco_catalog.state.needs import Needs, Scan, Steps
 
 Kind = Literal["table", "view"]
 
@@ -172,6 +173,12 @@ def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntr
     return None if entry is None else RelationEntry(entry)
 
 
+def find_kind(index: Index, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
+    """The table, or the view, that the name means; None if it means something of the other kind, or nothing."""
+    entry = find_relation(index, namespace, name)
+    return entry if entry is not None and entry.kind == kind else None
+
+
 def newest_tombstone(tombstones: Iterable[JsonObject]) -> JsonObject | None:
     """What was dropped last under a name, of all its tombstones. Those of an earlier version have no place within their
     commit, which one process made: there its clock decides."""
@@ -241,34 +248,40 @@ class Holder:
 
 def overlapping(
     index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None
-) -> Holder | None:
+) -> Steps[Holder | None]:
     """Who holds a location which equals, contains or lies inside this one: a live table's, or one whose purge has
-    begun. Those in `but` are not looked at. Raises `PendingTransaction` for a hold that is an intent, and `Unread`.
+    begun. Those in `but` are not looked at. Raises `PendingTransaction` for a hold that is an intent.
 
     Nobody can have named a place that is called by an entity id minted for this very request, `fresh`, or anything
     inside it: then only what contains it is looked at.
     """
     ignored = set(but)
+
+    def in_the_way(hold: JsonObject) -> bool:
+        if text(hold, "entity") in ignored or hold.get("state") == "dropped":  # as an earlier version kept it
+            return False
+        return hold.get("state") != "purging" or purge_began(hold)
+
     named = fresh is None or not location.segments[-1:] or not location.segments[-1].endswith(f"-{fresh}")
-    inside = [index.scan(locations_at(location.normal))] if named else []
-    around = [index.holds_on(folder) for folder in location.around()]
-    for _, hold in chain(*inside, *around):
-        entity = text(hold, "entity")
-        if entity in ignored or hold.get("state") == "dropped":  # as an earlier version kept it
-            continue
-        if hold.get("state") == "purging" and not purge_began(hold):
-            continue
-        transaction = optional_text(hold, "transaction")
-        if transaction is not None:
-            raise PendingTransaction(transaction)
-        return Holder(entity, texts(hold, "name"))
-    return None
+    inside, around = [locations_at(location.normal)] if named else [], [*location.around()]
+    yield Needs(scans=[Scan(prefix, in_the_way) for prefix in inside])
+    holds = (hold for prefix in inside for _, hold in index.scan(prefix))
+    found = next(filter(in_the_way, holds), None)
+    if found is None:
+        yield Needs(holds=around)
+        found = next(filter(in_the_way, (hold for folder in around for _, hold in index.holds_on(folder))), None)
+    if found is None:
+        return None
+    transaction = optional_text(found, "transaction")
+    if transaction is not None:
+        raise PendingTransaction(transaction)
+    return Holder(text(found, "entity"), texts(found, "name"))
 
 
-def held_by_another(index: Index, file: Location, entity: str) -> bool:
-    """Whether anybody but this entity holds a folder of this file, or held it when it was dropped. Raises `Unread`."""
-    for folder in file.around():
-        given_up = index.scan(released_key(folder, ""))
-        if any(text(hold, "entity") != entity for _, hold in chain(index.holds_on(folder), given_up)):
-            return True
-    return False
+def held_by_another(index: Index, file: Location, entity: str) -> Steps[bool]:
+    """Whether anybody but this entity holds a folder of this file, or held it when it was dropped."""
+    folders = [*file.around()]
+    given_up = [released_key(folder, "") for folder in folders]
+    yield Needs(holds=folders, scans=[Scan(prefix) for prefix in given_up])
+    holds = chain(*(index.holds_on(folder) for folder in folders), *(index.scan(prefix) for prefix in given_up))
+    return any(text(hold, "entity") != entity for _, hold in holds)

@@ -8,13 +8,15 @@ of the key, and the newline behind that sorts before any name.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from operator import itemgetter
 
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.fields import mapping, sequence
-from arco_catalog.state.segments import Directory, KeyRange, Ref, Segment, Unread, depth, numbered
+from arco_catalog.state.needs import Needs, Scan, never
+from arco_catalog.state.segments import Directory, KeyRange, Ref, Segment, depth, numbered
 
 Namespace = tuple[str, ...]
 """Levels of a namespace, outermost first; empty for the catalog itself."""
@@ -89,8 +91,9 @@ def no_segments(_: str) -> Segment | None:
 class Index:
     """An ordered map that is never changed, only succeeded.
 
-    It consists of recent edits (None marks what is gone) and a directory of segments, which the edits override. A
-    lookup that needs a segment which is not loaded raises `Unread`, and never guesses.
+    It consists of recent edits (None marks what is gone) and a directory of segments, which the edits override. What a
+    lookup needs is loaded before it (`missing`): one that meets a segment which is not raises `InternalError`, and
+    never guesses.
     """
 
     __slots__ = ("_order", "directory", "edits", "segment_lookup")
@@ -112,29 +115,51 @@ class Index:
         """The same index, which reads segments by this lookup."""
         return Index(self.edits, self.directory, segment_lookup, self._order)
 
-    def loaded(self, *refs: Ref | None) -> list[Segment | None]:
-        """These segments, None for None. Raises `Unread` naming all that are missing."""
-        found = [None if ref is None else self.segment_lookup(ref.id) for ref in refs]
-        missing = [ref.id for ref, segment in zip(refs, found, strict=True) if ref is not None and segment is None]
-        if missing:
-            raise Unread(frozenset(missing))
-        return found
+    def missing(self, needs: Needs) -> Sequence[str]:
+        """Ids of the segments to load before these can be looked up. Where a scan may end early, others may turn out to
+        be missing once they are: with none, all can be looked up."""
+        if not self.directory.refs:
+            return ()
+        refs = [*needs.segments, *(self.directory.covering(key) for key in needs.keys if key not in self.edits)]
+        refs += [key_range.ref for location in needs.holds for key_range in self._ranges_of_holds(location)]
+        for scan in needs.scans:
+            refs += self._missing_of(scan)
+        return sorted({ref.id for ref in refs if ref is not None and not self._has(ref)})
 
-    def need(self, *keys: str) -> None:
-        """Raises `Unread`, for all of them at once, unless these keys can be looked up."""
-        self.loaded(*(self.directory.covering(key) for key in keys if key not in self.edits))
+    def _missing_of(self, scan: Scan) -> Iterable[Ref]:
+        for key_range in self.key_ranges(scan.prefix):
+            if key_range.ref is not None and not self._has(key_range.ref):
+                yield key_range.ref
+                if scan.until is not never:
+                    return
+            elif scan.until is not never:
+                entries = self.entries(key_range, self.loaded(key_range.ref))
+                if any(scan.until(entry) for _, entry in entries):
+                    return
+
+    def _has(self, ref: Ref) -> bool:
+        return self.segment_lookup(ref.id) is not None
+
+    def loaded(self, ref: Ref | None) -> Segment | None:
+        """A segment that has been loaded, None for None. Raises `InternalError` if it has not."""
+        if ref is None:
+            return None
+        segment = self.segment_lookup(ref.id)
+        if segment is None:
+            raise InternalError(f"segment {ref.id} of the registry's index was looked at before it was loaded")
+        return segment
 
     def get(self, key: str) -> JsonObject | None:
         """The entry of a key."""
         if key in self.edits:
             return self.edits[key]
-        (segment,) = self.loaded(self.directory.covering(key))
+        segment = self.loaded(self.directory.covering(key))
         return None if segment is None else segment.get(key)
 
     def scan(self, prefix: str, start: str | None = None) -> Iterator[tuple[str, JsonObject]]:
         """Entries whose keys start with `prefix`, in order, from the key `start` on."""
         for key_range in self.key_ranges(prefix, start):
-            yield from self.entries(key_range, *self.loaded(key_range.ref))
+            yield from self.entries(key_range, self.loaded(key_range.ref))
 
     def key_ranges(self, prefix: str, start: str | None = None) -> Iterator[KeyRange]:
         """The key ranges of a scan, each covered by one segment at most."""
@@ -159,15 +184,20 @@ class Index:
         return next(self.scan(prefix), None) is not None
 
     def holds_on(self, location: str) -> Iterator[tuple[str, JsonObject]]:
-        """Holds on a normalised location itself, not on what lies inside. Where the directory tells that a segment has
-        none, it need not be loaded: an ancestor of a default location is hardly ever held."""
+        """Holds on a normalised location itself, not on what lies inside."""
+        for key_range in self._ranges_of_holds(location):
+            yield from self.entries(key_range, self.loaded(key_range.ref))
+
+    def _ranges_of_holds(self, location: str) -> Iterator[KeyRange]:
+        """Where the holds on a location are. Where the directory tells that a segment has none, it need not be loaded:
+        an ancestor of a default location is hardly ever held."""
         prefix = f"{locations_at(location)}\n"
         for key_range in self.key_ranges(prefix):
             ref = key_range.ref
             if ref is not None and not numbered(locations_at(location)):
                 may_hold = ref.shallowest is not None and ref.shallowest <= depth(prefix)
                 key_range = key_range if may_hold else KeyRange(key_range.low, key_range.high, None)
-            yield from self.entries(key_range, *self.loaded(key_range.ref))
+            yield key_range
 
     def edited(self, edits: Edits) -> "Index":
         """The index after a commit."""

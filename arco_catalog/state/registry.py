@@ -16,6 +16,7 @@ from typing import Self
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence
 from arco_catalog.state.index import Edits, Index, SegmentLookup
+from arco_catalog.state.needs import Steps
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Spilling, spill
 from storage_backends import Version
@@ -125,16 +126,14 @@ class RegistryState:
         at_ms: int,
         edits: Edits,
         operations: Sequence[Operation],
-        spilling: Spilling | None = None,
+        spilled: tuple[Index, Sequence[Segment]] | None = None,
     ) -> "RegistryState":
-        """The commit that makes `edits`; without edits and with one operation it is a fence. Where it spills, raises
-        `Unread` for the segments that it rewrites."""
+        """The commit that makes `edits`; without edits and with one operation it is a fence. Where it spills, `spilled`
+        is what `index_after` made of them."""
         recent = [(commit, [operation.id for operation in operations]), *self.recent()]
         listed = _listed(recent)
         before = recent[listed][0] if listed < len(recent) else self.before
-        index, spilled = self.index.edited(edits), list[Segment]()
-        if edits and spilling is not None:
-            index, spilled = spill(index, len(edits), spilling)
+        index, segments = (self.index.edited(edits), ()) if spilled is None else spilled
         stored = {name: value for name, value in mapping(self.document, "index").items() if name != "segments"}
         document: JsonObject = {
             **self.document,
@@ -147,7 +146,14 @@ class RegistryState:
             "before": before,
             "index": {**stored, **index.to_json()},
         }
-        return RegistryState(document, index, None, spilled)
+        return RegistryState(document, index, None, segments)
+
+    def index_after(self, edits: Edits, spilling: Spilling) -> Steps[tuple[Index, Sequence[Segment]]]:
+        """The index after edits, and the segments that a commit of them makes."""
+        index = self.index.edited(edits)
+        if not edits:
+            return index, ()
+        return (yield from spill(index, len(edits), spilling))
 
     @cached_property
     def body(self) -> bytes:

@@ -22,15 +22,6 @@ _HEADER = b'{"version":1,"entries":['
 _NUMBERED = re.compile(r"-[0-9A-HJKMNP-TV-Z]{26}/$")
 
 
-class Unread(Exception):
-    """A lookup needs segments that are not loaded. Whoever catches it reads them and looks again: it says nothing of
-    what is there."""
-
-    def __init__(self, segments: frozenset[str]) -> None:
-        super().__init__(", ".join(sorted(segments)))
-        self.segments = segments
-
-
 def range_of(key: str) -> str:
     """The range that a key lies in, by its beginning."""
     return RANGES[bisect_right(RANGES, key) - 1]

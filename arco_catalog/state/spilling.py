@@ -14,6 +14,7 @@ from math import sqrt
 
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.index import Index
+from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.segments import (
     RANGES,
     Directory,
@@ -88,19 +89,19 @@ class _Flush:
     made: Sequence[tuple[Ref, Segment]]
 
 
-def spill(index: Index, edits: int, spilling: Spilling) -> tuple[Index, list[Segment]]:
-    """The index after what a commit of so many edits flushes, and the segments to write before it becomes HEAD. Raises
-    `Unread` for the segments that are rewritten."""
+def spill(index: Index, edits: int, spilling: Spilling) -> Steps[tuple[Index, list[Segment]]]:
+    """The index after what a commit of so many edits flushes, and the segments to write before it becomes HEAD. It
+    needs the segments that it rewrites."""
     sizes = Counter(range_of(ref.first) for ref in index.directory.refs)
     buffers = {start: spilling.limits.buffer(sizes[start]) for start in RANGES}
     chosen = _largest(_groups(index, spilling.limits, buffers), buffers, 1 + edits // EDITS_A_FLUSH)
     if not chosen:
         return index, []
     busy = {group.ref for group in chosen if group.ref is not None}
-    index.loaded(*busy)
+    yield Needs(segments=[*busy])
     flushes: list[_Flush] = []
     for group in chosen:
-        flushes.append(_flush(index, group, busy, spilling))
+        flushes.append((yield from _flush(index, group, busy, spilling)))
         busy.update(flushes[-1].gone)
     taken = {key for flush in flushes for key in flush.taken}
     gone = {ref for flush in flushes for ref in flush.gone}
@@ -110,15 +111,14 @@ def spill(index: Index, edits: int, spilling: Spilling) -> tuple[Index, list[Seg
     return Index(rest, directory, index.segment_lookup), [segment for _, segment in made]
 
 
-def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spilling) -> _Flush:
+def _flush(index: Index, group: _Group, busy: Collection[Ref], spilling: Spilling) -> Steps[_Flush]:
     """Merges a group into its segment, and what becomes small with a neighbour that is not `busy` either."""
-    (base,) = index.loaded(group.ref)
-    lines = _merged(base, group.lines)
+    lines = _merged(index.loaded(group.ref), group.lines)
     gone = [] if group.ref is None else [group.ref]
     neighbour = _neighbour(index.directory, group.ref, lines, spilling.limits.segment)
     if neighbour is not None and neighbour not in busy:
-        (beside,) = index.loaded(neighbour)
-        lines = _merged(beside, list(lines.items()))
+        yield Needs(segments=[neighbour])
+        lines = _merged(index.loaded(neighbour), list(lines.items()))
         gone.append(neighbour)
     first = min((ref.first for ref in gone), default=group.range)
     made: list[tuple[Ref, Segment]] = []

@@ -24,7 +24,7 @@ from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.receipt import base_of
 from storage_backends import ABSENT, StoreUnavailable, When

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.protocol.answer_limit import ENVELOPE_BYTES, AnswerLimit, pack
+from arco_catalog.planning.answer_limit import ENVELOPE_BYTES, AnswerLimit, pack
 from tests.http.conftest import HttpService
 from tests.support.catalog_fixture import schema, set_property
 

@@ -15,7 +15,7 @@ from arco_catalog.operations.load import load_table, load_view
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import commit_transaction
-from arco_catalog.protocol.answers import Document
+from arco_catalog.planning.answers import Document
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import pointer as pointer_module
 from arco_catalog.state import registry as registry_module

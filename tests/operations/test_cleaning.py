@@ -7,14 +7,14 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
-from arco_catalog.operations.cleaning import own_files
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
+from arco_catalog.planning.old_files import own_files
 from arco_catalog.state.locations import Location
 from storage_backends import ABSENT, ANY, Found, Outcome, StoreUnavailable, Version, When
 from storage_backends.base import Missing, Unchanged

@@ -15,12 +15,12 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.history import history
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, load_namespace, update_properties
-from arco_catalog.operations.registry_change import RegistryPlan
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.planning.answers import Answer, encode_answer
 from arco_catalog.protocol import group_commit
-from arco_catalog.protocol.answers import Answer, encode_answer
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.group_commit import GroupCommitter, Replan
+from arco_catalog.protocol.registry_mutation import RegistryPlan
 from arco_catalog.state import registry
 from arco_catalog.state.access import State
 from arco_catalog.state.marker import Slot, WriteSet

@@ -23,7 +23,7 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, update_properties
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.protocol.answers import Document
+from arco_catalog.planning.answers import Document
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.operation_request import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
 from arco_catalog.state.marker import Slot, WriteSet

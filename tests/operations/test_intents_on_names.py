@@ -16,7 +16,7 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import transaction, transaction_coordinator
+from arco_catalog.operations import transaction
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
@@ -28,11 +28,11 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.protocol import lapsed
-from arco_catalog.protocol.answers import Document
+from arco_catalog.planning.answers import Document
+from arco_catalog.planning.name_intents import pending_transactions
+from arco_catalog.protocol import lapsed, transaction_coordinator
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision
-from arco_catalog.protocol.name_intents import pending_transactions
 from arco_catalog.state.transaction import LEASE_MS
 from storage_backends import ANY, Found, StoreUnavailable, When
 from storage_backends.base import Outcome
@@ -124,7 +124,7 @@ async def dies_after_its_decision(fixture: CatalogFixture, *changes: TableChange
         raise CommitStateUnknown("died")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("arco_catalog.protocol.driver.Driver.follow_up", die)
+        patch.setattr("arco_catalog.protocol.commit_loop.CommitLoop.follow_up", die)
         with pytest.raises(CommitStateUnknown):
             await transact(fixture.another(), [*changes], key)
 

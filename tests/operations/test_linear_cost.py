@@ -16,8 +16,8 @@ from arco_catalog.iceberg.errors import BadRequest, Unavailable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
-from arco_catalog.operations.reservations import MAX_NAMED
 from arco_catalog.operations.transaction import TableChange, commit_transaction
+from arco_catalog.planning.reserved_locations import MAX_NAMED
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import worker_threads
 from arco_catalog.state.memory import Hold

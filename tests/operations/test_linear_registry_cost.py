@@ -15,9 +15,9 @@ from arco_catalog.operations.namespaces import create_namespace, drop_namespace,
 from arco_catalog.operations.receipts import entities_named, receipts_of
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.reservations import locations_to_reserve
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.planning.reserved_locations import locations_to_reserve
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import registry
 from arco_catalog.state.entries import RelationEntry, location_holds
@@ -33,6 +33,7 @@ from tests.state.counting_index import count_indexes, keyed
 from tests.support.catalog_fixture import NS, CatalogFixture, CountingFixture, schema, set_property
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.registry_builder import packed
+from tests.support.steps import result
 
 SIZES = (20, 40, 80)
 EMBEDDED = Limits(embedded=1 << 30, segment=1 << 30, least=1 << 30)
@@ -87,7 +88,7 @@ async def grown(fixture: CatalogFixture, entries: Mapping[str, JsonObject | None
     for segment in segments:
         await state.write_segment(segment)
     shown = replace(head, index=index.with_segments(state.loaded_segment))
-    made = state.successor(shown, {}, [Operation(runtime.ulid(), "test", {}, None)])
+    made = result(state.successor(shown, {}, [Operation(runtime.ulid(), "test", {}, None)]))
     await state.create(state.paths.registry_commit(str(made.id)), made.body)
     await state.move_head(made, head.version)
 
@@ -288,7 +289,9 @@ def test_which_locations_a_commit_adds_costs_what_there_are() -> None:
         held = [f"memory:///wh/warehouse/h{number}" for number in range(8 * size)]
         entry = RelationEntry.new(kind="table", entity=entity(1), uuid=None, locations=held)
         return steps_of(
-            lambda: locations_to_reserve(session, entry, [f"memory:///wh/warehouse/n{each}" for each in range(size)])
+            lambda: locations_to_reserve(
+                session.context, entry, [f"memory:///wh/warehouse/n{each}" for each in range(size)]
+            )
         )
 
     assert_linear([asking(size) for size in (4, 8, 16)], "asking for locations")

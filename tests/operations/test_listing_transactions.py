@@ -10,11 +10,12 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, Unavailable
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
-from arco_catalog.operations import instant
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Listed, Paging, list_relations
+from arco_catalog.planning.name_intents import pending_transactions
+from arco_catalog.protocol import instant
 from arco_catalog.protocol.decisions import decide, read_decision
-from arco_catalog.protocol.name_intents import pending_transactions, settle_decided
+from arco_catalog.protocol.internal_commits import settle_decided
 from arco_catalog.state.transaction import Decision
 from storage_backends import Found, Missing, Unchanged, Version
 from storage_backends.memory import MemoryStore

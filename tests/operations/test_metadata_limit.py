@@ -9,7 +9,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
 from storage_backends import ABSENT
 from tests.support.catalog_fixture import NS, CatalogFixture, set_property

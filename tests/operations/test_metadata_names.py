@@ -11,7 +11,7 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
 from storage_backends.memory import MemoryStore
 from tests.operations.test_transactions import creation

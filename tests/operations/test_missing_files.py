@@ -11,7 +11,7 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
 from storage_backends import Found, Version
 from storage_backends.base import Missing, Unchanged
 from storage_backends.memory import MemoryStore

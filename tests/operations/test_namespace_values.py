@@ -14,7 +14,7 @@ from arco_catalog.operations.namespaces import (
     load_namespace,
     update_properties,
 )
-from arco_catalog.protocol.answers import Document
+from arco_catalog.planning.answers import Document
 from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore
 from tests.support.catalog_fixture import CatalogFixture

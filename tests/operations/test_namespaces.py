@@ -19,7 +19,7 @@ from arco_catalog.operations.namespaces import (
     namespace_exists,
     update_properties,
 )
-from arco_catalog.protocol.answers import Document
+from arco_catalog.planning.answers import Document
 from tests.support.catalog_fixture import NS, CatalogFixture
 
 

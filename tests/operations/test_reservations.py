@@ -13,15 +13,18 @@ from arco_catalog.operations.history import history
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.operations.reservations import MAX_HELD, MAX_NAMED, Reservation, reserve_locations
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.planning.relation_change import MissingLocations
+from arco_catalog.planning.reserved_locations import MAX_HELD, MAX_NAMED
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.evidence import fence_pointer
-from arco_catalog.protocol.name_intents import change_registry
+from arco_catalog.protocol.internal_commits import change_registry
+from arco_catalog.protocol.reservations import Reservation, reserve_locations
 from arco_catalog.state.entries import RelationEntry, find_relation
 from arco_catalog.state.index import Edits, location_key
 from arco_catalog.state.locations import Location
+from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.registry import RegistryState
 from storage_backends import ANY, Found, Outcome, Version, When
 from storage_backends.base import Missing, Unchanged
@@ -52,7 +55,7 @@ async def dead_writer(fixture: CatalogFixture, *places: str) -> None:
     """A writer that reserves locations for its commit, and dies before that."""
     held = await entry(fixture)
     wanted = [Location.parse(f"{WAREHOUSE}/{place}") for place in places]
-    await reserve_locations(fixture.another().session(), NS, "t", held.entity, wanted)
+    await reserve_locations(fixture.another().session(), NS, "t", MissingLocations(held.entity, wanted))
 
 
 async def test_locations_of_commits_that_never_came_are_given_back(fixture: CatalogFixture) -> None:
@@ -292,10 +295,12 @@ async def test_who_took_hold_before_holds_had_names_is_told_by_its_entity(fixtur
     entity = (await fixture.table("t", location=f"{WAREHOUSE}/mine")).entity
     place = f"{WAREHOUSE}/mine"
 
-    def old(head: RegistryState) -> Edits | None:
+    def old(head: RegistryState) -> Steps[Edits | None]:
         key = location_key(place, entity)
         known = head.index.get(key)
-        return {key: {"entity": entity, "state": "live"}} if known is not None and "name" in known else None
+        renamed = known is not None and "name" in known
+        edits: Edits = {key: {"entity": entity, "state": "live"}}
+        return immediately(edits if renamed else None)
 
     await change_registry(fixture.session(), "as of old", {}, old)
     with pytest.raises(BadRequest, match=rf"overlaps the location of another table or view \(entity {entity}\)$"):

@@ -1,6 +1,7 @@
 """What the index's segments mean for operations: nothing, but for what they cost."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,8 +18,9 @@ from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.concurrency import gather
-from arco_catalog.protocol.lookup import look_up
-from arco_catalog.state.segments import Unread
+from arco_catalog.protocol.lookup import load
+from arco_catalog.state.index import Index
+from arco_catalog.state.needs import Needs
 from arco_catalog.state.spilling import Limits
 from tests.simulation.clients import build_from_nothing
 from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
@@ -146,11 +148,14 @@ async def test_a_segment_that_is_gone_from_under_head_is_our_fault_and_no_missin
 
 
 async def test_a_lookup_that_never_has_enough_ends(fixture: CatalogFixture) -> None:
-    known = frozenset(await segments(fixture))
+    class Insatiable(Index):
+        __slots__ = ()
 
-    def insatiable() -> None:
-        raise Unread(known)
+        def missing(self, needs: Needs) -> Sequence[str]:
+            return [ref.id for ref in self.directory.refs[:1]]
 
+    index = (await fixture.session().state.head()).index
+    insatiable = Insatiable(index.edits, index.directory, index.segment_lookup)
     async with asyncio.timeout(20):
         with pytest.raises(InternalError, match="made no progress"):
-            await look_up(fixture.session().state, insatiable)
+            await load(fixture.session().state, insatiable, Needs())

@@ -23,7 +23,7 @@ from arco_catalog.operations.load import load_table, table_exists
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
-from arco_catalog.protocol.answers import Document
+from arco_catalog.planning.answers import Document
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.index import tombstones_of
 from storage_backends import ABSENT, ANY, Found, Missing, Unchanged, Version

@@ -15,7 +15,6 @@ from arco_catalog.iceberg.errors import (
     Unavailable,
 )
 from arco_catalog.iceberg.json import JsonObject, loads
-from arco_catalog.operations import transaction_coordinator
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, table_exists
@@ -23,7 +22,8 @@ from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
-from arco_catalog.protocol.answers import Document
+from arco_catalog.planning.answers import Document
+from arco_catalog.protocol import transaction_coordinator
 from arco_catalog.protocol.decisions import abort_if_undecided, read_decision, wait_for_decision
 from arco_catalog.state.transaction import LEASE_MS, Decision, encode
 from storage_backends import ABSENT, StoreDenied, StoreUnavailable, Unknown, When

@@ -26,14 +26,15 @@ from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.undrop import undrop
+from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.protocol import evidence, group_commit
-from arco_catalog.protocol.answers import Answer, Document
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.evidence import mark_dropped
 from arco_catalog.protocol.group_commit import GroupCommitter
-from arco_catalog.protocol.name_intents import change_registry
+from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.state.entries import newest_tombstone
 from arco_catalog.state.index import Edits, location_key, released_key, tombstones_of
+from arco_catalog.state.needs import immediately
 from arco_catalog.state.registry import RegistryState
 from storage_backends import ABSENT, When
 from storage_backends.base import Outcome
@@ -332,7 +333,8 @@ async def with_stone_of_a_purge(fixture: CatalogFixture, **more: str) -> None:
         location_key(PLACE, made.entity): hold,
         released_key(PLACE, made.entity): None,
     }
-    await change_registry(fixture.session(), "as of old", {}, Once(edits).edit)
+    once = Once(edits)
+    await change_registry(fixture.session(), "as of old", {}, lambda head: immediately(once.edit(head)))
 
 
 class Once:

@@ -11,7 +11,7 @@ from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, load_view, view_exists
 from arco_catalog.operations.register import register_table, register_view
 from arco_catalog.operations.rename import rename_table, rename_view
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
 from tests.support.catalog_fixture import NS, CatalogFixture, set_property, state
 from tests.support.views import view_request
 

@@ -14,7 +14,7 @@ from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.operations.transaction import TableChange, commit_transaction
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.protocol.answers import Answer
+from arco_catalog.planning.answers import Answer
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
 from storage_backends import StoreUnavailable

@@ -1,7 +1,7 @@
 """The protocols with one rule left out, each of which must make the simulation fail: a search that finds nothing proves
 something only if it finds what is there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -9,24 +9,29 @@ from typing import Any
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import relation_read_set, transaction_coordinator
 from arco_catalog.operations.commit import CommitRelation
-from arco_catalog.operations.registry_change import Change, RegistryPlan, RegistryReadSet
-from arco_catalog.operations.relation_read_set import RelationReadSet
 from arco_catalog.operations.rename import _Rename
 from arco_catalog.operations.transaction import Transaction, TransactionReadSet
-from arco_catalog.operations.transaction_coordinator import TransactionCoordinator
-from arco_catalog.protocol import decisions, evidence, group_commit
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.protocol import decisions, evidence, group_commit, relation_read_set, transaction_coordinator
+from arco_catalog.protocol.attempts import Attempts
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.commit_loop import CommitLoop
 from arco_catalog.protocol.driver import Driver
 from arco_catalog.protocol.group_commit import GroupCommitter, PendingCommit, Replan
-from arco_catalog.protocol.mutation import Attempt, Freshness, PlannedCommit, ReadSet
+from arco_catalog.protocol.idempotency import IdempotencyGuard
+from arco_catalog.protocol.mutation import Freshness, PlannedCommit, ReadSet
 from arco_catalog.protocol.prepared_commit import PreparedCommit
+from arco_catalog.protocol.registry_mutation import RegistryPlan, RegistryReadSet
+from arco_catalog.protocol.relation_read_set import RelationReadSet
+from arco_catalog.protocol.transaction_coordinator import TransactionCoordinator
 from arco_catalog.state import spilling
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime
@@ -34,11 +39,12 @@ from arco_catalog.state.segments import Ref, Segment
 from storage_backends import ANY, Applied, PreconditionFailed, Version
 
 AnyDriver = Driver[Any]
+AnyLoop = CommitLoop[Any]
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_fence_at_a_takeover(patch: pytest.MonkeyPatch) -> None:
-    async def fence(self: AnyDriver, earlier: dict[str, WriteSet]) -> str | None:
+    async def fence(self: AnyDriver, earlier: Mapping[str, WriteSet]) -> str | None:
         for attempt, write_set in earlier.items():
             if await evidence.has_committed(self.session.state, attempt, write_set):
                 return attempt
@@ -48,52 +54,52 @@ def no_fence_at_a_takeover(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_next_slot_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    async def check_not_superseded(self: AnyDriver) -> None:
+    async def check_not_superseded(self: IdempotencyGuard) -> None:
         return None
 
-    patch.setattr(Driver, "check_not_superseded", check_not_superseded)
+    patch.setattr(IdempotencyGuard, "check_not_superseded", check_not_superseded)
 
 
 def only_ones_own_id_looked_for(patch: pytest.MonkeyPatch) -> None:
-    everybodys = Driver.attempts
+    everybodys = Attempts.known
 
-    def attempts(self: AnyDriver) -> dict[str, WriteSet]:
-        return {attempt: write_set for attempt, write_set in everybodys(self).items() if attempt == self.attempt.id}
+    def known(self: Attempts) -> dict[str, WriteSet]:
+        return {attempt: write_set for attempt, write_set in everybodys(self).items() if attempt == self.current.id}
 
     async def has_committed(state: State, attempt: str, write_set: WriteSet) -> bool:
         return False
 
-    patch.setattr(Driver, "attempts", attempts)
+    patch.setattr(Attempts, "known", known)
     patch.setattr(evidence, "has_committed", has_committed)
 
 
 def a_failure_answered_without_a_final_slot(patch: pytest.MonkeyPatch) -> None:
-    async def finalize(self: AnyDriver, answer: JsonObject, read_set: ReadSet) -> None:
+    async def finalize(self: IdempotencyGuard, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
         return None
 
-    patch.setattr(Driver, "finalize", finalize)
+    patch.setattr(IdempotencyGuard, "finalize", finalize)
 
 
 def a_verdict_from_a_cached_base(patch: pytest.MonkeyPatch) -> None:
-    def is_fresh(self: AnyDriver, read_set: ReadSet) -> bool:
+    def is_fresh(self: AnyLoop, read_set: ReadSet) -> bool:
         return True
 
-    patch.setattr(Driver, "is_fresh", is_fresh)
+    patch.setattr(CommitLoop, "is_fresh", is_fresh)
 
 
 def a_base_read_after_the_look_at_the_next_slot(patch: pytest.MonkeyPatch) -> None:
-    rightly = Driver.read
+    rightly = CommitLoop.read
 
-    async def read(self: AnyDriver, freshness: Freshness) -> ReadSet:
-        if self.claimed is None:
+    async def read(self: AnyLoop, freshness: Freshness) -> ReadSet:
+        if self.attempts.claimed is None:
             return await rightly(self, freshness)
-        await self.check_not_superseded()
-        read_set: ReadSet = await self.mutation.read(freshness)
+        await self.guard.check_not_superseded()
+        read_set: ReadSet = await self.mutation.read(freshness, self.attempts.current.rank)
         if self.mutation.needs_base(read_set):
             await self.mutation.load_base(read_set)
         return read_set
 
-    patch.setattr(Driver, "read", read)
+    patch.setattr(CommitLoop, "read", read)
 
 
 def a_name_validated_before_the_pointer_was_read(patch: pytest.MonkeyPatch) -> None:
@@ -111,13 +117,12 @@ def evidence_from_the_newest_move_only(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_slot_that_names_no_entity(patch: pytest.MonkeyPatch) -> None:
-    rightly = Driver.claim
+    rightly = IdempotencyGuard.claim
 
-    async def claim(self: AnyDriver, write_set: WriteSet) -> None:
-        await rightly(self, WriteSet())
-        self.claimed = write_set
+    async def claim(self: IdempotencyGuard, attempt: str, write_set: WriteSet) -> None:
+        await rightly(self, attempt, WriteSet())
 
-    patch.setattr(Driver, "claim", claim)
+    patch.setattr(IdempotencyGuard, "claim", claim)
 
 
 def the_pointer_deleted_at_drop(patch: pytest.MonkeyPatch) -> None:
@@ -128,10 +133,10 @@ def the_pointer_deleted_at_drop(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_drop_answered_before_its_mark(patch: pytest.MonkeyPatch) -> None:
-    async def mark_dropped(self: AnyDriver, attempt: str, write_set: WriteSet) -> None:
+    async def mark_dropped(self: AnyLoop, attempt: str, write_set: WriteSet) -> None:
         return None
 
-    patch.setattr(Driver, "mark_dropped", mark_dropped)
+    patch.setattr(CommitLoop, "mark_dropped", mark_dropped)
 
 
 BUGS: tuple[Mutation, ...] = (
@@ -223,7 +228,7 @@ def a_takeover_that_aborts_only_what_has_begun(patch: pytest.MonkeyPatch) -> Non
 
 
 def names_of_a_transaction_not_validated(patch: pytest.MonkeyPatch) -> None:
-    async def still_named(self: Transaction, read_set: TransactionReadSet) -> TransactionReadSet | None:
+    async def still_named(self: Transaction, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
         return None
 
     patch.setattr(Transaction, "still_named", still_named)
@@ -248,10 +253,17 @@ def a_registry_commit_on_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
 def a_rename_from_or_to_an_undecided_name(patch: pytest.MonkeyPatch) -> None:
     rightly = _Rename.change
 
-    def change(self: _Rename, read_set: RegistryReadSet, attempt: Attempt) -> Change:
-        with pytest.MonkeyPatch.context() as meanwhile:
-            a_registry_commit_on_an_undecided_name(meanwhile)
-            return rightly(self, read_set, attempt)
+    def change(self: _Rename, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        steps = rightly(self, read_set, attempt)
+        while True:
+            with pytest.MonkeyPatch.context() as meanwhile:
+                a_registry_commit_on_an_undecided_name(meanwhile)
+                try:
+                    needs = next(steps)
+                except StopIteration as end:
+                    changed: Change = end.value
+                    return changed
+            yield needs
 
     patch.setattr(_Rename, "change", change)
 
@@ -301,17 +313,21 @@ def a_segment_written_after_the_commit_that_names_it(patch: pytest.MonkeyPatch) 
 
 
 def a_segment_that_was_not_read_taken_for_an_empty_one(patch: pytest.MonkeyPatch) -> None:
-    def loaded(self: Index, *refs: Ref | None) -> list[Segment | None]:
-        return [None if ref is None else self.segment_lookup(ref.id) for ref in refs]
+    def loaded(self: Index, ref: Ref | None) -> Segment | None:
+        return None if ref is None else self.segment_lookup(ref.id)
+
+    def missing(self: Index, needs: Needs) -> Sequence[str]:
+        return ()
 
     patch.setattr(Index, "loaded", loaded)
+    patch.setattr(Index, "missing", missing)
 
 
 def a_segment_that_wins_over_later_edits(patch: pytest.MonkeyPatch) -> None:
     rightly = Index.get
 
     def get(self: Index, key: str) -> JsonObject | None:
-        (segment,) = self.loaded(self.directory.covering(key))
+        segment = self.loaded(self.directory.covering(key))
         older = None if segment is None else segment.get(key)
         return rightly(self, key) if older is None else older
 

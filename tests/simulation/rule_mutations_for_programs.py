@@ -10,19 +10,22 @@ import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, KeyInProgress, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import cleaning, listing, load, reconcile, relation_read_set, undrop, walk
-from arco_catalog.operations.metadata_file import NewMetadata
-from arco_catalog.operations.names import no_such
+from arco_catalog.operations import listing, load, reconcile, undrop, walk
 from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.reconcile_stats import ReconcileStats
-from arco_catalog.operations.relation_read_set import RelationLookup, RelationReadSet
-from arco_catalog.protocol import decisions, evidence
-from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.planning.answers import Answer, TableState
+from arco_catalog.planning.kinds import Semantics
+from arco_catalog.planning.metadata_file import NewMetadata
+from arco_catalog.planning.name_intents import pending_transactions
+from arco_catalog.planning.names import no_such
+from arco_catalog.protocol import cleaning, decisions, evidence, relation_read_set
+from arco_catalog.protocol.attempts import Attempts
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.commit_loop import CommitLoop
 from arco_catalog.protocol.concurrency import Superseded
 from arco_catalog.protocol.driver import Driver
 from arco_catalog.protocol.mutation import Freshness, PlannedCommit, ReadSet
-from arco_catalog.protocol.name_intents import pending_transactions
+from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
 from arco_catalog.protocol.slot_claims import SlotClaims
 from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
@@ -30,36 +33,38 @@ from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.metadata_claim import Claim
-from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.needs import immediately
+from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import Decision
 
 AnyDriver = Driver[Any]
+AnyLoop = CommitLoop[Any]
 
 
 def a_new_write_set_under_the_same_attempt(patch: pytest.MonkeyPatch) -> None:
-    rightly = Driver.new_attempt
+    rightly = Attempts.begin_another
 
-    def new_attempt(self: AnyDriver) -> None:
-        attempt = self.attempt
+    def begin_another(self: Attempts) -> None:
+        attempt = self.current
         rightly(self)
         if attempt.id in self.tried:
-            self.attempt = attempt
+            self.current = attempt
 
-    patch.setattr(Driver, "new_attempt", new_attempt)
-    patch.setattr(Driver, "declared", property(lambda self: self.claimed))
+    patch.setattr(Attempts, "begin_another", begin_another)
+    patch.setattr(Attempts, "declared", property(lambda self: self.claimed))
 
 
 def a_takeover_that_fences_before_it_has_its_slot(patch: pytest.MonkeyPatch) -> None:
     async def take_over(self: AnyDriver) -> Answer:
-        earlier = self.attempts()
-        self.new_attempt()
+        earlier = self.attempts.known()
+        self.loop.new_attempt()
         committed = await self.fence(earlier)
-        read_set = await self.mutation.read(Freshness.FRESH)
-        await self.claim(await self.write_set(read_set))
-        return (
-            await self.run_attempts(Freshness.FRESH) if committed is None else await self.answer_on_evidence(committed)
-        )
+        read_set = await self.mutation.read(Freshness.FRESH, self.attempts.current.rank)
+        await self.loop.claim(await self.mutation.write_set(read_set, self.attempts.current))
+        if committed is not None:
+            return await self.loop.answer_on_evidence(committed)
+        return await self.loop.run(Freshness.FRESH)
 
     patch.setattr(Driver, "take_over", take_over)
 
@@ -106,27 +111,27 @@ def nameless_pointers_noted_as_walked(patch: pytest.MonkeyPatch) -> None:
 
 
 def evidence_of_a_drop_that_leaves_no_mark(patch: pytest.MonkeyPatch) -> None:
-    rightly = Driver.answer_on_evidence
+    rightly = CommitLoop.answer_on_evidence
 
-    async def answer_on_evidence(self: AnyDriver, attempt: str) -> Answer:
+    async def answer_on_evidence(self: AnyLoop, attempt: str) -> Answer:
         async def leave_nothing(attempt: str, write_set: WriteSet) -> None:
             return None
 
         self.mark_dropped = leave_nothing  # type: ignore[method-assign]
         return await rightly(self, attempt)
 
-    patch.setattr(Driver, "answer_on_evidence", answer_on_evidence)
+    patch.setattr(CommitLoop, "answer_on_evidence", answer_on_evidence)
 
 
 def the_next_slot_not_looked_at_after_a_fresher_read_set(patch: pytest.MonkeyPatch) -> None:
-    rightly = Driver.prepare
+    rightly = CommitLoop.prepare
 
-    async def prepare(self: AnyDriver, plan: PlannedCommit[ReadSet], write_set: WriteSet) -> ReadSet | None:
+    async def prepare(self: AnyLoop, plan: PlannedCommit[ReadSet]) -> ReadSet | None:
         self.next_slot_unchecked = False
-        fresher: ReadSet | None = await rightly(self, plan, write_set)
+        fresher: ReadSet | None = await rightly(self, plan)
         return fresher
 
-    patch.setattr(Driver, "prepare", prepare)
+    patch.setattr(CommitLoop, "prepare", prepare)
 
 
 def one_sequence_for_all_tombstones(patch: pytest.MonkeyPatch) -> None:
@@ -166,7 +171,7 @@ def an_expired_transaction_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_attempt_without_a_key_bound_to_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Driver, "declared", property(lambda self: self.claimed))
+    patch.setattr(Attempts, "declared", property(lambda self: self.claimed))
 
 
 def a_pointer_read_before_the_name_that_leads_to_it(patch: pytest.MonkeyPatch) -> None:
@@ -225,18 +230,20 @@ def cleaning_that_asks_nobody_who_needs_a_file(patch: pytest.MonkeyPatch) -> Non
     async def claim(*_: object, **__: object) -> Claim:
         return Claim.REMOVED
 
-    patch.setattr(cleaning, "held_by_another", lambda *_: False)
+    patch.setattr(cleaning, "held_by_another", lambda *_: immediately(False))
     patch.setattr(cleaning, "claim", claim)
 
 
 def one_file_name_for_all_tables_of_a_request(patch: pytest.MonkeyPatch) -> None:
     rightly = NewMetadata.of
 
-    def of(session: Session, *told: Any, **more: Any) -> NewMetadata:
-        new = rightly(session, *told, **more)
+    def of(
+        semantics: Semantics, document: JsonObject, base: MetadataFile | None, *told: Any, **more: Any
+    ) -> NewMetadata:
+        new = rightly(semantics, document, base, *told, **more)
         folder, _, name = new.file.location.rpartition("/")
         version, _, kind = name[:5], name[6:42], name[42:]
-        name = f"{version}-{uuid.uuid5(uuid.NAMESPACE_OID, session.request.principal)}{kind}"
+        name = f"{version}-{uuid.uuid5(uuid.NAMESPACE_OID, 'one for all')}{kind}"
         return replace(new, file=replace(new.file, location=f"{folder}/{name}"))
 
     patch.setattr(NewMetadata, "of", of)

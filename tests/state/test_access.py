@@ -11,6 +11,7 @@ from arco_catalog.state.registry import Operation
 from storage_backends import Applied, Found, Missing, Unchanged, Version
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.steps import result
 
 
 class Slow(MemoryStore):
@@ -42,7 +43,7 @@ def a_process(store: Slow) -> State:
 
 async def move_head(state: State, operation: str) -> None:
     head = await state.head()
-    successor = state.successor(head, {}, [Operation(operation, "create-namespace", {}, None)])
+    successor = result(state.successor(head, {}, [Operation(operation, "create-namespace", {}, None)]))
     assert isinstance(await state.move_head(successor, head.version), Applied)
 
 

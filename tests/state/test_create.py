@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from arco_catalog.operations.commit import commit_table
-from arco_catalog.operations.creator import first_pointer
 from arco_catalog.operations.load import load_table
+from arco_catalog.planning.writes import PointerWrite
+from arco_catalog.protocol.writing import writes
 from arco_catalog.state.access import Occupied
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from storage_backends import ABSENT, ANY, Applied, Found, Missing, PreconditionFailed, Unchanged, Version, When
@@ -51,7 +52,8 @@ async def a_commit(fixture: CatalogFixture) -> None:
 
 
 async def a_pointer(fixture: CatalogFixture) -> None:
-    await first_pointer(fixture.session(), pointer()).put()
+    [write] = writes(fixture.session(), PointerWrite(pointer()))
+    await write.put()
 
 
 def pointer(move: str = "01KAN0Y7Q2M3C4D5E6F7G8H9JM") -> Pointer:

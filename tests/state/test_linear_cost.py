@@ -10,12 +10,14 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.entries import RelationEntry, held_by_another, location_holds, overlapping
 from arco_catalog.state.index import Growing, Index, namespace_key, relation_key, relations_in, tombstone_key
 from arco_catalog.state.locations import AllowedLocations, Location, outermost
+from arco_catalog.state.needs import Needs
 from arco_catalog.state.registry import Operation, RegistryState
 from arco_catalog.state.runtime import ulid_of
 from arco_catalog.state.segments import Directory, Ref, Segment, encode_line
 from arco_catalog.state.spilling import Limits, Spilling, spill
 from tests.iceberg.counted import Items, Text, assert_linear, steps_of
 from tests.state.counting_index import count_indexes, keyed
+from tests.support.steps import result
 
 SIZES = (50, 100, 200)
 NS = ("db",)
@@ -83,7 +85,7 @@ def reading(size: int) -> int:
     index = Index(big_registry(size))
 
     def work() -> None:
-        index.need(*(relation_key(NS, f"t{number:05}") for number in range(size)))
+        assert not index.missing(Needs(keys=[relation_key(NS, f"t{number:05}") for number in range(size)]))
         for number in range(size):
             index.get(relation_key(NS, f"t{number:05}"))
             assert index.any_in(relation_key(NS, f"t{number:05}"))
@@ -99,7 +101,7 @@ def spilling_much(size: int) -> int:
     index = Index(keyed({**big_registry(size), **edits}), directory, segments.get)
     spilling = Spilling(Limits(embedded=0, segment=1_000, least=0), lambda: "fresh")
     made: list[Segment] = []
-    steps = steps_of(lambda: made.extend(spill(index, 16 * size, spilling)[1]))
+    steps = steps_of(lambda: made.extend(result(spill(index, 16 * size, spilling))[1]))
     assert len(made) > size // 3
     return steps
 
@@ -131,7 +133,7 @@ def pages_of(size: int) -> tuple[int, int]:
         for key_range in islice(index.key_ranges(relations_in(NS), start), 2):
             if names:
                 return names, key_range.low
-            for key, _ in index.entries(key_range, *index.loaded(key_range.ref)):
+            for key, _ in index.entries(key_range, index.loaded(key_range.ref)):
                 if len(names) == 3:
                     return names, key
                 names.append(key)

@@ -3,10 +3,12 @@
 import pytest
 
 from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.state.index import Edits
 from arco_catalog.state.registry import RECENT_COMMITS, RECENT_OPERATIONS, Operation, RegistryState
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
 from storage_backends import Version
+from tests.support.steps import result
 
 
 def after(head: RegistryState, number: int) -> RegistryState:
@@ -83,10 +85,11 @@ def test_a_commit_that_outgrows_its_limit_makes_segments_and_is_read_back_with_t
     segments_by_id: dict[str, Segment] = {}
     head = RegistryState.empty().with_segments(segments_by_id.get)
     for number in range(1, 9):
-        head = head.successor(
-            commit=f"c{number}", at_ms=number, edits={f"k{number}": {"n": number}}, operations=[], spilling=spilling
-        ).with_segments(segments_by_id.get)
-        segments_by_id |= {made.id: Segment.parse(made.id, made.body, "segment") for made in head.spilled}
+        edits: Edits = {f"k{number}": {"n": number}}
+        spilled = result(head.index_after(edits, spilling))
+        made = head.successor(commit=f"c{number}", at_ms=number, edits=edits, operations=[], spilled=spilled)
+        head = made.with_segments(segments_by_id.get)
+        segments_by_id |= {each.id: Segment.parse(each.id, each.body, "segment") for each in head.spilled}
     again = RegistryState.parse(head.body, None, "manifest").with_segments(segments_by_id.get)
     assert len(again.index.directory.refs) > 1
     assert len(again.index.edits) < 8
@@ -96,7 +99,8 @@ def test_a_commit_that_outgrows_its_limit_makes_segments_and_is_read_back_with_t
 def test_a_fence_spills_nothing() -> None:
     head = RegistryState.empty().successor(commit="c", at_ms=1, edits={"k": {}}, operations=[])
     spilling = Spilling(Limits(embedded=0), lambda: "s")
-    assert head.successor(commit="d", at_ms=2, edits={}, operations=[], spilling=spilling).index.edits == {"k": {}}
+    index, segments = result(head.index_after({}, spilling))
+    assert (index.edits, segments) == ({"k": {}}, ())
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"version":2}'])

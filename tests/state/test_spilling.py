@@ -13,14 +13,16 @@ from arco_catalog.state.entries import location_holds, released_holds
 from arco_catalog.state.entries import overlapping as holder_of
 from arco_catalog.state.index import Edits, Index, location_key, namespace_key, relation_key, relations_in
 from arco_catalog.state.locations import Location
+from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.runtime import ulid_of
-from arco_catalog.state.segments import RANGES, Directory, Ref, Segment, Unread, encode_line, range_of, separator
+from arco_catalog.state.segments import RANGES, Directory, Ref, Segment, encode_line, range_of, separator
 from arco_catalog.state.spilling import Limits, Spilling, spill
+from tests.support.steps import lacks, result
 
 
 def overlapping(index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None) -> str | None:
     """The entity that is in a location's way."""
-    holder = holder_of(index, location, but=but, fresh=fresh)
+    holder = result(holder_of(index, location, but=but, fresh=fresh), index)
     return None if holder is None else holder.entity
 
 
@@ -39,7 +41,7 @@ class Registry:
         """One commit. What it writes becomes readable only after it."""
         made = iter(range(1000))
         spilling = Spilling(self.limits, lambda: f"s{len(self.written)}.{next(made)}")
-        index, segments = spill(self.index.edited(edits), len(edits), spilling)
+        index, segments = result(spill(self.index.edited(edits), len(edits), spilling))
         for segment in segments:
             assert segment.id not in self.written
             self.written[segment.id] = Segment.parse(segment.id, segment.body, segment.id)
@@ -179,15 +181,32 @@ def test_what_is_not_at_hand_is_not_taken_for_what_is_not_there() -> None:
     for n in range(9):
         registry.commit({relation_key(("db",), f"t{n}"): {}, namespace_key((f"n{n}",)): {}})
     blind = registry.index.with_segments(lambda segment: None)
-    with pytest.raises(Unread):
+    with pytest.raises(InternalError, match="before it was loaded"):
         blind.get(relation_key(("db",), "never"))
-    with pytest.raises(Unread):
+    with pytest.raises(InternalError, match="before it was loaded"):
         blind.any_in(relations_in(("db",)))
-    with pytest.raises(Unread) as lacking:
-        blind.need(relation_key(("db",), "t0"), relation_key(("db",), "t8"), namespace_key(("n1",)))
-    assert len(lacking.value.segments) == 3
-    with pytest.raises(Unread):
-        spill(blind.edited({relation_key(("db",), "t3"): None}), 1, Spilling(Limits(0, 60), lambda: "x"))
+    names = relation_key(("db",), "t0"), relation_key(("db",), "t8"), namespace_key(("n1",))
+    assert len(blind.missing(Needs(keys=names))) == 3
+    assert len(blind.missing(Needs(scans=[Scan(relations_in(("db",)))]))) == len(
+        {ref.id for ref in blind.directory.refs if range_of(ref.first) == "relation\n"}
+    )
+    edited = blind.edited({relation_key(("db",), "t3"): None})
+    assert lacks(spill(edited, 1, Spilling(Limits(0, 60), lambda: "x")), edited)
+
+
+def test_a_scan_that_may_end_early_asks_for_no_segment_behind_its_end() -> None:
+    registry = Registry(Limits(embedded=0, segment=60))
+    for n in range(9):
+        registry.commit({relation_key(("db",), f"t{n}"): {"n": n}})
+    first, *others = [ref.id for ref in registry.index.directory.refs]
+    loaded = {first}
+    some = registry.index.with_segments(lambda segment: registry.written[segment] if segment in loaded else None)
+    assert some.missing(Needs(scans=[Scan(relations_in(("db",)), until=lambda entry: entry == {"n": 0})])) == []
+    late = Needs(scans=[Scan(relations_in(("db",)), until=lambda entry: entry == {"n": 8})])
+    for segment in others:
+        assert some.missing(late) == [segment]
+        loaded.add(segment)
+    assert some.missing(late) == []
 
 
 @given(keys, keys)
@@ -256,8 +275,7 @@ def test_a_default_location_among_default_locations_needs_no_segment() -> None:
     registry.commit(location_holds("explicit", [folder.below("mine").normal]))
     blind, fresh = registry.index.with_segments(lambda segment: None), ulid_of(99, b"0123456789")
     assert overlapping(blind, folder.below(f"t-{fresh}"), fresh=fresh) is None
-    with pytest.raises(Unread):
-        overlapping(blind, folder.below(f"t-{fresh}"))
+    assert lacks(holder_of(blind, folder.below(f"t-{fresh}")), blind)
 
 
 def test_a_held_folder_is_in_the_way_of_a_default_location_in_it() -> None:
@@ -267,8 +285,8 @@ def test_a_held_folder_is_in_the_way_of_a_default_location_in_it() -> None:
         registry.commit(location_holds("E", [folder.below(f"t-{ulid_of(number, b'0123456789')}").normal]))
     fresh = ulid_of(99, b"0123456789")
     assert overlapping(registry.index, folder.below(f"t-{fresh}"), fresh=fresh) == "E"
-    with pytest.raises(Unread):
-        overlapping(registry.index.with_segments(lambda segment: None), folder.below(f"t-{fresh}"), fresh=fresh)
+    blind = registry.index.with_segments(lambda segment: None)
+    assert lacks(holder_of(blind, folder.below(f"t-{fresh}"), fresh=fresh), blind)
 
 
 # The stored form.

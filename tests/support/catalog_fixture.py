@@ -12,7 +12,7 @@ from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.protocol.answers import Answer, TableState
+from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime

@@ -14,6 +14,7 @@ from arco_catalog.state.registry import RECENT_COMMITS, Operation, RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.segments import RANGES, Directory, Ref, Segment, decode_line, encode_line, range_of, separator
 from arco_catalog.state.spilling import Limits, Spilling, cut
+from tests.support.steps import result
 
 Entries = dict[str, JsonObject]
 Objects = Iterator[tuple[str, bytes]]
@@ -119,13 +120,9 @@ class RegistryBuilder:
 
     def _commit(self, head: RegistryState, edits: Entries, *, spilling: bool = True) -> RegistryState:
         made = Operation(self.runtime.ulid(), "create-table", {}, None)
-        return head.successor(
-            commit=self.runtime.ulid(),
-            at_ms=self.runtime.now_ms(),
-            edits=edits,
-            operations=[made],
-            spilling=Spilling(self.limits, self.runtime.ulid) if spilling else None,
-        )
+        spilled = result(head.index_after(edits, Spilling(self.limits, self.runtime.ulid))) if spilling else None
+        commit, at_ms = self.runtime.ulid(), self.runtime.now_ms()
+        return head.successor(commit=commit, at_ms=at_ms, edits=edits, operations=[made], spilled=spilled)
 
 
 def named(namespace: str, name: str, entity: str, uuid: str, home: Location) -> Entries:

@@ -14,7 +14,7 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table, rename_view
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
-from arco_catalog.protocol.answers import Answer
+from arco_catalog.planning.answers import Answer
 from arco_catalog.protocol.catalog import Session
 from tests.simulation.clients import build_from_nothing
 from tests.simulation.programs.requests import Conditions, Name, Request

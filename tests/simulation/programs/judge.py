@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.protocol.answers import TableState
+from arco_catalog.planning.answers import TableState
 from tests.simulation.programs.bodies import MARK
 from tests.simulation.programs.history import Asked, Effect, History, Shown
 from tests.simulation.programs.reasons import document_of, explained

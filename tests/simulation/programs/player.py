@@ -13,8 +13,8 @@ from arco_catalog.iceberg.errors import (
 )
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.load import load_table
+from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
-from arco_catalog.protocol.answers import Answer, Document
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, OperationRequest

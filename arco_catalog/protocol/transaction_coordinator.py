@@ -1,47 +1,30 @@
 """The coordinator of one attempt at a transaction: its object, its intents, its decision (design.md 6.7)."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
-from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.create import TableFromCommit
-from arco_catalog.operations.creator import RelationDraft
-from arco_catalog.operations.relation_read_set import relation
-from arco_catalog.protocol.answers import Document
+from arco_catalog.planning.answers import Document
+from arco_catalog.planning.name_intents import settling
+from arco_catalog.planning.transaction import TransactionPlan
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import abort_if_undecided
-from arco_catalog.protocol.lookup import look_up
-from arco_catalog.protocol.mutation import Attempt, AttemptAborted, PlannedCommit, ReadSet, Revalidate, Write
-from arco_catalog.protocol.name_intents import change_registry, internal_commit, settling, try_to_settle
+from arco_catalog.protocol.internal_commits import change_registry, internal_commit, try_to_settle
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.protocol.mutation import AttemptAborted, PlannedCommit, ReadSet, Revalidate, Write
 from arco_catalog.protocol.prepared_commit import PreparedCommit
+from arco_catalog.protocol.writing import writes
 from arco_catalog.state.entries import PendingTransaction
-from arco_catalog.state.index import Edits, Growing
+from arco_catalog.state.index import Edits
+from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.needs import immediately
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import Decision, encode
 from storage_backends import ABSENT, Applied, PreconditionFailed, StoreError, Version
 
 V = TypeVar("V", bound=ReadSet)
-
-
-@dataclass
-class TransactionPlan:
-    """What one attempt changes: the pointers and names on which it places intents, and what it writes."""
-
-    attempt: Attempt
-    moves: list[tuple[Pointer, Pointer]] = field(default_factory=list)
-    drafts: list[tuple[TableFromCommit, RelationDraft]] = field(default_factory=list)
-    first: list[Write] = field(default_factory=list)
-    after: list[Write] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        """The transaction's id is always the attempt's."""
-        return self.attempt.id
 
 
 class TransactionCoordinator:
@@ -55,66 +38,43 @@ class TransactionCoordinator:
         self.placed: list[Pointer] = []
         self.leftover = leftover
         """The intents of aborted attempts that are still on pointers: not urgent, as the next commit replaces them."""
-        self.names_commit = self.internal_commit("lay-names", head, self.new_names(head)) if plan.drafts else None
+        self.head = head
+        self.names_commit: PreparedCommit | None = None
         self.settling_commit: PreparedCommit | None = None
-
-    def internal_commit(self, kind: str, head: RegistryState, edits: Edits) -> PreparedCommit:
-        """A registry commit that places or settles our intents on names."""
-        return internal_commit(self.session, kind, self.detail(), head, edits)
-
-    def detail(self) -> JsonObject:
-        """What the registry's history says of the tables that it creates."""
-        tables: list[JsonValue] = [
-            {"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity}
-            for creator, draft in self.plan.drafts
-        ]
-        return {"transaction": self.plan.id, "tables": tables}
-
-    def new_names(self, head: RegistryState) -> Edits:
-        """Intents on all new names, each judged with those before it in place. Raises `Refusal` and
-        `PendingTransaction`."""
-        edits: dict[str, JsonObject | None] = {}
-        index = Growing(head.index)
-        for creator, draft in self.plan.drafts:
-            creator.check_name(index)
-            creator.check_locations(index, draft.locations, draft.entity)
-            index.add(creator.edits(draft))
-            edits |= creator.edits(draft, self.plan.id)
-        return edits
 
     def planned_commit(self, check: Callable[[], Awaitable[V | None]]) -> PlannedCommit[V]:
         """The attempt in the form that the driver executes; `check` validates the names."""
         plan = self.plan
-        naming = [] if self.names_commit is None else [Write(self.names_commit.key, self.names_commit.put)]
+        naming = [Write(f"the names of {plan.id}", self.prepare_names)] if plan.drafts else []
         return PlannedCommit(
-            first=[*plan.first, *naming, Write(self.state.paths.transaction(plan.id), self.begin)],
+            write_set=WriteSet(transaction=plan.id),
+            first=[
+                *writes(self.session, *plan.first),
+                *naming,
+                Write(self.state.paths.transaction(plan.id), self.begin),
+            ],
             check=check,
             ready=self.place_intents,
             swap=self.decide,
-            after=[*plan.after, Write("intents", self.settle_intents)],
+            after=[*writes(self.session, *plan.after), Write("intents", self.settle_intents)],
             answer=Document(204),
         )
+
+    async def prepare_names(self) -> None:
+        """Writes the registry commit that is to place our intents on names."""
+        edits = await carry_out(self.state, self.head.index, self.plan.new_names(self.head.index))
+        prepared = await internal_commit(self.session, "lay-names", self.plan.detail, self.head, edits)
+        await prepared.put()
+        self.names_commit = prepared
 
     async def begin(self) -> None:
         """Creates the transaction's object. Raises `AttemptAborted` unless it is ours for certain: a takeover may have
         created it aborted, and a late copy of ours must never be decided."""
-        members: list[JsonObject] = [
-            {
-                "entity": pointer.entity,
-                "version": pointer.version,
-                "metadata_location": successor.metadata.location,
-            }
-            for pointer, successor in self.plan.moves
-        ]
-        members += [
-            {"entity": draft.entity, "version": None, "metadata_location": draft.new.file.location}
-            for _, draft in self.plan.drafts
-        ]
         pending = Decision.pending(
             transaction=self.plan.id,
             rank=self.plan.attempt.rank,
             move=self.session.runtime.ulid(),
-            members=members,
+            members=self.plan.members,
         )
         key = self.state.paths.transaction(self.plan.id)
         outcome = await self.state.store.put(key, encode(pending.document), ABSENT)
@@ -170,17 +130,12 @@ class TransactionCoordinator:
         if isinstance(await prepared.swap(), Applied):
             return True
         try:
-            await change_registry(self.session, "lay-names", self.detail(), self.intents_to_place)
+            await change_registry(
+                self.session, "lay-names", self.plan.detail, lambda head: self.plan.names_to_place(head.index)
+            )
         except (Refusal, PendingTransaction):
             return False
         return True
-
-    def intents_to_place(self, head: RegistryState) -> Edits | None:
-        """The intents to place, None if HEAD has them already: a lost swap may have been our own echo."""
-        mine = (relation(head, creator.namespace, creator.name, "table") for creator, _ in self.plan.drafts)
-        if all(entry is not None and entry.transaction == self.plan.id for entry in mine):
-            return None
-        return self.new_names(head)
 
     async def decide(self, _: Revalidate[V]) -> Applied | PreconditionFailed:
         """The commit. `PreconditionFailed`: somebody aborted us, or it is our own echo: the driver reads which."""
@@ -214,7 +169,7 @@ class TransactionCoordinator:
         if self.names_commit is None or head is None or not (edits := self.intents_to_settle(head)):
             return
         try:
-            prepared = await look_up(self.state, partial(self.internal_commit, "settle-names", head, edits))
+            prepared = await internal_commit(self.session, "settle-names", self.plan.detail, head, edits)
             await prepared.put()
             self.settling_commit = prepared
         except (StoreError, InternalError) as error:  # nothing that fails here may cut the decision off
@@ -228,7 +183,12 @@ class TransactionCoordinator:
 
         async def settle_new_names() -> None:
             if self.settling_commit is None or isinstance(await self.settling_commit.swap(), PreconditionFailed):
-                await change_registry(self.session, "settle-names", self.detail(), self.intents_to_settle)
+                await change_registry(
+                    self.session,
+                    "settle-names",
+                    self.plan.detail,
+                    lambda head: immediately(self.intents_to_settle(head)),
+                )
 
         steps = [settle_pointer(placed) for placed in self.placed]
         if self.names_commit is not None:

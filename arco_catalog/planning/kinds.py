@@ -8,7 +8,7 @@ from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
 from arco_catalog.iceberg.errors import AlreadyExists, Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.names import dotted, no_such
+from arco_catalog.planning.names import dotted, no_such
 from arco_catalog.state.entries import Kind
 from arco_catalog.state.index import Namespace
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from arco_catalog.operations.kinds import Semantics
-from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.mutation import Write
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.context import Caller, Context
+from arco_catalog.planning.kinds import Semantics
+from arco_catalog.planning.writes import FileWrite, RecordWrite
 from arco_catalog.state import receipt
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.pointer import MetadataFile
@@ -26,46 +27,44 @@ class NewMetadata:
     @classmethod
     def of(
         cls,
-        session: Session,
         semantics: Semantics,
         document: JsonObject,
         base: MetadataFile | None,
+        attempt: Attempt,
         *,
+        entity: str,
         body: bytes | None = None,
     ) -> "NewMetadata":
-        """Names the file `{NNNNN}-{uuid}`, NNNNN one more than its base's and the UUID a fresh one, in the folder as
-        the table spells it: tables of one request may share that folder, and the tries of one do. `body` is the
-        document's bytes, where they are known already."""
+        """Names the file `{NNNNN}-{uuid}`, NNNNN one more than its base's, in the folder as the table spells it. The
+        UUID is the attempt's own for this entity on this base: tables of one request may share a folder, and the tries
+        of one do. `body` is the document's bytes, where they are known already."""
         version = table.next_metadata_version(None if base is None else base.location)
         folder = table.metadata_directory(document, table.location(document))
-        name = table.metadata_file_name(version, session.runtime.uuid(), table.metadata_codec(document))
-        ms = semantics.ms(document, None if base is None else base.ms, session.now_ms())
+        uuid = attempt.uuid("metadata file", entity, "" if base is None else base.location)
+        name = table.metadata_file_name(version, uuid, table.metadata_codec(document))
+        ms = semantics.ms(document, None if base is None else base.ms, attempt.now_ms)
         return cls(
             semantics, document, dumps(document) if body is None else body, MetadataFile(f"{folder}/{name}", ms), base
         )
 
-    def write(self, session: Session) -> Write:
+    def write(self) -> FileWrite:
         """The file itself."""
+        return FileWrite(self.file.location, self.body, packed=table.uses_gzip(self.document))
 
-        async def put() -> None:
-            await session.files.create(self.file.location, self.body, packed=table.uses_gzip(self.document))
-
-        return Write(self.file.location, put)
-
-    def summary(self, session: Session) -> JsonObject:
+    def summary(self, caller: Caller, attempt: Attempt) -> JsonObject:
         """What the pointer repeats of it."""
-        return pointer_summary(session, self.semantics, self.document, self.base)
+        return pointer_summary(caller, attempt, self.semantics, self.document, self.base)
 
 
 def pointer_summary(
-    session: Session, semantics: Semantics, document: JsonObject, previous: MetadataFile | None
+    caller: Caller, attempt: Attempt, semantics: Semantics, document: JsonObject, previous: MetadataFile | None
 ) -> JsonObject:
     """What a pointer repeats of the metadata that it names, and of who made it so (design.md 5, "Pointers")."""
     return {
         **semantics.summary(document),
         "previous_metadata_location": None if previous is None else previous.location,
-        "updated_ms": session.now_ms(),
-        "updated_by": session.request.source,
+        "updated_ms": attempt.now_ms,
+        "updated_by": caller.source,
     }
 
 
@@ -73,12 +72,12 @@ def pointer_summary(
 class ReceiptWrites:
     """The pending and the committed receipt of one attempt at making a file current."""
 
-    pending: Write
-    committed: Write
+    pending: RecordWrite
+    committed: RecordWrite
 
 
 def receipt_writes(
-    session: Session,
+    context: Context,
     *,
     entity: str,
     attempt: str,
@@ -92,7 +91,7 @@ def receipt_writes(
 ) -> ReceiptWrites:
     """The writes of an attempt's receipts, with all that they say (design.md 6.8): metadata alone does not tell who
     asked and what for."""
-    summary = new.semantics.summary(new.document)
+    caller, summary = context.caller, new.semantics.summary(new.document)
     snapshot_ids: list[JsonValue] = [*snapshots]
     details: JsonObject = {
         "attempt": attempt,
@@ -104,19 +103,15 @@ def receipt_writes(
         "added_snapshot_ids": snapshot_ids,
         "requirements": [*requirements],
         "updates": [*updates],
-        **session.request.by,
+        **caller.by,
         **({} if engine is None else {"engine": engine}),
-        "request": {"method": session.request.method, "path": session.request.path},
+        "request": {"method": caller.method, "path": caller.path},
     }
     announced = receipt.pending(entity=entity, metadata=new.file, base=new.base, details=details)
 
-    def to_write(stage: receipt.Stage, body: JsonObject) -> Write:
-        key = session.state.paths.receipt(stage, str(announced["commit_key"]), new.file.ms)
-
-        async def put() -> None:
-            await session.state.create(key, receipt.encode(body))
-
-        return Write(key, put)
+    def to_write(stage: receipt.Stage, body: JsonObject) -> RecordWrite:
+        key = context.paths.receipt(stage, str(announced["commit_key"]), new.file.ms)
+        return RecordWrite(key, receipt.encode(body))
 
     return ReceiptWrites(
         to_write(receipt.PENDING, announced), to_write(receipt.COMMITTED, receipt.committed(announced))

@@ -1,11 +1,12 @@
 """What a commit makes of its base: pure, and as long as both, so that it is done beside the event loop."""
 
+from dataclasses import dataclass
+
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps_long, loads
 from arco_catalog.iceberg.json_pieces import let_go
-from arco_catalog.operations.kinds import AnyCommit, Base, Semantics
-from arco_catalog.operations.relation_read_set import AppliedUpdates
+from arco_catalog.planning.kinds import AnyCommit, Base, Semantics
 
 _LONG_PARTS = frozenset(
     (
@@ -24,6 +25,16 @@ _LONG_PARTS = frozenset(
     )
 )
 """What is long in metadata, and what nothing but the next commit, which reads it anew, needs of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedUpdates:
+    """What a commit makes of its base: the document and the bytes that are to follow it, None and none of them where it
+    changes nothing. Both documents are outlines."""
+
+    base: JsonObject
+    document: JsonObject | None
+    body: bytes
 
 
 def outline(document: JsonObject) -> JsonObject:

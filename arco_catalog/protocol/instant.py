@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import read_decision
-from arco_catalog.protocol.name_intents import pending_transactions
 from arco_catalog.state.registry import RegistryState
 
 ROUNDS = 100

@@ -8,35 +8,38 @@ What is refused is a bad request. A 409 would be read for "the table exists" on 
 from collections.abc import Iterable, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.operations.names import dotted
-from arco_catalog.protocol.catalog import Session
+from arco_catalog.planning.context import Context
+from arco_catalog.planning.names import dotted
 from arco_catalog.state.entries import Holder, find_namespace, find_relation, overlapping
-from arco_catalog.state.index import Index, Namespace
+from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location
+from arco_catalog.state.needs import Needs, Steps
 
 
 def refuse_overlap(
-    session: Session,
+    context: Context,
     index: Index,
     locations: Iterable[Location],
     *,
     but: Sequence[str] = (),
     fresh: str | None = None,
-) -> None:
-    """Raises `BadRequest` if somebody else holds one of these locations, `PendingTransaction`, and `Unread`. `fresh` is
-    an entity id minted for this request (see `overlapping`)."""
-    if session.settings.allow_location_overlap:
+) -> Steps[None]:
+    """Raises `BadRequest` if somebody else holds one of these locations, and `PendingTransaction`. `fresh` is an entity
+    id minted for this request (see `overlapping`)."""
+    if context.allow_location_overlap:
         return
     for location in locations:
-        holder = overlapping(index, location, but=but, fresh=fresh)
+        holder = yield from overlapping(index, location, but=but, fresh=fresh)
         if holder is not None:
-            raise BadRequest(f"Location {location.uri} overlaps the location of {_called(index, holder)}")
+            called = yield from _called(index, holder)
+            raise BadRequest(f"Location {location.uri} overlaps the location of {called}")
 
 
-def _called(index: Index, holder: Holder) -> str:
+def _called(index: Index, holder: Holder) -> Steps[str]:
     """What a client is told of who is in the way. There are no grants yet: everybody may see every name."""
     if len(holder.name) > 1:
         namespace, name = holder.name[:-1], holder.name[-1]
+        yield Needs(keys=[relation_key(namespace, name)])
         found = find_relation(index, namespace, name)
         if found is not None and found.entity == holder.entity:
             return f"{found.kind} {dotted(namespace, name)}"
@@ -44,20 +47,21 @@ def _called(index: Index, holder: Holder) -> str:
 
 
 def refuse_folders(
-    session: Session, index: Index, locations: Iterable[Location], namespace: Namespace, *, fresh: str | None = None
-) -> None:
+    context: Context, index: Index, locations: Iterable[Location], namespace: Namespace, *, fresh: str | None = None
+) -> Steps[None]:
     """Raises `BadRequest` for a namespace's own folder: something there would be in the way of all that is created in
     the namespace later. The namespaces looked at are that of the table, and the one whose default folder this is. A
-    place that is called by `fresh` is nobody's folder. Raises `Unread`."""
-    if session.settings.allow_location_overlap:
+    place that is called by `fresh` is nobody's folder."""
+    if context.allow_location_overlap:
         return
-    warehouse = session.catalog.warehouse
+    warehouse = context.warehouse
     for location in locations:
         if fresh is not None and location.segments[-1:] and location.segments[-1].endswith(f"-{fresh}"):
             continue
         candidates = {namespace}
         if location.inside(warehouse) and len(location.segments) > len(warehouse.segments):
             candidates.add(location.segments[len(warehouse.segments) :])
+        yield Needs(keys=[namespace_key(candidate) for candidate in candidates if candidate])
         _refuse_folder(index, location, candidates)
 
 

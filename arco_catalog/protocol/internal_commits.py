@@ -4,42 +4,18 @@ A table that a transaction creates is an intent on its name: the registry's entr
 once that committed (design.md 6.7). Such commits have fresh operation ids, which are evidence of nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.name_intents import settling
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.prepared_commit import PreparedCommit
-from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.index import Edits
+from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.registry import Operation, RegistryState
 from storage_backends import Applied, StoreError
-
-
-def pending_transactions(
-    index: Index, counts: Callable[[str, JsonObject], bool] = lambda key, entry: True
-) -> Sequence[str]:
-    """The transactions on which entries depend, oldest first; only those entries that `counts` says. No intent is ever
-    spilled, so all of them are among the edits."""
-    found = {
-        transaction
-        for key, entry in index.edits.items()
-        if entry is not None and isinstance(transaction := entry.get("transaction"), str) and counts(key, entry)
-    }
-    return sorted(found)
-
-
-def settling(index: Index, decided: Mapping[str, bool]) -> Edits:
-    """Edits that settle the intents of transactions, by whether each committed. No intent is ever spilled."""
-    edits: dict[str, JsonObject | None] = {}
-    for key, entry in index.edits.items():
-        transaction = None if entry is None else entry.get("transaction")
-        if entry is None or not isinstance(transaction, str) or transaction not in decided:
-            continue
-        settled = {name: value for name, value in entry.items() if name != "transaction"}
-        edits[key] = settled if decided[transaction] else None
-    return edits
 
 
 async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
@@ -47,7 +23,7 @@ async def settle_decided(session: Session, decided: Mapping[str, bool]) -> None:
     none. Nothing is written where there are none (any more)."""
     one = [*decided] if len(decided) == 1 else None
     detail: JsonObject = {"transactions": [*decided]} if one is None else {"transaction": one[0]}
-    await change_registry(session, "settle-names", detail, lambda head: settling(head.index, decided))
+    await change_registry(session, "settle-names", detail, lambda head: immediately(settling(head.index, decided)))
 
 
 async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
@@ -58,32 +34,26 @@ async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
         session.drop_write("the commit that settles names", error)
 
 
-def internal_commit(
+async def internal_commit(
     session: Session, kind: str, detail: JsonObject, head: RegistryState, edits: Edits
 ) -> PreparedCommit:
-    """A registry commit under a fresh operation id. Raises `Unread` where it spills."""
+    """A registry commit under a fresh operation id."""
     operation = Operation(session.runtime.ulid(), kind, {"principal": session.request.principal, **detail}, None)
-    return PreparedCommit(session.state, head, edits, [operation])
+    return await PreparedCommit.of(session.state, head, edits, [operation])
 
 
 async def change_registry(
-    session: Session, kind: str, detail: JsonObject, edit: Callable[[RegistryState], Edits | None]
+    session: Session, kind: str, detail: JsonObject, edit: Callable[[RegistryState], Steps[Edits | None]]
 ) -> None:
     """Makes a registry commit as often as it takes, on fresh reads; none if `edit` finds nothing (more) to do."""
     async with session.lock_registry():
         while True:
             head = await session.state.head()
-            prepared = await look_up(session.state, partial(_prepared, session, kind, detail, head, edit))
-            if prepared is None:
+            edits = await carry_out(session.state, head.index, edit(head))
+            if not edits:
                 return
+            prepared = await internal_commit(session, kind, detail, head, edits)
             await prepared.put()
             if isinstance(await prepared.swap(), Applied):
                 return
             await session.state.pause()
-
-
-def _prepared(
-    session: Session, kind: str, detail: JsonObject, head: RegistryState, edit: Callable[[RegistryState], Edits | None]
-) -> PreparedCommit | None:
-    edits = edit(head)
-    return internal_commit(session, kind, detail, head, edits) if edits else None

@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import CommitFailed, InternalError, Refusal, Unavailable
-from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import resolve_for_read, resolve_for_write, transaction_committed
 from arco_catalog.protocol.evidence import moved_pointer
-from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import Freshness, ReadSet
-from arco_catalog.state.entries import RelationEntry, find_relation
-from arco_catalog.state.index import Namespace
+from arco_catalog.state.access import State
+from arco_catalog.state.entries import RelationEntry, find_kind
+from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.needs import Needs
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.registry import RegistryState
-from arco_catalog.state.segments import Unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,6 @@ class RelationLookup:
     rank: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedUpdates:
-    """What a commit makes of its base: the document and the bytes that are to follow it, None and none of them where it
-    changes nothing. Both documents are outlines."""
-
-    base: JsonObject
-    document: JsonObject | None
-    body: bytes
-
-
 @dataclass
 class RelationReadSet(ReadSet):
     """The entry of the name and the pointer of its entity. `head_fresh` and `pointer_fresh` say what was read for this
@@ -57,8 +47,6 @@ class RelationReadSet(ReadSet):
     head_fresh: bool
     pointer_fresh: bool
     base: bytes | None = None
-    applied: AppliedUpdates | None = None
-    """What a request's commit makes of the base, once that is known."""
     refusal: Refusal | None = None
 
     @property
@@ -87,7 +75,7 @@ async def read_relation(session: Session, lookup: RelationLookup, freshness: Fre
     known = state.cached_head()
     if known is not None and freshness is not Freshness.FRESH:
         return await read_relation_under(session, lookup, known, freshness, head_fresh=False)
-    cached = None if known is None else cached_relation(known, lookup.namespace, lookup.name, lookup.kind)
+    cached = None if known is None else cached_relation(known, lookup)
     if known is None or cached is None:
         return await read_relation_under(session, lookup, await state.head(), freshness, head_fresh=True)
     head, pointer = await gather(state.head(), state.pointer(cached.entity))
@@ -159,7 +147,7 @@ async def _without_intent(session: Session, lookup: RelationLookup, pointer: Poi
 
 async def resolve_name(session: Session, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
     """What the name means; an intent on the name counts once its transaction committed."""
-    entry = await look_up(session.state, lambda: relation(head, lookup.namespace, lookup.name, lookup.kind))
+    entry = await relation(session.state, head, lookup)
     if (
         entry is not None
         and entry.transaction is not None
@@ -171,16 +159,14 @@ async def resolve_name(session: Session, head: RegistryState, lookup: RelationLo
     return entry
 
 
-def relation(head: RegistryState, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
-    """The table, or the view, of this name; None if it means something of the other kind, or nothing. Raises
-    `Unread`."""
-    entry = find_relation(head.index, namespace, name)
-    return entry if entry is not None and entry.kind == kind else None
+async def relation(state: State, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
+    """The table, or the view, of this name; None if it means something of the other kind, or nothing."""
+    await load(state, head.index, Needs(keys=[relation_key(lookup.namespace, lookup.name)]))
+    return find_kind(head.index, lookup.namespace, lookup.name, lookup.kind)
 
 
-def cached_relation(head: RegistryState, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
+def cached_relation(head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
     """The table or view of this name, if a HEAD and the loaded segments can tell: what to read beside a fresh HEAD."""
-    try:
-        return relation(head, namespace, name, kind)
-    except Unread:
+    if head.index.missing(Needs(keys=[relation_key(lookup.namespace, lookup.name)])):
         return None
+    return find_kind(head.index, lookup.namespace, lookup.name, lookup.kind)

@@ -1,4 +1,4 @@
-"""Locations that a commit adds to a table: the registry owns the set, so it is told first (design.md 5).
+"""The registry commit that goes before a commit which adds locations to a table (planning/reserved_locations.py).
 
 A reservation whose commit never came is given back before the next one is made, and only when no commit can rely on it
 any more (docs/decisions/0023).
@@ -8,58 +8,29 @@ from collections.abc import Collection, Iterable, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.names import dotted
-from arco_catalog.operations.overlap import refuse_folders, refuse_overlap
+from arco_catalog.planning.names import dotted
+from arco_catalog.planning.overlap import refuse_folders, refuse_overlap
+from arco_catalog.planning.relation_change import MissingLocations
+from arco_catalog.planning.reserved_locations import MAX_HELD
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import settle_names
 from arco_catalog.protocol.evidence import fence_pointer
-from arco_catalog.protocol.lookup import look_up
-from arco_catalog.protocol.name_intents import change_registry
+from arco_catalog.protocol.internal_commits import change_registry
+from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation, location_holds
 from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
 from arco_catalog.state.locations import Location
+from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.registry import RegistryState
 
-MAX_NAMED = 16
-"""Locations that a commit may name. Each is compared with all that the table holds, and then held as long as the table
-is there."""
-MAX_HELD = 32
-"""Locations that a table or view may hold: each stands in the registry's HEAD."""
 
-
-def check_named(named: Sequence[str]) -> None:
-    """Raises `BadRequest` for more locations than a commit may name."""
-    if len(named) > MAX_NAMED:
-        raise BadRequest(f"A commit may name at most {MAX_NAMED} locations, not {len(named)}")
-
-
-def locations_to_reserve(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[Location]:
-    """Those of the named locations that the table does not hold yet, or is about to give back. Raises `BadRequest` for
-    a forbidden one, and for more than a commit may name."""
-    check_named(named)
-    leaving = entry.leaving
-    held = {location for location in entry.locations if location not in leaving}
-    wanted = [session.catalog.locations.check(location) for location in named]
-    return [location for location in wanted if not location.inside_any(held)]
-
-
-def reserved_for(session: Session, entry: RelationEntry, named: Sequence[str]) -> list[str]:
-    """The reserved locations that a commit which names these relies on. Raises `BadRequest` as `locations_to_reserve`
-    does."""
-    wanted = [session.catalog.locations.check(location) for location in named]
-    relied_on = {folder for location in wanted for folder in (location.normal, *location.around())}
-    return [normal for normal in entry.reserved if normal in relied_on]
-
-
-async def reserve_locations(
-    session: Session, namespace: Namespace, name: str, entity: str, locations: Sequence[Location]
-) -> None:
+async def reserve_locations(session: Session, namespace: Namespace, name: str, missing: MissingLocations) -> None:
     """Makes a registry commit by which the entity holds these locations too, under a fresh operation id that no slot
     names and that is evidence of nothing. Raises `BadRequest` if one is taken, or if they become too many.
 
     Does nothing if the name no longer means the entity: the caller plans again.
     """
-    reservation = Reservation(session, namespace, name, entity, locations)
+    reservation = Reservation(session, namespace, name, missing.entity, missing.locations)
     while True:
         try:
             named = await reservation.give_back()
@@ -85,12 +56,12 @@ class Reservation:
         """Adds the locations; those that a commit has `named` are reserved no longer, but the table's for good."""
         normal = dict.fromkeys(location.normal for location in self.locations)
 
-        def edit(head: RegistryState) -> Edits | None:
-            entry = self._entry(head)
+        def edit(head: RegistryState) -> Steps[Edits | None]:
+            entry = yield from self._entry(head)
             if entry is None:
                 return None
-            refuse_overlap(self.session, head.index, self.locations, but=[self.entity])
-            refuse_folders(self.session, head.index, self.locations, self.namespace)
+            yield from refuse_overlap(self.session.context, head.index, self.locations, but=[self.entity])
+            yield from refuse_folders(self.session.context, head.index, self.locations, self.namespace)
             held = [*entry.locations, *normal]
             if len(set(held)) > MAX_HELD:
                 raise BadRequest(
@@ -115,7 +86,7 @@ class Reservation:
         """
         state = self.session.state
         head = await state.head()
-        entry = await look_up(state, lambda: self._entry(head))
+        entry = await carry_out(state, head.index, self._entry(head))
         if entry is None or not entry.reserved:
             return ()
         pointer = await state.pointer(self.entity)
@@ -135,8 +106,8 @@ class Reservation:
     async def doubt(self, doubtful: Sequence[str], release: str) -> None:
         """Says in the registry that these are leaving, by this release."""
 
-        def edit(head: RegistryState) -> Edits | None:
-            entry = self._entry(head)
+        def edit(head: RegistryState) -> Steps[Edits | None]:
+            entry = yield from self._entry(head)
             reserved = set() if entry is None else {*entry.reserved}
             fresh = {place: release for place in doubtful if place in reserved}
             if entry is None or fresh.items() <= entry.leaving.items():
@@ -148,8 +119,8 @@ class Reservation:
     async def release(self, release: str, named: Collection[str]) -> None:
         """Only what still leaves by this very release: a commit may have reserved it again, and named it since."""
 
-        def edit(head: RegistryState) -> Edits | None:
-            entry = self._entry(head)
+        def edit(head: RegistryState) -> Steps[Edits | None]:
+            entry = yield from self._entry(head)
             leaving = {} if entry is None else entry.leaving
             mine = {place: by for place, by in leaving.items() if by == release}
             if entry is None or not mine:
@@ -164,8 +135,9 @@ class Reservation:
 
         await change_registry(self.session, "release-locations", self._detail([]), edit)
 
-    def _entry(self, head: RegistryState) -> RelationEntry | None:
-        """The entry, if the name still means the entity. Raises `PendingTransaction` and `Unread`."""
+    def _entry(self, head: RegistryState) -> Steps[RelationEntry | None]:
+        """The entry, if the name still means the entity. Raises `PendingTransaction`."""
+        yield Needs(keys=[relation_key(self.namespace, self.name)])
         entry = find_relation(head.index, self.namespace, self.name)
         return entry if entry is not None and entry.require_committed().entity == self.entity else None
 

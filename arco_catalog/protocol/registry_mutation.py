@@ -7,19 +7,19 @@ attempt's id.
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.protocol.answers import Answer, decode_answer, encode_answer
+from arco_catalog.planning.answers import Answer, decode_answer, encode_answer
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import settle_names
 from arco_catalog.protocol.evidence import FORGOTTEN, moved_registry
 from arco_catalog.protocol.group_commit import PendingCommit, Replan
-from arco_catalog.protocol.lookup import look_up
+from arco_catalog.protocol.lookup import carry_out, carry_out_loaded
 from arco_catalog.protocol.mutation import (
-    Attempt,
     Freshness,
     Mutation,
     NoOp,
@@ -31,18 +31,19 @@ from arco_catalog.protocol.mutation import (
 )
 from arco_catalog.protocol.prepared_commit import PreparedCommit
 from arco_catalog.protocol.rebuilding import rebuilt
+from arco_catalog.protocol.writing import writes
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import PendingTransaction
-from arco_catalog.state.index import Edits
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import Operation, RegistryState
-from arco_catalog.state.segments import Unread
 from storage_backends import Applied, PreconditionFailed
 
 
 @dataclass
 class RegistryReadSet(ReadSet):
-    """The registry's HEAD as it was read for this request, or as this process cached it."""
+    """The registry's HEAD as it was read for this request, or as this process cached it; `refusal` is what reading the
+    rest of what the plan needs met."""
 
     state: State
     head: RegistryState
@@ -60,17 +61,6 @@ class RegistryReadSet(ReadSet):
         return await moved_registry(self.state, self.head, attempt, write_set)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What one operation changes: index entries, and objects written before and, at best effort, after the commit."""
-
-    edits: Edits
-    answer: Answer
-    detail: JsonObject
-    first: Sequence[Write] = ()
-    after: Sequence[Write] = ()
-
-
 class RegistryMutation(Mutation[RegistryReadSet]):
     """One operation on the registry. Subclasses say what it changes, given a HEAD."""
 
@@ -79,13 +69,22 @@ class RegistryMutation(Mutation[RegistryReadSet]):
     def __init__(self, session: Session) -> None:
         self.session = session
         self.state = session.state
+        self.context = session.context
 
     @abstractmethod
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Change | NoOp:
-        """The change to make on this HEAD. Raises `Refusal`, `PendingTransaction` where it depends on a transaction,
-        and `Unread`."""
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        """The change to make on this HEAD. Pure. Raises `Refusal`, and `PendingTransaction` where it depends on a
+        transaction."""
 
-    async def read(self, freshness: Freshness) -> RegistryReadSet:
+    def change_again(self, planned: Change, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        """The same on another HEAD. What is long to make and stays as it is may be taken from what was `planned`."""
+        return self.change(read_set, attempt)
+
+    def further_writes(self, attempt: Attempt) -> Sequence[Write]:
+        """What goes before the commit besides the planned writes."""
+        return ()
+
+    async def read(self, freshness: Freshness, rank: str) -> RegistryReadSet:
         head = self.state.cached_head() if freshness is Freshness.CACHED else None
         if head is not None:
             return RegistryReadSet(self.state, head, fresh=False)
@@ -97,17 +96,22 @@ class RegistryMutation(Mutation[RegistryReadSet]):
     async def load_base(self, read_set: RegistryReadSet) -> None:
         return None
 
-    def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
+    async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         return WriteSet(registry=read_set.head.sequence)
 
-    def plan(self, read_set: RegistryReadSet, attempt: Attempt) -> PlannedCommit[RegistryReadSet] | NoOp | Prerequisite:
+    async def plan(
+        self, read_set: RegistryReadSet, attempt: Attempt
+    ) -> PlannedCommit[RegistryReadSet] | NoOp | Prerequisite:
+        steps = self.change(read_set, attempt)
         try:
-            change = self.change(read_set, attempt)
+            change = await carry_out(self.state, read_set.head.index, steps, self.session.request.body_bytes)
         except PendingTransaction as met:
             transaction = met.transaction
             return Prerequisite(lambda: settle_names(self.session, transaction))
         if isinstance(change, NoOp):
             return change
+        if change.about is not None:
+            self.session.stats.about(*change.about)
         return RegistryPlan(self, read_set, attempt, change).planned_commit()
 
     async def answer_on_evidence(self, attempt: str, write_set: WriteSet) -> Answer:
@@ -141,15 +145,20 @@ class RegistryPlan:
         self.read_set = read_set
         self.attempt = attempt
         self.change = change
-        self.write_set = mutation.write_set(read_set, attempt)
         self.own: PreparedCommit | None = None
 
     def planned_commit(self) -> PlannedCommit[RegistryReadSet]:
         """The plan in the form that the driver executes."""
         change = self.change
         commit = Write(f"registry commit of {self.attempt.id} on {self.read_set.head.version}", self.put)
+        beside = [*writes(self.session, *change.first), *self.mutation.further_writes(self.attempt)]
         return PlannedCommit(
-            first=[commit, *change.first], check=self.check, swap=self.swap, after=change.after, answer=change.answer
+            write_set=WriteSet(registry=self.read_set.head.sequence, marks=change.marks, creates=change.creates),
+            first=[commit, *beside],
+            check=self.check,
+            swap=self.swap,
+            after=writes(self.session, *change.after),
+            answer=change.answer,
         )
 
     @property
@@ -174,8 +183,7 @@ class RegistryPlan:
             return
         with nullcontext() if self.group_committer is None else self.group_committer.preparing():
             operations = [self.operation(self.change)]
-            commit = partial(PreparedCommit, self.state, self.read_set.head, self.change.edits, operations)
-            own = await look_up(self.state, commit)
+            own = await PreparedCommit.of(self.state, self.read_set.head, self.change.edits, operations)
             await own.put()
         self.own = own
 
@@ -200,22 +208,19 @@ class RegistryPlan:
     def replan(self, head: RegistryState) -> Replan | None:
         """The same change on another HEAD; None if it would be another one, or none, or must read anything first. What
         was written, declared as write set and is to be answered must stay as it is."""
-        read_set, planned = self.seen(head), self.change
+        read_set, planned, mutation = self.seen(head), self.change, self.mutation
         try:
-            change = None if self.mutation.needs_base(read_set) else self.mutation.change(read_set, self.attempt)
-            if not isinstance(change, Change) or change.answer != planned.answer:
+            if mutation.needs_base(read_set):
                 return None
-            write_set = replace(self.mutation.write_set(read_set, self.attempt), registry=self.write_set.registry)
-        except (Refusal, PendingTransaction, Unread):
+            steps = mutation.change_again(planned, read_set, self.attempt)
+            change = carry_out_loaded(read_set.head.index, steps)
+        except (Refusal, PendingTransaction):
             return None
-        same = write_set == self.write_set and _keys(change.first) <= _keys(planned.first)
-        return Replan(change.edits, self.operation(change)) if same else None
+        if not isinstance(change, Change) or not change.is_made_by(planned):
+            return None
+        return Replan(change.edits, self.operation(change))
 
     def operation(self, change: Change) -> Operation:
         """The entry in the registry's history."""
         detail: JsonObject = {**self.session.request.by, **change.detail}
         return Operation(self.attempt.id, self.mutation.kind, detail, encode_answer(change.answer))
-
-
-def _keys(writes: Sequence[Write]) -> set[str]:
-    return {write.key for write in writes}

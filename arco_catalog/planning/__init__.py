@@ -1,0 +1,1 @@
+"""What a request would change: pure functions of what was read, the request, and the attempt."""

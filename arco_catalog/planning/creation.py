@@ -1,0 +1,155 @@
+"""What every way to create a table or view shares: a free name, a location of its own, and one draft an attempt.
+
+Metadata, pointer, receipt and registry commit are written first, beside each other; the manifest's compare-and-swap is
+the commit point. A create that loses it keeps entity, files and pointer; a refused name leaves an orphan pointer
+(design.md 6.6).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.checkpoint import Checkpoint
+from arco_catalog.iceberg.errors import Refusal
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.context import Context
+from arco_catalog.planning.kinds import Semantics
+from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
+from arco_catalog.planning.names import dotted, existing_namespace
+from arco_catalog.planning.overlap import refuse_folders, refuse_overlap
+from arco_catalog.planning.reserved_locations import check_named
+from arco_catalog.planning.writes import PlannedWrite, PointerWrite
+from arco_catalog.state.entries import RelationEntry, find_relation, location_holds
+from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
+from arco_catalog.state.locations import Location, outermost, slug
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.pointer import Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class RelationDraft:
+    """What one attempt would create. It stays the same however often the attempt's registry commit is rebuilt."""
+
+    entity: str
+    new: NewMetadata
+    pointer: Pointer
+    receipts: ReceiptWrites
+    locations: Sequence[Location]
+
+    @property
+    def first_writes(self) -> list[PlannedWrite]:
+        """What must be there before the name is."""
+        return [self.new.write(), PointerWrite(self.pointer), self.receipts.pending]
+
+
+class Creator(ABC):
+    """Drafts a table or view under a name. Subclasses say what its metadata is."""
+
+    requirements: Sequence[str] = ()
+    updates: Sequence[str] = ()
+    engine: str | None = None
+
+    def __init__(self, context: Context, semantics: Semantics, namespace: Namespace, name: str) -> None:
+        self.context = context
+        self.semantics = semantics
+        self.namespace = namespace
+        self.name = name
+
+    @abstractmethod
+    def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
+        """The first metadata, at this location and with this uuid unless the request names others. Raises `Refusal`,
+        and what `checkpoint` does."""
+
+    @abstractmethod
+    def named_locations(self) -> Iterable[str]:
+        """Locations that the request names."""
+
+    def already_there(self) -> Refusal:
+        """What something of the same kind and name means for this request."""
+        return self.semantics.name_taken(self.semantics.kind, self.namespace, self.name)
+
+    def check_name(self, index: Index) -> Steps[None]:
+        """Raises unless the namespace exists and the name is free, for tables and views alike."""
+        yield Needs(keys=[namespace_key(self.namespace), relation_key(self.namespace, self.name)])
+        existing_namespace(index, self.namespace)
+        existing = find_relation(index, self.namespace, self.name)
+        if existing is None:
+            return
+        if existing.require_committed().kind == self.semantics.kind:
+            raise self.already_there()
+        raise self.semantics.name_taken(existing.kind, self.namespace, self.name)
+
+    def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
+        """Raises `BadRequest` if one is taken, or is a namespace's folder."""
+        yield from refuse_overlap(self.context, index, locations, fresh=entity)
+        yield from refuse_folders(self.context, index, locations, self.namespace, fresh=entity)
+
+    def document(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> JsonObject:
+        """The first metadata, once the name was checked. Raises `Refusal`, and what `checkpoint` does."""
+        uuid = attempt.uuid("relation", attempt.entity)
+        return self.make(self._default_location(index, attempt.entity), uuid, attempt.now_ms, checkpoint)
+
+    def _default_location(self, index: Index, entity: str) -> str:
+        """Never shared, and never used again."""
+        namespace = existing_namespace(index, self.namespace)
+        return Location.parse(namespace.location).below(f"{slug(self.name)}-{entity}").uri
+
+    def locations(self, document: JsonObject) -> list[Location]:
+        """The locations that it holds, none inside another. Raises `BadRequest` for one that is not allowed, and for
+        more than may be named at once."""
+        check_named(list(self.named_locations()))
+        named = (table.location(document), *self.named_locations())
+        return outermost([self.context.locations.check(text) for text in named])
+
+    def draft(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> Steps[RelationDraft]:
+        """The attempt's draft. Raises `Refusal`, `PendingTransaction`, and what `checkpoint` does."""
+        yield from self.check_name(index)
+        draft = self._drafted(self.document(index, attempt, checkpoint), attempt)
+        yield from self.check_locations(index, draft.locations, draft.entity)
+        return draft
+
+    def check(self, index: Index, draft: RelationDraft) -> Steps[None]:
+        """Whether a draft may be made on another HEAD, too. Raises as `draft` does."""
+        yield from self.check_name(index)
+        yield from self.check_locations(index, draft.locations, draft.entity)
+
+    def _drafted(self, document: JsonObject, attempt: Attempt) -> RelationDraft:
+        locations = self.locations(document)
+        new = NewMetadata.of(self.semantics, document, None, attempt, entity=attempt.entity)
+        self.context.check_metadata(new.body, dotted(self.namespace, self.name))
+        snapshot = self.semantics.summary(document).get("current_snapshot_id")
+        receipts = receipt_writes(
+            self.context,
+            entity=attempt.entity,
+            attempt=attempt.id,
+            namespace=self.namespace,
+            name=self.name,
+            new=new,
+            requirements=self.requirements,
+            updates=self.updates,
+            snapshots=[snapshot] if isinstance(snapshot, int) else [],
+            engine=self.engine,
+        )
+        pointer = Pointer.first(
+            entity=attempt.entity,
+            kind=self.semantics.kind,
+            move=attempt.id,
+            metadata=new.file,
+            summary=new.summary(self.context.caller, attempt),
+        )
+        return RelationDraft(attempt.entity, new, pointer, receipts, locations)
+
+    def edits(self, draft: RelationDraft, transaction: str | None = None) -> Edits:
+        """The index entries that give it its name and its places; with a transaction, if that commits."""
+        normal = [location.normal for location in draft.locations]
+        entry = RelationEntry.new(
+            kind=self.semantics.kind,
+            entity=draft.entity,
+            uuid=self.semantics.uuid(draft.new.document),
+            locations=normal,
+            transaction=transaction,
+        )
+        held = location_holds(draft.entity, normal, transaction, name=(*self.namespace, self.name))
+        return {relation_key(self.namespace, self.name): entry.json, **held}

@@ -1,0 +1,89 @@
+"""The ways to create a table or view: as a request asks for it, or from nothing by the updates of a commit."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from arco_catalog.iceberg import table, view
+from arco_catalog.iceberg.checkpoint import Checkpoint
+from arco_catalog.iceberg.errors import CommitFailed, Refusal
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.updates import SetLocation
+from arco_catalog.planning.context import Context
+from arco_catalog.planning.creation import Creator
+from arco_catalog.planning.kinds import TABLES, VIEWS
+from arco_catalog.planning.names import dotted
+from arco_catalog.state.index import Namespace
+
+
+class NewTable(Creator):
+    """A table as a CreateTableRequest asks for it."""
+
+    def __init__(self, context: Context, namespace: Namespace, name: str, wanted: table.CreateTable) -> None:
+        super().__init__(context, TABLES, namespace, name)
+        self.wanted = wanted
+
+    def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
+        return table.new_table_metadata(
+            self.wanted,
+            location=self.wanted.location or location,
+            table_uuid=uuid,
+            now_ms=now_ms,
+            checkpoint=checkpoint,
+        )
+
+    def named_locations(self) -> Iterable[str]:
+        return table.explicit_locations(self.wanted)
+
+
+class TableFromCommit(Creator):
+    """A table built from nothing by updates, as a staged one is."""
+
+    def __init__(self, context: Context, namespace: Namespace, name: str, commit: table.Commit) -> None:
+        super().__init__(context, TABLES, namespace, name)
+        self.commit = commit
+        self.requirements = commit.requirement_types
+        self.updates = commit.actions
+        self.engine = table.engine_of(commit)
+
+    def already_there(self) -> Refusal:
+        return CommitFailed("Requirement failed: table already exists")
+
+    def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
+        commit = self.commit
+        if not any(isinstance(update, SetLocation) for update in commit.updates):
+            commit = replace(commit, updates=(SetLocation(location), *commit.updates))
+        document = table.apply_commit(
+            None,
+            commit,
+            now_ms=now_ms,
+            base_location=None,
+            name=dotted(self.namespace, self.name),
+            new_uuid=uuid,
+            checkpoint=checkpoint,
+        )
+        if document is None:
+            raise CommitFailed("A commit that creates a table must have updates")
+        return document
+
+    def named_locations(self) -> Iterable[str]:
+        return table.explicit_locations(self.commit)
+
+
+class NewView(Creator):
+    """A view as a CreateViewRequest asks for it."""
+
+    def __init__(self, context: Context, namespace: Namespace, wanted: view.CreateView) -> None:
+        super().__init__(context, VIEWS, namespace, wanted.name)
+        self.wanted = wanted
+
+    def make(self, location: str, uuid: str, now_ms: int, checkpoint: Checkpoint) -> JsonObject:
+        return view.new_view_metadata(
+            self.wanted,
+            location=self.wanted.location or location,
+            view_uuid=uuid,
+            now_ms=now_ms,
+            checkpoint=checkpoint,
+        )
+
+    def named_locations(self) -> Iterable[str]:
+        return view.explicit_locations(self.wanted)

@@ -1,0 +1,33 @@
+"""Intents on names, which a transaction places and its decision settles (design.md 6.7): a table that it creates is an
+entry that names the transaction, and counts once that committed. No intent is ever spilled, so all of them are among
+the index's edits."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.index import Edits, Index
+
+
+def pending_transactions(
+    index: Index, counts: Callable[[str, JsonObject], bool] = lambda key, entry: True
+) -> Sequence[str]:
+    """The transactions on which entries depend, oldest first; only those entries that `counts` says. No intent is ever
+    spilled, so all of them are among the edits."""
+    found = {
+        transaction
+        for key, entry in index.edits.items()
+        if entry is not None and isinstance(transaction := entry.get("transaction"), str) and counts(key, entry)
+    }
+    return sorted(found)
+
+
+def settling(index: Index, decided: Mapping[str, bool]) -> Edits:
+    """Edits that settle the intents of transactions, by whether each committed. No intent is ever spilled."""
+    edits: dict[str, JsonObject | None] = {}
+    for key, entry in index.edits.items():
+        transaction = None if entry is None else entry.get("transaction")
+        if entry is None or not isinstance(transaction, str) or transaction not in decided:
+            continue
+        settled = {name: value for name, value in entry.items() if name != "transaction"}
+        edits[key] = settled if decided[transaction] else None
+    return edits

@@ -1,0 +1,25 @@
+"""Metadata files that left a table's log, and that the table made itself
+(`write.metadata.delete-after-commit.enabled`)."""
+
+from collections.abc import Iterator, Sequence
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.state.locations import Location
+
+
+def own_files(folder: str, gone: Sequence[str]) -> Iterator[Location]:
+    """Those that are metadata files of ours by their names, directly in the table's folder of metadata. What can't be
+    read as a location is none of ours: other catalogs log paths of many kinds."""
+    try:
+        home = Location.parse(folder)
+    except BadRequest:
+        return
+    for text in gone:
+        try:
+            file = Location.parse(text)
+        except BadRequest:
+            continue
+        ours = not file.reserved and bool(file.segments) and table.is_metadata_file_name(file.segments[-1])
+        if ours and file.written_below(home) and len(file.segments) == len(home.segments) + 1:
+            yield file

@@ -1,0 +1,146 @@
+"""What one request changes of one table or view: computed from its base, alone or as part of a transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.checkpoint import Checkpoint
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.apply_commit import AppliedUpdates, apply
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.context import Context
+from arco_catalog.planning.kinds import AnyCommit, Semantics
+from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
+from arco_catalog.planning.names import dotted
+from arco_catalog.planning.old_files import own_files
+from arco_catalog.planning.reserved_locations import locations_to_reserve, reserved_for
+from arco_catalog.planning.writes import FileRemoval
+from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.index import Namespace
+from arco_catalog.state.locations import Location, refuse_reserved
+from arco_catalog.state.pointer import Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class RelationCommit:
+    """A client's commit to one name."""
+
+    semantics: Semantics
+    namespace: Namespace
+    name: str
+    commit: AnyCommit
+
+    @property
+    def called(self) -> str:
+        """The name as messages spell it."""
+        return dotted(self.namespace, self.name)
+
+    @property
+    def locations(self) -> Sequence[str]:
+        """Locations that the commit names."""
+        return self.semantics.explicit_locations(self.commit)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentRelation:
+    """What a commit is planned on: the name's entry, its pointer, and the bytes of the metadata file that it names."""
+
+    entry: RelationEntry
+    pointer: Pointer
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class UnchangedRelation:
+    """The request changes nothing: its table or view is already as it asks."""
+
+    pointer: Pointer
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MissingLocations:
+    """Locations that the commit names and its table does not hold yet: they are reserved first."""
+
+    entity: str
+    locations: Sequence[Location]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRelation:
+    """New metadata, the pointer that names it, its receipts, and files that nothing needs any more then."""
+
+    pointer: Pointer
+    successor: Pointer
+    new: NewMetadata
+    receipts: ReceiptWrites
+    removals: Sequence[FileRemoval]
+
+
+RelationPlan: TypeAlias = ChangedRelation | UnchangedRelation | MissingLocations
+
+
+def plan_commit(
+    context: Context, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, checkpoint: Checkpoint
+) -> RelationPlan:
+    """What the commit changes of its base. As long as both: it is done beside the event loop. Raises `Refusal`, and
+    what `checkpoint` does."""
+    checkpoint()
+    applied = apply(
+        wanted.semantics,
+        base.pointer.metadata.location,
+        base.body,
+        wanted.commit,
+        now_ms=attempt.now_ms,
+        name=wanted.called,
+        checkpoint=checkpoint,
+    )
+    if applied.document is None:
+        return UnchangedRelation(base.pointer, base.body)
+    missing = missing_locations(context, wanted, base.entry)
+    if missing:
+        return MissingLocations(base.pointer.entity, missing)
+    return _changed(context, wanted, base, applied, applied.document, attempt)
+
+
+def missing_locations(context: Context, wanted: RelationCommit, entry: RelationEntry) -> Sequence[Location]:
+    """Locations that the commit names and the registry's entry does not hold. Raises `BadRequest`."""
+    return locations_to_reserve(context, entry, wanted.locations)
+
+
+def _changed(
+    context: Context,
+    wanted: RelationCommit,
+    base: CurrentRelation,
+    applied: AppliedUpdates,
+    document: JsonObject,
+    attempt: Attempt,
+) -> ChangedRelation:
+    semantics, pointer = wanted.semantics, base.pointer
+    folder = table.metadata_directory(document, table.location(document))
+    refuse_reserved(Location.parse(folder))
+    new = NewMetadata.of(semantics, document, pointer.metadata, attempt, entity=pointer.entity, body=applied.body)
+    context.check_metadata(new.body, wanted.called)
+    receipts = receipt_writes(
+        context,
+        entity=pointer.entity,
+        attempt=attempt.id,
+        namespace=wanted.namespace,
+        name=wanted.name,
+        new=new,
+        requirements=wanted.commit.requirement_types,
+        updates=wanted.commit.actions,
+        snapshots=semantics.added_snapshots(wanted.commit),
+        engine=semantics.engine(wanted.commit),
+    )
+    summary = new.summary(context.caller, attempt)
+    reserved = reserved_for(context, base.entry, wanted.locations)
+    if reserved:
+        summary["named_locations"] = [*dict.fromkeys([*pointer.named_locations, *reserved])]
+    gone = semantics.files_that_left_the_log(
+        applied.base, document, base_file=pointer.metadata.location, registered_from=pointer.registered_from
+    )
+    old = list(own_files(folder, gone))
+    successor = pointer.successor(attempt=attempt.id, metadata=new.file, summary=summary)
+    return ChangedRelation(pointer, successor, new, receipts, [FileRemoval(pointer.entity, old)] if old else [])

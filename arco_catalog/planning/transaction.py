@@ -1,0 +1,115 @@
+"""What one attempt at a transaction changes: tables that are there, and tables that it makes (design.md 6.7)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from arco_catalog.iceberg.checkpoint import Checkpoint
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.creation import Creator, RelationDraft
+from arco_catalog.planning.relation_change import ChangedRelation, UnchangedRelation
+from arco_catalog.planning.writes import PlannedWrite
+from arco_catalog.state.entries import find_kind
+from arco_catalog.state.index import Edits, Growing, Index, relation_key
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.pointer import Pointer
+
+Drafts: TypeAlias = Sequence[tuple[Creator, RelationDraft]]
+"""Tables to make, in the request's order."""
+
+
+def draft_all(creators: Sequence[Creator], index: Index, attempt: Attempt, checkpoint: Checkpoint) -> Steps[Drafts]:
+    """Drafts of all new tables, each held against those before it. Raises as `Creator.draft` does."""
+    drafts: list[tuple[Creator, RelationDraft]] = []
+    growing = Growing(index)
+    for place, creator in enumerate(creators):
+        draft = yield from creator.draft(growing, attempt.member(place), checkpoint)
+        growing.add(creator.edits(draft))
+        drafts.append((creator, draft))
+    return drafts
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPlan:
+    """What one attempt changes. Its id is always the attempt's."""
+
+    attempt: Attempt
+    changes: Sequence[ChangedRelation | UnchangedRelation]
+    drafts: Drafts
+
+    @property
+    def id(self) -> str:
+        """The transaction's id."""
+        return self.attempt.id
+
+    @property
+    def moves(self) -> Sequence[tuple[Pointer, Pointer]]:
+        """The pointers that get an intent, each with what it becomes. Of a table that stays as it is only the
+        requirements count: an intent to what is there makes sure that they hold when all else does."""
+        return [
+            (change.pointer, change.successor if isinstance(change, ChangedRelation) else change.pointer)
+            for change in self.changes
+        ]
+
+    @property
+    def first(self) -> Sequence[PlannedWrite]:
+        """What is written before the decision."""
+        changed = [change for change in self.changes if isinstance(change, ChangedRelation)]
+        first: list[PlannedWrite] = []
+        for change in changed:
+            first += [change.new.write(), change.receipts.pending]
+        for _, draft in self.drafts:
+            first += draft.first_writes
+        return first
+
+    @property
+    def after(self) -> Sequence[PlannedWrite]:
+        """What is written behind it, at best effort."""
+        changed = [change for change in self.changes if isinstance(change, ChangedRelation)]
+        after: list[PlannedWrite] = []
+        for change in changed:
+            after += [change.receipts.committed, *change.removals]
+        return after + [draft.receipts.committed for _, draft in self.drafts]
+
+    @property
+    def members(self) -> list[JsonObject]:
+        """What the transaction's object says of its tables."""
+        changed: list[JsonObject] = [
+            {"entity": pointer.entity, "version": pointer.version, "metadata_location": successor.metadata.location}
+            for pointer, successor in self.moves
+        ]
+        made: list[JsonObject] = [
+            {"entity": draft.entity, "version": None, "metadata_location": draft.new.file.location}
+            for _, draft in self.drafts
+        ]
+        return changed + made
+
+    @property
+    def detail(self) -> JsonObject:
+        """What the registry's history says of the tables that it makes."""
+        tables: list[JsonValue] = [
+            {"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity}
+            for creator, draft in self.drafts
+        ]
+        return {"transaction": self.id, "tables": tables}
+
+    def new_names(self, index: Index) -> Steps[Edits]:
+        """Intents on all new names, each judged with those before it in place. Raises `Refusal` and
+        `PendingTransaction`."""
+        edits: dict[str, JsonObject | None] = {}
+        growing = Growing(index)
+        for creator, draft in self.drafts:
+            yield from creator.check(growing, draft)
+            growing.add(creator.edits(draft))
+            edits |= creator.edits(draft, self.id)
+        return edits
+
+    def names_to_place(self, index: Index) -> Steps[Edits | None]:
+        """The intents to place, None if they are there already: a lost swap may have been our own echo."""
+        names = [(creator.namespace, creator.name) for creator, _ in self.drafts]
+        yield Needs(keys=[relation_key(*name) for name in names])
+        there = (find_kind(index, *name, "table") for name in names)
+        if all(entry is not None and entry.transaction == self.id for entry in there):
+            return None
+        return (yield from self.new_names(index))

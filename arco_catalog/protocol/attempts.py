@@ -1,0 +1,67 @@
+"""The attempts of one request in this process: which is under way, what each declared that it may change."""
+
+from collections.abc import Mapping
+
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.idempotency import IdempotencyGuard
+from arco_catalog.state.marker import WriteSet
+
+
+class Attempts:
+    """One request's. `current` is the one that goes on; its write set is declared in its slot, or, without a key, by
+    its first writes."""
+
+    def __init__(self, session: Session, guard: IdempotencyGuard) -> None:
+        self._session = session
+        self._guard = guard
+        self.rank: str | None = None
+        """The id of the request's first attempt, by anybody."""
+        self.claimed: WriteSet | None = None
+        """The write set in the slot of the current attempt."""
+        self.written: set[str] = set()
+        """What the current attempt has written before its compare-and-swap."""
+        self._announced: WriteSet | None = None
+        self._tried: dict[str, WriteSet] = {}
+        self.current = self._fresh()
+
+    def _fresh(self) -> Attempt:
+        """An attempt with a fresh id, and a fresh entity for what it may create."""
+        slots = self._guard.slots
+        attempt = self._session.attempt(slots[0].attempt if slots else self.rank)
+        self._session.stats.tried(attempt.id)
+        self.rank = attempt.rank
+        return attempt
+
+    def begin_another(self) -> None:
+        """Begins another attempt in place of one that is over. With a key it claims the next slot, after the version
+        that its plan relies on was read."""
+        self.current = self._fresh()
+        self.claimed = self._announced = None
+        self.written = set()
+
+    def time_current(self) -> None:
+        """The current attempt is planned now, if it was not yet: by now the store has told its time."""
+        self.current = self.current.at(self._session.now_ms())
+
+    def announce(self, write_set: WriteSet) -> None:
+        """What the current attempt is about to write is for this write set."""
+        self._announced = write_set
+
+    def try_current(self, write_set: WriteSet) -> None:
+        """The current attempt's compare-and-swap is about to be sent."""
+        self._tried.setdefault(self.current.id, write_set)
+
+    @property
+    def declared(self) -> WriteSet | None:
+        """The write set that the current attempt declared."""
+        return self._announced if self.claimed is None else self.claimed
+
+    @property
+    def tried(self) -> Mapping[str, WriteSet]:
+        """Our own attempts whose compare-and-swap was sent."""
+        return self._tried
+
+    def known(self) -> dict[str, WriteSet]:
+        """Every attempt that may have committed something for this request, with its write set."""
+        return {slot.attempt: slot.write_set for slot in self._guard.slots} | self._tried

@@ -1,0 +1,41 @@
+"""Removing metadata files that left a table's log (`write.metadata.delete-after-commit.enabled`).
+
+A file is removed only if this very table made it, as its log, its name and its folder show, if nobody else is known to
+have files around it, and if the table, not a register, has the claim on it (docs/decisions/0022). It is best effort: it
+comes after the commit, whatever it meets is counted and skipped, and what it leaves is an orphan.
+"""
+
+from collections.abc import Sequence
+
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.entries import held_by_another
+from arco_catalog.state.locations import Location
+from arco_catalog.state.metadata_claim import Claim, claim
+from storage_backends import StoreError
+
+AT_ONCE = 16
+
+
+async def remove_old_files(session: Session, entity: str, files: Sequence[Location]) -> None:
+    """Removes those of the files that left an entity's log which nobody else is known to have."""
+    state = session.state
+    try:
+        index = (state.cached_head() or await state.head()).index
+        free = [file for file in files if not await carry_out(state, index, held_by_another(index, file, entity))]
+    except (StoreError, CatalogError) as error:
+        session.drop_write(f"the cleaning of {entity}", error)
+        return
+    for start in range(0, len(free), AT_ONCE):
+        await gather(*(_remove(session, entity, file) for file in free[start : start + AT_ONCE]))
+
+
+async def _remove(session: Session, entity: str, file: Location) -> None:
+    try:
+        existing = await claim(session.state, file, Claim.REMOVED, entity=entity, claim_id=session.runtime.ulid())
+        if existing is Claim.REMOVED:
+            await session.files.remove(file.uri)
+    except (StoreError, CatalogError) as error:
+        session.drop_write(f"the removal of {file.uri}", error)

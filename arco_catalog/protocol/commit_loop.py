@@ -1,0 +1,245 @@
+"""The commit loop of every mutation: read, look for evidence, plan, prepare, swap; again until something is decided
+(design.md 6.2)."""
+
+from collections.abc import Awaitable, Coroutine
+from typing import Generic, TypeVar
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
+from arco_catalog.planning.answers import Answer, encode_answer
+from arco_catalog.protocol import evidence
+from arco_catalog.protocol.attempts import Attempts
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.idempotency import IdempotencyGuard
+from arco_catalog.protocol.mutation import (
+    AttemptAborted,
+    Freshness,
+    Mutation,
+    NoOp,
+    PlannedCommit,
+    Prerequisite,
+    ReadSet,
+    Write,
+)
+from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.store_clock import MAX_CORRECTION_MS
+from storage_backends import Applied, StoreError
+
+V = TypeVar("V", bound=ReadSet)
+
+BACKOFF_SECONDS = 0.05
+"""Upper end of the first wait after a lost compare-and-swap; it doubles each time."""
+MAX_BACKOFF_SECONDS = 2.0
+
+
+class CommitLoop(Generic[V]):
+    """One request's way to a decision. Not for reuse."""
+
+    def __init__(self, session: Session, mutation: Mutation[V], guard: IdempotencyGuard, attempts: Attempts) -> None:
+        self.session = session
+        self.mutation = mutation
+        self.guard = guard
+        self.attempts = attempts
+        self.next_slot_unchecked = False
+        """Whether the version that the plan relies on was read after our claim, and the next slot not read since (rule
+        1)."""
+        self.rounds = 0
+
+    async def run(self, freshness: Freshness) -> Answer:
+        """Tries until something is decided. Raises `Superseded` when somebody else decides."""
+        read_set: V | None = None
+        while True:
+            self.session.check_deadline()
+            if read_set is None:
+                read_set = await self.read(freshness)
+            committed = await self.find_evidence(read_set)
+            if committed is not None:
+                return await self.answer_on_evidence(committed)
+            self.attempts.time_current()
+            try:
+                plan = await self.mutation.plan(read_set, self.attempts.current)
+                if isinstance(plan, Prerequisite):
+                    await plan.run()
+            except Refusal as refusal:
+                if not self.is_fresh(read_set):
+                    read_set, freshness = None, Freshness.FRESH
+                    continue
+                await self.finalize(refusal)
+                raise
+            match plan:
+                case Prerequisite():
+                    read_set, freshness = None, Freshness.FRESH
+                case NoOp(answer):
+                    if self.is_fresh(read_set):
+                        await self.finalize(answer)
+                        self.session.stats.outcome = "unchanged"
+                        return answer
+                    read_set, freshness = None, Freshness.FRESH
+                case PlannedCommit():
+                    made, read_set = await self.execute(plan, read_set)
+                    if made:
+                        return plan.answer
+                    freshness = Freshness.MOVED
+
+    def new_attempt(self) -> None:
+        """Begins another attempt in place of one that is over."""
+        self.attempts.begin_another()
+        self.next_slot_unchecked = False
+
+    def is_fresh(self, read_set: V) -> bool:
+        """Whether a verdict may be given: on cached state only a compare-and-swap may rely (design.md 6.2)."""
+        return read_set.is_fresh
+
+    # Reading.
+
+    async def read(self, freshness: Freshness) -> V:
+        """Reads what the plan relies on.
+
+        The first attempt claims its slot concurrently with the read of the base, after the version was read; a later
+        one reads the next slot after the version was read, never before (rule 1).
+        """
+        read_set = await self.mutation.read(freshness, self.attempts.current.rank)
+        steps: list[Coroutine[object, object, None]] = []
+        if self.attempts.claimed is not None:
+            steps.append(self.guard.check_not_superseded())
+        elif self.guard.marker is not None and self.mutation.needs_base(read_set):
+            steps.append(self.claim(await self.mutation.write_set(read_set, self.attempts.current)))
+        if self.mutation.needs_base(read_set):
+            steps.append(self.mutation.load_base(read_set))
+        await gather(*steps)
+        self.next_slot_unchecked = False
+        return read_set
+
+    async def claim(self, write_set: WriteSet) -> None:
+        """Takes the next slot for the current attempt."""
+        await self.guard.claim(self.attempts.current.id, write_set)
+        self.attempts.claimed = write_set
+
+    async def find_evidence(self, read_set: V) -> str | None:
+        """The attempt, ours or anybody's under this key, that is seen to have committed (design.md 6.3). What the read
+        set does not cover, an entity that the name meant before, is read."""
+        for attempt, write_set in self.attempts.known().items():
+            if attempt == self.attempts.current.id and attempt not in self.attempts.tried:
+                continue  # nothing of it was sent yet
+            if read_set.covers(write_set):
+                found = await read_set.has_committed(attempt, write_set)
+            else:
+                found = await evidence.has_committed(self.session.state, attempt, write_set)
+            if found:
+                return attempt
+        return None
+
+    # Carrying out a plan.
+
+    async def execute(self, plan: PlannedCommit[V], read_set: V) -> tuple[bool, V | None]:
+        """Makes a planned commit, if the plan is still valid and the swap applies. Returns whether it was made, and if
+        not the read set to plan on again, None to read everything anew."""
+        declared = self.attempts.declared
+        if declared is not None and not declared.covers(plan.write_set):
+            # Evidence is looked for in the declared write set: a commit elsewhere would be taken for another attempt's.
+            self.new_attempt()
+            return False, read_set
+        try:
+            fresher = await self.prepare(plan)
+            if fresher is not None:
+                if plan.write_set.transaction is not None:
+                    self.new_attempt()  # its object names the plan that no longer stands
+                return False, fresher
+            if abs(self.session.now_ms() - self.attempts.current.now_ms) > MAX_CORRECTION_MS:
+                raise AttemptAborted  # what the store has told meanwhile makes the time in what was written wrong
+            if plan.ready is not None:
+                await plan.ready()
+            self.session.check_deadline()  # between every read and the compare-and-swap that relies on it (rule 5)
+            if await self.swap(plan):
+                self.session.stats.outcome = "moved"
+                await self.follow_up(plan)
+                return True, None
+        except AttemptAborted:
+            self.new_attempt()
+        await self.back_off()
+        return False, None
+
+    async def prepare(self, plan: PlannedCommit[V]) -> V | None:
+        """Everything that must be durable or known before the move, side by side. Returns None if the plan is still
+        valid, else the fresher read set to plan on."""
+
+        async def check() -> V | None:
+            fresher = await plan.check()
+            self.next_slot_unchecked = fresher is not None and self.attempts.claimed is not None
+            return fresher
+
+        steps: list[Coroutine[object, object, V | None]] = [check()]
+        if self.next_slot_unchecked:
+            steps.append(self.guard.check_not_superseded())
+        if self.guard.marker is not None and self.attempts.claimed is None:
+            steps.append(self.claim(plan.write_set))
+        self.attempts.announce(plan.write_set)
+        steps.extend(self.write(write) for write in plan.first if write.key not in self.attempts.written)
+        fresher, *_ = await gather(*steps)
+        return fresher
+
+    async def write(self, write: Write) -> None:
+        """One create-only write, not repeated in a later round."""
+        await write.put()
+        self.attempts.written.add(write.key)
+
+    async def swap(self, plan: PlannedCommit[V]) -> bool:
+        """The commit point. False: refused, perhaps by our own echo."""
+        self.attempts.try_current(plan.write_set)
+        return isinstance(await plan.swap(self.revalidate), Applied)
+
+    async def revalidate(self, read_set: V) -> bool:
+        """Rule 1, where the compare-and-swap names a version that was read after the plan was made.
+        Raises `Superseded`."""
+        await self.guard.check_not_superseded()
+        return await self.find_evidence(read_set) is None
+
+    async def back_off(self) -> None:
+        """Full jitter after a lost compare-and-swap."""
+        self.session.stats.conflicts += 1
+        longest = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**self.rounds)
+        self.rounds += 1
+        await self.session.runtime.sleep(longest * self.session.runtime.random())
+
+    # Answers.
+
+    async def finalize(self, answer: Answer | Refusal) -> None:
+        """Keeps a verdict: only after this may it be told. Raises as `IdempotencyGuard.finalize` does."""
+        await self.guard.finalize(self.attempts.current.id, self.attempts.claimed or WriteSet(), encode_answer(answer))
+
+    async def follow_up(self, plan: PlannedCommit[V]) -> None:
+        """Writes what follows the commit point: a drop's marks, before the answer, then what may be lost."""
+        attempt = self.attempts.current.id
+        await self.mark_dropped(attempt, plan.write_set)
+        steps = [self.best_effort(write.key, write.put()) for write in plan.after]
+        if self.guard.marker is not None:
+            kept = self.guard.keep_answer(attempt, plan.write_set, encode_answer(plan.answer))
+            steps.append(self.best_effort("the final slot", kept))
+        await self.session.run_in_background(gather(*steps))
+
+    async def mark_dropped(self, attempt: str, write_set: WriteSet) -> None:
+        """A drop is answered only when its mark is on the pointer (design.md 6.6)."""
+        for entity in write_set.marks:
+            await evidence.mark_dropped(self.session, entity, attempt)
+
+    async def best_effort(self, what: str, step: Awaitable[object]) -> None:
+        """Runs a step that the reconciler or a duplicate can repair; counts it if it fails."""
+        try:
+            await step
+        except (StoreError, CommitStateUnknown, InternalError) as error:  # what it follows is known to be made
+            self.session.drop_write(what, error)
+
+    async def answer_on_evidence(self, attempt: str) -> Answer:
+        """The answer to an attempt that is known to have committed, whoever made it."""
+        self.session.stats.outcome = "evidence"
+        write_set = self.attempts.known()[attempt]
+        await self.mark_dropped(attempt, write_set)
+        try:
+            answer = await self.mutation.answer_on_evidence(attempt, write_set)
+        except Refusal as refusal:
+            raise CommitStateUnknown(
+                f"The change was made, but its answer cannot be given: {refusal.message}"
+            ) from refusal
+        kept = self.guard.keep_answer(attempt, write_set, encode_answer(answer))
+        await self.best_effort("the final slot", kept)
+        return answer

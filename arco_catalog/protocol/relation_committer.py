@@ -1,0 +1,81 @@
+"""Reads what one commit to a table or view is planned on, and plans it: alone or as part of a transaction."""
+
+from functools import partial
+
+from arco_catalog.iceberg.errors import InternalError, NotFound, Refusal
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.relation_change import (
+    CurrentRelation,
+    RelationCommit,
+    RelationPlan,
+    missing_locations,
+    plan_commit,
+)
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
+from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES
+from arco_catalog.state.worker_threads import off_loop
+
+
+class RelationCommitter:
+    """One commit to one name."""
+
+    def __init__(self, session: Session, wanted: RelationCommit) -> None:
+        self.session = session
+        self.wanted = wanted
+        self._taken = 0
+        """Of the process's memory, to change the base."""
+
+    def lookup(self, rank: str | None = None) -> RelationLookup:
+        """The name to resolve."""
+        return RelationLookup(
+            self.wanted.namespace, self.wanted.name, self.wanted.semantics.kind, writing=True, rank=rank
+        )
+
+    def needs_base(self, read_set: RelationReadSet) -> bool:
+        """Whether the base is still to be read, or memory to be taken for changing a large one. A base that this
+        process has cached will do."""
+        if read_set.pointer is None or read_set.refusal is not None:
+            return False
+        if read_set.base is None:
+            read_set.base = self.session.files.cached(read_set.pointer.metadata.location)
+        return read_set.base is None or PARSED_WEIGHT * len(read_set.base) > max(SMALL_BYTES, self._taken)
+
+    async def load_base(self, read_set: RelationReadSet) -> None:
+        """Reads the base into the read set, and takes memory for changing it; a refusal that this meets is kept there
+        for `plan`. Raises `OutOfMemory`."""
+        if read_set.base is None and read_set.pointer is not None:
+            try:
+                read_set.base = await self.session.files.read(read_set.pointer.metadata.location)
+            except NotFound as gone:
+                read_set.refusal = gone
+                again = await self.session.state.pointer(read_set.pointer.entity)
+                if again is None or again.version != read_set.pointer.version:
+                    read_set.pointer_fresh = (
+                        False  # it has moved on, and its old file may have been removed: no verdict
+                    )
+            except Refusal as refusal:
+                read_set.refusal = refusal
+        if read_set.base is not None:
+            needed = PARSED_WEIGHT * len(read_set.base)
+            if needed > self._taken:
+                await self.session.hold.take(needed - self._taken)
+                self._taken = needed
+
+    async def plan(self, read_set: RelationReadSet, attempt: Attempt) -> RelationPlan:
+        """What the commit changes of what was read. Raises `Refusal`, and `StoreUnavailable` past the deadline."""
+        session, wanted = self.session, self.wanted
+        if read_set.refusal is not None:
+            raise read_set.refusal
+        if read_set.entry is None:
+            raise wanted.semantics.no_such(wanted.namespace, wanted.name)
+        if read_set.pointer is None or read_set.base is None:
+            raise InternalError(f"{wanted.called} was planned before its base was loaded")
+        current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
+        planned = partial(plan_commit, session.context, wanted, current, attempt, session.check_deadline)
+        return await off_loop(len(current.body) + session.request.body_bytes, planned)
+
+    def lacks(self, entry: RelationEntry) -> bool:
+        """Whether the registry's entry, read again, no longer holds a location that the commit names."""
+        return bool(missing_locations(self.session.context, self.wanted, entry))

@@ -1,0 +1,47 @@
+"""Carries out what a plan wants written."""
+
+from typing import assert_never
+
+from arco_catalog.planning.writes import FileRemoval, FileWrite, PlannedWrite, PointerWrite, RecordWrite
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.cleaning import remove_old_files
+from arco_catalog.protocol.mutation import Write
+from arco_catalog.state.pointer import Pointer
+from storage_backends import Version
+
+
+def writes(session: Session, *planned: PlannedWrite) -> list[Write]:
+    """Planned writes, ready to be carried out."""
+    return [_write(session, write) for write in planned]
+
+
+def _write(session: Session, write: PlannedWrite) -> Write:
+    match write:
+        case FileWrite(location, body, packed):
+            return Write(location, lambda: session.files.create(location, body, packed=packed))
+        case RecordWrite(key, body):
+            return Write(key, lambda: _create(session, key, body))
+        case PointerWrite(pointer):
+            return Write(session.state.paths.pointer(pointer.entity), lambda: _create_pointer(session, pointer))
+        case FileRemoval(entity, files):
+            return Write(f"cleaning of {entity}", lambda: remove_old_files(session, entity, files))
+        case _:
+            assert_never(write)
+
+
+async def _create(session: Session, key: str, body: bytes) -> None:
+    await session.state.create(key, body)
+
+
+async def _create_pointer(session: Session, pointer: Pointer) -> None:
+    """Writes a new entity's pointer, and remembers it. It is the one object of those created that moves later: refused,
+    we look for our move in what is there (design.md 6.3)."""
+    key, body = session.state.paths.pointer(pointer.entity), pointer.body
+    [move] = pointer.recent
+
+    def moved_on(there: bytes) -> bool:
+        return move in Pointer.parse(there, Version(""), key).recent
+
+    version = await session.state.create(key, body, made_from_ours=moved_on)
+    if version is not None:
+        session.state.cache_pointer(Pointer(pointer.document, version), len(body))
