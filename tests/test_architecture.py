@@ -113,6 +113,14 @@ def protocols_know_no_http(edge: Import) -> str | None:
     return None
 
 
+def planning_is_pure(edge: Import) -> str | None:
+    if not within(edge.importer, "arco_catalog.planning"):
+        return None
+    if any(within(edge.imported, module) for module in (*IMPURE, "storage_backends", "arco_catalog.state.access")):
+        return "a plan is a function of values: it reads nothing, and no clock"
+    return None
+
+
 def a_cold_start_is_light(edge: Import) -> str | None:
     if edge.importer == IMPORT_SOURCE and within(edge.imported, "pyiceberg"):
         return None
@@ -124,7 +132,14 @@ def a_cold_start_is_light(edge: Import) -> str | None:
     return None
 
 
-RULES = (one_way, semantics_are_pure, clouds_stay_behind_the_store, protocols_know_no_http, a_cold_start_is_light)
+RULES = (
+    one_way,
+    semantics_are_pure,
+    planning_is_pure,
+    clouds_stay_behind_the_store,
+    protocols_know_no_http,
+    a_cold_start_is_light,
+)
 
 
 def imports_in(file: Path, root: Path) -> Iterator[Import]:
@@ -197,6 +212,10 @@ def test_every_room_is_looked_at() -> None:
         ("arco_catalog/iceberg/schema.py", "from pathlib import Path", "no I/O"),
         ("arco_catalog/iceberg/schema.py", "import time", "no clock"),
         ("arco_catalog/iceberg/schema.py", "import requests", "plain values"),
+        ("arco_catalog/planning/creation.py", "import asyncio", "a function of values"),
+        ("arco_catalog/planning/creation.py", "from arco_catalog.state.access import State", "a function of values"),
+        ("arco_catalog/planning/creation.py", "from arco_catalog.protocol.catalog import Session", "one way only"),
+        ("arco_catalog/protocol/driver.py", "from arco_catalog.operations import commit", "one way only"),
         ("arco_catalog/operations/vend.py", "import botocore.session", "SDK"),
         ("lambda/catalog.py", "from google.cloud import storage", "SDK"),
         ("arco_catalog/operations/commit.py", "from starlette.requests import Request", "ASGI"),
