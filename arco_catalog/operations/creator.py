@@ -2,7 +2,7 @@
 
 Metadata, pointer, receipt and registry commit are written first, beside each other; the manifest's compare-and-swap is
 the commit point. A create that loses it keeps entity, files and pointer; a refused name leaves an orphan pointer
-(design.md 6.6).
+(docs/design/registry.md#rule-1).
 """
 
 from abc import abstractmethod
@@ -222,7 +222,7 @@ class Creation(RegistryMutation):
 
 def first_pointer(session: Session, pointer: Pointer) -> Write:
     """Writes a new entity's pointer, and remembers it. It is the one object of those created that moves later: refused,
-    we look for our move in what is there (design.md 6.3)."""
+    we look for our move in what is there (docs/design/commit.md#evidence)."""
     key, body = session.state.paths.pointer(pointer.entity), pointer.body
     [move] = pointer.recent
 

@@ -1,4 +1,5 @@
-"""Locations that a commit adds to a table: the registry owns the set, so it is told first (design.md 5).
+"""Locations that a commit adds to a table: the registry owns the set, so it is told first
+(docs/design/state.md#rule-6).
 
 A reservation whose commit never came is given back before the next one is made, and only when no commit can rely on it
 any more (docs/decisions/0023).

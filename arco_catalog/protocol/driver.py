@@ -1,6 +1,7 @@
-"""The one driver of every mutation: markers, evidence, takeover, retries (design.md 6.1 to 6.5).
+"""The one driver of every mutation: markers, evidence, takeover, retries (docs/design/commit.md,
+docs/design/idempotency.md).
 
-README.md beside this file tells each step, its guard, and what happens when the process dies there.
+arco_catalog/operations/README.md tells each step, its guard, and what happens when the process dies there.
 """
 
 from collections.abc import Awaitable, Coroutine
@@ -93,8 +94,8 @@ class Driver(Generic[V]):
         """Our own attempts whose compare-and-swap was sent."""
         self.written: set[str] = set()
         self.next_slot_unchecked = False
-        """Whether the version that the plan relies on was read after our claim, and the next slot not read since (rule
-        1)."""
+        """Whether the version that the plan relies on was read after our claim, and the next slot not read since
+        (docs/design/commit.md#rule-1)."""
         self.planned_ms = 0
         self.rounds = 0
 
@@ -210,14 +211,15 @@ class Driver(Generic[V]):
         return False, None
 
     def is_fresh(self, read_set: V) -> bool:
-        """Whether a verdict may be given: on cached state only a compare-and-swap may rely (design.md 6.2)."""
+        """Whether a verdict may be given: on cached state only a compare-and-swap may rely
+        (docs/design/commit.md#steps)."""
         return read_set.is_fresh
 
     async def read(self, freshness: Freshness) -> V:
         """Reads what the plan relies on.
 
         The first attempt claims its slot concurrently with the read of the base, after the version was read; a later
-        one reads the next slot after the version was read, never before (rule 1).
+        one reads the next slot after the version was read, never before (docs/design/commit.md#rule-1).
         """
         read_set = await self.mutation.read(freshness)
         steps: list[Coroutine[object, object, None]] = []
@@ -243,8 +245,9 @@ class Driver(Generic[V]):
         return {**known, **self.tried}
 
     async def find_evidence(self, read_set: V) -> str | None:
-        """The attempt, ours or anybody's under this key, that is seen to have committed (design.md 6.3). What the read
-        set does not cover, an entity that the name meant before, is read."""
+        """The attempt, ours or anybody's under this key, that is seen to have committed
+        (docs/design/commit.md#evidence). What the read set does not cover, an entity that the name meant before, is
+        read."""
         for attempt, write_set in self.attempts().items():
             if attempt == self.attempt.id and attempt not in self.tried:
                 continue  # nothing of it was sent yet
@@ -285,8 +288,8 @@ class Driver(Generic[V]):
         return isinstance(await plan.swap(self.revalidate), Applied)
 
     async def revalidate(self, read_set: V) -> bool:
-        """Rule 1, where the compare-and-swap names a version that was read after the plan was made.
-        Raises `Superseded`."""
+        """Checks docs/design/commit.md#rule-1 where the compare-and-swap names a version that was read after the plan
+        was made. Raises `Superseded`."""
         await self.check_not_superseded()
         return await self.find_evidence(read_set) is None
 
@@ -337,7 +340,7 @@ class Driver(Generic[V]):
         await self.session.run_in_background(gather(*steps))
 
     async def mark_dropped(self, attempt: str, write_set: WriteSet) -> None:
-        """A drop is answered only when its mark is on the pointer (design.md 6.6)."""
+        """A drop is answered only when its mark is on the pointer (docs/design/registry.md#rule-4)."""
         for entity in write_set.marks:
             await evidence.mark_dropped(self.session, entity, attempt)
 
@@ -368,7 +371,7 @@ class Driver(Generic[V]):
             await self.best_effort("the final slot", self.marker.put(final))
         return answer
 
-    # Duplicates and takeover (design.md 6.5).
+    # Duplicates and takeover (docs/design/idempotency.md#duplicates).
 
     async def join_in_flight(self) -> Answer:
         """Answers a request whose key has a marker already: by its final slot, by evidence of a commit, or by a
@@ -408,13 +411,13 @@ class Driver(Generic[V]):
         return await self.run_attempts(Freshness.FRESH)
 
     async def fence(self, earlier: dict[str, WriteSet]) -> str | None:
-        """Fences, once, everything that earlier slots name (rule 2)."""
+        """Fences, once, everything that earlier slots name (docs/design/commit.md#rule-2)."""
         return await evidence.fence(self.session, earlier)
 
     # Time.
 
     def check_deadline(self) -> None:
-        """Between every read and the compare-and-swap that relies on it (rule 5)."""
+        """Between every read and the compare-and-swap that relies on it (docs/design/commit.md#rule-5)."""
         self.session.check_deadline()
 
     async def back_off(self) -> None:
