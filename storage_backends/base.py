@@ -1,4 +1,4 @@
-"""The interface to object stores: five calls, three conditions, three outcomes (design.md, section 4).
+"""The interface to object stores: five calls, three conditions, three outcomes (docs/design/store.md).
 
 Code above this package uses object stores through `ObjectStore` only. A backend translates a vendor's statuses into
 the outcomes below and does nothing else. A wrapper of a store (counting, delaying, deadlines, faults) is an

@@ -38,7 +38,7 @@ class S3Store:
     """The objects of `bucket` whose keys start with `prefix`. Region, keys and endpoint come from the environment.
 
     A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
-    again: bodies that are moved by compare-and-swap hold a fresh id (design.md, section 4).
+    again: bodies that are moved by compare-and-swap hold a fresh id (docs/design/store.md#rule-3).
 
     The client sends no write twice: a write whose answer is lost is `Unknown`, and a `PreconditionFailed` answers this
     very request, unless a proxy resends. Throttling and "look again" answers are retried here.

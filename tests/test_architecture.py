@@ -1,5 +1,5 @@
-"""Imports point one way only (design.md, section 3). A rule is a fact about one import; this file lists the rules,
-holds the code to them, and shows that each of them catches a planted violation."""
+"""Imports point one way only (docs/design/README.md#rooms-and-imports). A rule is a fact about one import; this file
+lists the rules, holds the code to them, and shows that each of them catches a planted violation."""
 
 import ast
 import re
@@ -128,7 +128,7 @@ def a_cold_start_is_light(edge: Import) -> str | None:
         return "PyIceberg is imported by `arco import catalog` alone"
     ships = within(edge.importer, "arco_catalog") or within(edge.importer, "storage_backends")
     if ships and any(within(edge.imported, library) for library in HEAVY):
-        return "no data library on the path of a load or a commit (design.md, section 8)"
+        return "no data library on the path of a load or a commit (docs/design/budgets.md)"
     return None
 
 

@@ -1,92 +1,37 @@
-"""Whatever the repository cites is in the repository: sections and rules of docs/design.md, decisions, and files that
-its pages link to. What lies beside a checkout is cited nowhere, since nobody else has it."""
+"""Whatever the repository cites is in the repository: pages and rules of docs/design, decisions, and files that its
+pages link to. What lies beside a checkout is cited nowhere, since nobody else has it."""
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-DESIGN = ROOT / "docs/design.md"
+DESIGN = ROOT / "docs/design"
 DECISIONS = ROOT / "docs/decisions"
 
-NUMBER = r"\d{1,2}(?:\.\d{1,2})?(?![\w.]*\d)"
-BREAK = r"(?:\s|[#>|*](?=\s))*"  # a line may end anywhere, and the next begin as a comment or in a table
-JOINED = rf"{BREAK}(?:,|;|and|to|or|-|/){BREAK}"
-RULES = rf"(?:{BREAK},?{BREAK}rules?{BREAK}(?P<rules>\d+(?:{JOINED}\d+(?!\.?\d))*))"
-NAME = rf"(?:{BREAK},{BREAK}[\"“](?P<name>[^\"”]+)[\"”])"
-PLACE = re.compile(rf"(?:sections?{BREAK})?(?P<section>{NUMBER})(?:{RULES}|{NAME})?", re.IGNORECASE)
-FILE = re.compile(rf"design\.md[`*)\]]*{BREAK}[,(]?{BREAK}", re.IGNORECASE)
-BACKWARDS = re.compile(
-    rf"sections?{BREAK}(?P<section>{NUMBER}){BREAK}of{BREAK}[`*\[]*(?:docs/)?design\.md", re.IGNORECASE
-)
+CITATION = re.compile(r"\bdocs/design/(?P<page>[\w.-]*\w)(?:#(?P<anchor>[\w-]+))?")
+OLD = re.compile(r"(?<![\w-])(?:design|protocols)\.md\b", re.IGNORECASE)
+"""The pages that the design was once: their numbers of sections mean nothing any more."""
+BARE_RULE = re.compile(r"(?<!-)\brules?\s+(?:#\s+)?\d", re.IGNORECASE)
+"""Each page numbers its own rules, so a number alone leads nowhere."""
+RULE = re.compile(r'(?m)^(?P<number>\d+)\. <a id="rule-(?P<anchor>\d+)"></a>')
+RULE_LINK = re.compile(r"\[[^\]]*?rules?\s+(?P<said>\d+)[^\]]*\]\([^)\s]*#rule-(?P<anchor>\d+)\)")
 
 OUTSIDE = re.compile(
     r"(?<![\w./-])(?:\.\./)*(?:shared|notes|seeds|repro)/[\w*{]"
-    r"|\bdesign/\w+\.md"
+    rf"|\bdesign/(?!(?:{'|'.join(page.stem for page in DESIGN.glob('*.md'))})\.md)[\w-]+\.md"
     r"|\b(?:faults|limits|naming|iceberg-semantics|seed-requirements)\.md"
     r"|\b[Ss]eeds? 0\d\d\b"
 )
 MADE = re.compile(r"\.(?!ci$|github$).*|__pycache__|dist|build|.*\.egg-info")
 """Folders of what `.gitignore` keeps out, and of git itself."""
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
+BREAK = r"(?:\s|[#>|*](?=\s))*"  # a line may end anywhere, and the next begin as a comment or in a table
 DECISION = re.compile(rf"\bdocs/decisions/(?P<path>\d{{4}})|\b[Dd]ecisions?{BREAK}(?P<plain>\d{{1,2}})\b(?!\.\d)")
-
-
-@dataclass(frozen=True)
-class Citation:
-    """A section of the design, and one of its rules or named parts, if it says which."""
-
-    section: str
-    rule: str | None = None
-    name: str | None = None
-
-
-@dataclass(frozen=True)
-class Design:
-    """What can be cited of a page: numbered headings, `rule-N` anchors, and names of parts by section."""
-
-    sections: frozenset[str]
-    rules: frozenset[tuple[str, str]]
-    names: frozenset[tuple[str, str]]
-
-    def has(self, cited: Citation) -> bool:
-        if cited.rule is not None and (cited.section, cited.rule) not in self.rules:
-            return False
-        if cited.name is not None and (cited.section, cited.name) not in self.names:
-            return False
-        return cited.section in self.sections
-
-
-def parts_of(page: str) -> Design:
-    """Reads a page. A part without a number belongs to the numbered heading before it."""
-    sections, rules, names = set[str](), set[tuple[str, str]](), set[tuple[str, str]]()
-    section = ""
-    for line in page.splitlines():
-        if heading := re.match(r"#{2,4} (?:(\d+(?:\.\d+)?)\.? )?(.+)", line):
-            section = heading[1] or section
-            sections.add(section)
-            names.add((section, heading[2]))
-        rules |= {(section, rule) for rule in re.findall(r'<a id="rule-(\d+)">', line)}
-    return Design(frozenset(sections), frozenset(rules), frozenset(names))
-
-
-def citations_in(text: str) -> Iterator[Citation]:
-    """Every section that a text cites of the design, however it is written."""
-    for backwards in BACKWARDS.finditer(text):
-        yield Citation(backwards["section"])
-    for mention in FILE.finditer(text):
-        place = PLACE.match(text, mention.end())
-        while place is not None:
-            rules = re.findall(r"\d+", place["rules"] or "")
-            yield Citation(place["section"], name=place["name"])
-            yield from (Citation(place["section"], rule=rule) for rule in rules)
-            joined = re.compile(JOINED).match(text, place.end())
-            place = None if joined is None else PLACE.match(text, joined.end())
 
 
 @cache
@@ -110,24 +55,47 @@ def anchors_of(page: str) -> set[str]:
     return spelled | set(re.findall(r'<a id="([^"]+)"', page))
 
 
-def test_every_citation_of_the_design_resolves() -> None:
-    design = parts_of(DESIGN.read_text())
-    cited = {path: [*citations_in(text)] for path, text in texts().items()}
-    assert sum(map(len, cited.values())) > 80
-    wrong = [f"{path}: {one}" for path, found in cited.items() for one in found if not design.has(one)]
-    assert wrong == []
+@cache
+def anchors_of_the_design() -> dict[str, set[str]]:
+    """What can be cited of each page of the design."""
+    return {page.name: anchors_of(page.read_text()) for page in DESIGN.glob("*.md")}
 
 
-def test_code_cites_the_design_by_section() -> None:
-    """Whoever only names the page leaves its reader to search."""
-    vague = [
-        f"{path}: {text[mention.start() : mention.start() + 60]!r}"
-        for path, text in texts().items()
-        if path.endswith((".py", ".tf", ".sh"))
-        for mention in FILE.finditer(text)
-        if PLACE.match(text, mention.end()) is None and not BACKWARDS.search(text[: mention.end()].splitlines()[-1])
+def unresolved(text: str, design: Mapping[str, set[str]]) -> list[str]:
+    """Citations of pages that the design does not have, or of anchors that are not on them."""
+    return [
+        cited[0]
+        for cited in CITATION.finditer(text)
+        if cited["page"] not in design or (cited["anchor"] is not None and cited["anchor"] not in design[cited["page"]])
     ]
-    assert vague == []
+
+
+def test_every_citation_of_the_design_resolves() -> None:
+    found = [(path, text) for path, text in texts().items() if CITATION.search(text)]
+    assert len(found) > 60
+    assert [(path, wrong) for path, text in found if (wrong := unresolved(text, anchors_of_the_design()))] == []
+
+
+def test_nothing_cites_the_design_by_section() -> None:
+    assert [f"{path}: {found[0]}" for path, text in texts().items() for found in OLD.finditer(text)] == []
+
+
+def test_code_cites_rules_by_their_page() -> None:
+    code = {path: text for path, text in texts().items() if path.endswith((".py", ".tf", ".sh"))}
+    assert [f"{path}: {found[0]}" for path, text in code.items() for found in BARE_RULE.finditer(text)] == []
+
+
+def test_each_rule_has_the_anchor_of_its_number() -> None:
+    for page in DESIGN.glob("*.md"):
+        rules = [(int(rule["number"]), int(rule["anchor"])) for rule in RULE.finditer(page.read_text())]
+        assert rules == [(number, number) for number in range(1, len(rules) + 1)], page.name
+        assert len(rules) == page.read_text().count("<a id="), page.name
+
+
+def test_links_to_rules_say_their_numbers() -> None:
+    links = [(path, link) for path, text in texts().items() for link in RULE_LINK.finditer(text)]
+    assert len(links) > 20
+    assert [f"{path}: {link[0]}" for path, link in links if link["said"] != link["anchor"]] == []
 
 
 def test_nothing_points_outside_of_the_repository() -> None:
@@ -161,37 +129,34 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert [f"{path}: {link[0]}" for path, link in links if not leads_somewhere(ROOT / path, link)] == []
 
 
+PLANTED = {"commit.md": {"rule-1", "evidence"}}
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("design.md 6.2", ["6.2"]),
-        ("(design.md, section 6.4)", ["6.4"]),
-        ("design.md, 6.2; table spec", ["6.2"]),
-        ("design.md, 6.2,\n    rule 5)", ["6.2", "6.2 rule 5"]),
-        ("(design.md 6.2 rule 2, 6.3)", ["6.2", "6.2 rule 2", "6.3"]),
-        ("Design.md 6.2, rules 1 and 5 are about this", ["6.2", "6.2 rule 1", "6.2 rule 5"]),
-        ("design.md 6.1 to 6.5", ["6.1", "6.5"]),
-        ("design.md 5 and 6.6", ["5", "6.6"]),
-        ("# (design.md,\n# section 8)", ["8"]),
-        ('design.md 5, "Registry"; docs/decisions', ["5 Registry"]),
-        ("(section 8 of design.md)", ["8"]),
-        ("[design.md](../design.md) 6.7 lets plans move", ["6.7"]),
-        ("design.md 5: Commits 12 and 13", ["5"]),
-        ("`design.md` is the architecture", []),
-    ],
+    "text", ["docs/design/commit.md", "(docs/design/commit.md#rule-1,\ndocs/design/commit.md#evidence)."]
 )
-def test_citations_are_found_however_they_are_written(text: str, expected: list[str]) -> None:
-    found = [*citations_in(text)]
-    written = [one.section + (f" rule {one.rule}" if one.rule else f" {one.name}" if one.name else "") for one in found]
-    assert list(dict.fromkeys(written)) == expected
+def test_a_citation_of_what_is_there_resolves(text: str) -> None:
+    assert CITATION.search(text)
+    assert unresolved(text, PLANTED) == []
 
 
-def test_a_citation_of_what_is_not_there_is_found() -> None:
-    page = parts_of('## 6. Protocols\n### 6.2 Commit\n1. <a id="rule-1"></a>Order\n## 5. State\n### Entities\n')
-    assert page.has(Citation("6.2", rule="1"))
-    assert page.has(Citation("5", name="Entities"))
-    wrong = (Citation("6.3"), Citation("6.2", rule="2"), Citation("5", rule="1"), Citation("5", name="Registry"))
-    assert not any(page.has(one) for one in wrong)
+@pytest.mark.parametrize(
+    "text", ["docs/design/commits.md", "docs/design/commit.md#rule-11", "docs/design/commit#rule-1"]
+)
+def test_a_citation_of_what_is_not_there_is_found(text: str) -> None:
+    assert unresolved(f"as ({text}) says.", PLANTED) == [text]
+
+
+@pytest.mark.parametrize(
+    "text", ["design.md 6.2, rule 5", "(section 8 of docs/design.md)", "Design.md", "docs/protocols.md"]
+)
+def test_a_citation_of_a_page_of_old_is_found(text: str) -> None:
+    assert OLD.search(text)
+
+
+@pytest.mark.parametrize("text", ["(rule 4)", "Rules 1 and 5", "no call later (rule\n    # 5)"])
+def test_a_rule_without_its_page_is_found(text: str) -> None:
+    assert BARE_RULE.search(text)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +175,15 @@ def test_a_path_that_leads_outside_is_found(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["arco_catalog/shared/x", "release notes", "--seed 7", "seed 100000", "docs/design.md"]
+    "text",
+    [
+        "arco_catalog/shared/x",
+        "release notes",
+        "--seed 7",
+        "seed 100000",
+        "docs/design/store.md",
+        "](../design/commit.md)",
+    ],
 )
 def test_a_path_that_stays_inside_is_not(text: str) -> None:
     assert not OUTSIDE.search(text)

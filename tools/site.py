@@ -64,8 +64,8 @@ def linked(markdown: str, place: str) -> str:
             return link[0]
         name = posixpath.normpath(posixpath.join(posixpath.dirname(origin), path))
         target = OUTSIDE.get(name) or (name.removeprefix("docs/") if re.match(r"docs/.*\.md$", name) else None)
-        if name == "docs/decisions":
-            target = "decisions/README.md"
+        if name in ("docs/decisions", "docs/design"):
+            target = f"{name.removeprefix('docs/')}/README.md"
         if target is not None:
             relative = posixpath.relpath(target, posixpath.dirname(place) or ".")
             return f"[{link['text']}]({relative}{mark}{anchor})"

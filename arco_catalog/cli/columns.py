@@ -72,8 +72,8 @@ def by(record: JsonObject) -> str:
 
 
 def via(source: JsonObject) -> str | None:
-    """The client that an UpdateSource names (design.md 6.8), marked `claims` where it was not authenticated, and in
-    old records that did not distinguish."""
+    """The client that an UpdateSource names (docs/design/reconciliation.md#rule-1), marked `claims` where it was not
+    authenticated, and in old records that did not distinguish."""
     claims = "claims " if source.get("claimed") is True or "principal" not in source else ""
     match source:
         case {"kind": "IcebergRest", "client_info": str(client)}:

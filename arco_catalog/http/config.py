@@ -8,7 +8,8 @@ from arco_catalog.iceberg.errors import NoSuchWarehouse
 from arco_catalog.iceberg.json import JsonValue
 
 KEY_LIFETIME = "PT30M"
-"""How long clients may go on retrying with one Idempotency-Key. Markers are kept longer (design.md 6.1)."""
+"""How long clients may go on retrying with one Idempotency-Key. Markers are kept longer
+(docs/design/idempotency.md#markers)."""
 
 
 async def get_config(context: RequestContext) -> Response:

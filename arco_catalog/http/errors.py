@@ -50,7 +50,7 @@ _POLARIS: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.KeyReused: (422, "idempotency_key_conflict"),
     e.KeyInProgress: (409, "request_in_progress"),
 }
-"""What the Polaris dialect says instead (design.md 6.5)."""
+"""What the Polaris dialect says instead (docs/design/idempotency.md#duplicates)."""
 
 
 def error_response(

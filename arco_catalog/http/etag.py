@@ -18,7 +18,7 @@ def table_etag(
     metadata_location: str, *, snapshots: Snapshots = "all", delegation: str = "", grants: tuple[str, ...] = ()
 ) -> str:
     """A tag that differs wherever the answer does: by metadata file, by `snapshots`, by how access is delegated, and by
-    what the caller is granted (design.md, section 9)."""
+    what the caller is granted (docs/design/README.md#what-was-rejected)."""
     parts = dumps([_WIRE_FORMAT, metadata_location, snapshots, delegation, [*sorted(grants)]])
     return f'"{hashlib.sha256(parts).hexdigest()[:32]}"'
 

@@ -1,5 +1,5 @@
-"""The principal of a request, as the gateway authenticated it (design.md, section 7). The catalog does not authenticate
-yet."""
+"""The principal of a request, as the gateway authenticated it (docs/design/security.md). The catalog does not
+authenticate yet."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Where a change came from, as request headers say it and receipts keep it (design.md 6.8).
+"""Where a change came from, as request headers say it and receipts keep it (docs/design/reconciliation.md#rule-1).
 
 A header proves nothing. What anonymous clients say of themselves is kept as a claim; of authenticated ones only those
 that the operator named may speak for others, and what the rest say is ignored (docs/decisions/0030).

@@ -66,7 +66,7 @@ def visible_snapshots_only(metadata: JsonObject) -> JsonObject:
 def explicit_locations(request: Commit | CreateTable) -> tuple[str, ...]:
     """Every location that a request names, each once: the table's own, and those where engines are told to write.
 
-    Allowed locations are held against these (design.md, section 5).
+    Allowed locations are held against these (docs/design/state.md#rule-2).
     """
     if isinstance(request, Commit):
         return locations_in(request.updates)

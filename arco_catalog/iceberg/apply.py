@@ -1,4 +1,5 @@
-"""From a table's state and a commit to its next state: a pure function of both and of the time (design.md, 6.2)."""
+"""From a table's state and a commit to its next state: a pure function of both and of the time
+(docs/design/commit.md#steps)."""
 
 from typing import assert_never
 

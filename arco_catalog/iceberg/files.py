@@ -1,4 +1,5 @@
-"""Where a table's metadata files go and what they are called (design.md, 6.2; table spec, "File System Tables")."""
+"""Where a table's metadata files go and what they are called (docs/design/commit.md#steps; table spec, "File System
+Tables")."""
 
 import re
 from typing import cast

@@ -51,7 +51,8 @@ the process does nothing else."""
 
 
 def refuse_reserved(names: Iterable[str]) -> None:
-    """Raises `BadRequest` where a name is the catalog's own: `arco.*`, in any case (design.md, section 9)."""
+    """Raises `BadRequest` where a name is the catalog's own: `arco.*`, in any case
+    (docs/design/README.md#what-was-rejected)."""
     reserved = sorted(name for name in names if name.casefold().startswith(_RESERVED_PREFIX))
     if reserved:
         raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")

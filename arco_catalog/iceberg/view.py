@@ -56,7 +56,7 @@ def current_version_id(metadata: JsonObject) -> int:
 def explicit_locations(request: ViewCommit | CreateView) -> tuple[str, ...]:
     """Every location that a request names, each once: the view's own and those that its properties hold.
 
-    Allowed locations are held against these (design.md, section 5).
+    Allowed locations are held against these (docs/design/state.md#rule-2).
     """
     if isinstance(request, ViewCommit):
         return locations_in(request.updates)

@@ -1,4 +1,4 @@
-"""Commits to a table or view: one compare-and-swap of its pointer (design.md 6.2)."""
+"""Commits to a table or view: one compare-and-swap of its pointer (docs/design/commit.md)."""
 
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.errors import InternalError
@@ -88,7 +88,8 @@ class CommitRelation(Mutation[RelationReadSet]):
         )
 
     async def still_named(self, read_set: RelationReadSet) -> RelationReadSet | None:
-        """Validates the name by a manifest read that begins after the pointer's version was read (rule 4)."""
+        """Validates the name by a manifest read that begins after the pointer's version was read
+        (docs/design/commit.md#rule-4)."""
         head = await self.session.state.head()
         entry = await relation(self.session.state, head, self.lookup)
         if entry is None:

@@ -1,4 +1,5 @@
-"""Creating tables and views: outright, staged, and by the commit that finishes a staged table (design.md 6.6)."""
+"""Creating tables and views: outright, staged, and by the commit that finishes a staged table
+(docs/design/registry.md#rule-1)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,5 @@
-"""Dropping tables: the registry decides, then the pointer is marked, then the answer (design.md 6.6)."""
+"""Dropping tables: the registry decides, then the pointer is marked, then the answer
+(docs/design/registry.md#rule-4)."""
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.planning.answers import Answer, Document, TableState

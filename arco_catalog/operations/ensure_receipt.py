@@ -1,6 +1,7 @@
 """Ensures that a metadata file which became current has its committed receipt.
 
-The receipt is a pure function of the pending receipt; if that is gone too, of the metadata (design.md 6.8).
+The receipt is a pure function of the pending receipt; if that is gone too, of the metadata
+(docs/design/reconciliation.md#rule-2).
 """
 
 from arco_catalog.iceberg.errors import InternalError

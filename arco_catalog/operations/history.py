@@ -1,4 +1,5 @@
-"""What happened to the catalog's names: its registry's commits, which are themselves their receipts (design.md 6.8)."""
+"""What happened to the catalog's names: its registry's commits, which are themselves their receipts
+(docs/design/reconciliation.md#rule-4)."""
 
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,7 @@
 """Listing, in pages that never shift: a page token names the registry commit that the first page was read from, the key
-at which the next begins, and which of the transactions that the commit waits for count (design.md 5). Commits and
-segments are immutable, so whatever is created, dropped or decided meanwhile, all pages show one state, and one that was
-so at an instant (see instant.py)."""
+at which the next begins, and which of the transactions that the commit waits for count (docs/design/registry.md#pages).
+Commits and segments are immutable, so whatever is created, dropped or decided meanwhile, all pages show one state, and
+one that was so at an instant (see instant.py)."""
 
 import base64
 import binascii

@@ -24,7 +24,7 @@ async def open_catalog(settings: Settings, url: str, allowed: Sequence[str], run
     """Opens the store at `url` and whatever stores the allowed prefixes lie in. Raises `ValueError` for a bad URL or
     prefix.
 
-    A store that ignores conditions would lose commits, so a catalog on one is read-only (design.md 4).
+    A store that ignores conditions would lose commits, so a catalog on one is read-only (docs/design/store.md).
     """
     store = open_store(url)
     verdict = await honours_conditions(store, runtime.ulid())

@@ -61,8 +61,8 @@ async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
     """The receipts of an entity's commits, newest first, each with a `state`: `committed`, or `pending` where the
     committed one is yet to be written. Raises `NoSuchTable` where no table or view has that id.
 
-    Walks from the pointer back along the receipts, each of which names its base (design.md 6.8). All have the names of
-    today's receipts, whatever version they are of.
+    Walks from the pointer back along the receipts, each of which names its base (docs/design/reconciliation.md). All
+    have the names of today's receipts, whatever version they are of.
     """
     pointer = await session.state.pointer(entity)
     if pointer is None:

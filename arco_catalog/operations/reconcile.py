@@ -1,4 +1,5 @@
-"""The reconciler: walks every entity whose pointer has moved since its last complete walk (design.md 6.8).
+"""The reconciler: walks every entity whose pointer has moved since its last complete walk
+(docs/design/reconciliation.md#reconciler).
 
 One implementation of the walk (walk.py), two drivers: asyncio here (`arco reconcile`, the scheduled function), and
 PySpark (`reconciler/`).
@@ -191,7 +192,7 @@ class Deadline:
 
 async def reconcile_one(session: Session, entity: str, *, should_stop: ShouldStop = never) -> ReconcileStats:
     """Walks one entity, as `reconcile` walks all. Raises `BadRequest` for one to which no name leads or ever led: what
-    its pointer names has not become current, and gets no receipt (design.md 6.8)."""
+    its pointer names has not become current, and gets no receipt (docs/design/reconciliation.md#reconciler)."""
     if not await is_named(session, entity):
         raise BadRequest(f"entity {entity} has no name: the create that made its pointer did not commit")
     checkpoints = await Checkpoints.read(session.state, [shard_of(entity)])

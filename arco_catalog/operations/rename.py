@@ -1,4 +1,5 @@
-"""Renaming tables: one registry commit; entity, pointer and files stay where they are (design.md 6.6)."""
+"""Renaming tables: one registry commit; entity, pointer and files stay where they are
+(docs/design/registry.md#rule-6)."""
 
 from arco_catalog.iceberg.errors import AlreadyExists
 from arco_catalog.planning.answers import Answer, Document

@@ -1,4 +1,4 @@
-"""Transactions over several tables: atomic, without a coordinator (design.md 6.7).
+"""Transactions over several tables: atomic, without a coordinator (docs/design/transaction.md).
 
 One object decides. It is created pending beside the metadata files; then every pointer gets an intent that names it
 (and every new name too, in one registry commit); then it is moved to `committed`, which is the commit; then the intents
@@ -172,7 +172,7 @@ class Transaction(Mutation[TransactionReadSet]):
 
     async def still_named(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
         """Validates the names, those to be made included, by a manifest read that begins after the pointers' versions
-        were read (rule 4)."""
+        were read (docs/design/commit.md#rule-4)."""
         head = await self.state.head()
         if head.version == read_set.head.version:
             return None

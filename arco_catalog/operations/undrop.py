@@ -1,4 +1,5 @@
-"""Undoing a drop: the tombstone becomes the name again, as it was, if its files are still there (design.md 6.6)."""
+"""Undoing a drop: the tombstone becomes the name again, as it was, if its files are still there
+(docs/design/registry.md#rule-5)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 From the pointer back along the pending receipts (each names its base's location and time), which no trimmed log can
 cut, and along metadata logs where one is missing; never over buckets. A committed receipt is a pure function of the
 pending one, so whoever writes it writes the same bytes at the same path: the walk may be killed anywhere, run twice at
-once, and beside live writers (design.md 6.8).
+once, and beside live writers (docs/design/reconciliation.md#reconciler).
 
 A walk takes turns. One turn goes over so many files at most, and ends early when there is no more time; what it leaves
 is a *span*, from which a later turn, of this run or another, goes on. A span that was cut comes before what is new, so

@@ -1,7 +1,7 @@
 """What a mutation answers, and the form in which markers and registry commits keep it.
 
 Small answers are kept as they are. A table's state, and whatever tells properties of a namespace, are kept by reference
-and rebuilt on replay: equivalent, not necessarily identical (design.md 6.1).
+and rebuilt on replay: equivalent, not necessarily identical (docs/design/idempotency.md#rule-6).
 """
 
 from dataclasses import dataclass, field

@@ -2,7 +2,7 @@
 
 Metadata, pointer, receipt and registry commit are written first, beside each other; the manifest's compare-and-swap is
 the commit point. A create that loses it keeps entity, files and pointer; a refused name leaves an orphan pointer
-(design.md 6.6).
+(docs/design/registry.md#operations).
 """
 
 from abc import ABC, abstractmethod

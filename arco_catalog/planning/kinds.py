@@ -1,4 +1,4 @@
-"""Tables and views: the same protocols over two kinds of metadata (design.md 5, "Entities")."""
+"""Tables and views: the same protocols over two kinds of metadata (docs/design/state.md#entities)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class Semantics(ABC):
 
     @abstractmethod
     def summary(self, document: JsonObject) -> JsonObject:
-        """What a pointer repeats of its metadata (design.md 5, "Pointers")."""
+        """What a pointer repeats of its metadata (docs/design/state.md#pointers)."""
 
     @abstractmethod
     def explicit_locations(self, commit: AnyCommit) -> Sequence[str]:

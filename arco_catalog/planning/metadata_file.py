@@ -59,7 +59,7 @@ class NewMetadata:
 def pointer_summary(
     caller: Caller, attempt: Attempt, semantics: Semantics, document: JsonObject, previous: MetadataFile | None
 ) -> JsonObject:
-    """What a pointer repeats of the metadata that it names, and of who made it so (design.md 5, "Pointers")."""
+    """What a pointer repeats of the metadata that it names, and of who made it so (docs/design/state.md#pointers)."""
     return {
         **semantics.summary(document),
         "previous_metadata_location": None if previous is None else previous.location,
@@ -89,8 +89,8 @@ def receipt_writes(
     snapshots: Iterable[int] = (),
     engine: str | None = None,
 ) -> ReceiptWrites:
-    """The writes of an attempt's receipts, with all that they say (design.md 6.8): metadata alone does not tell who
-    asked and what for."""
+    """The writes of an attempt's receipts, with all that they say (docs/design/reconciliation.md): metadata alone does
+    not tell who asked and what for."""
     caller, summary = context.caller, new.semantics.summary(new.document)
     snapshot_ids: list[JsonValue] = [*snapshots]
     details: JsonObject = {

@@ -1,4 +1,4 @@
-"""Locations that a commit adds to a table: the registry owns the set, so it is told first (design.md 5)."""
+"""Locations that a commit adds to a table: the registry owns the set, so it is told first (docs/design/state.md)."""
 
 from collections.abc import Sequence
 

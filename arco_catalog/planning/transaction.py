@@ -1,4 +1,5 @@
-"""What one attempt at a transaction changes: tables that are there, and tables that it makes (design.md 6.7)."""
+"""What one attempt at a transaction changes: tables that are there, and tables that it makes
+(docs/design/transaction.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

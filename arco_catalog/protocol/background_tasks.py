@@ -1,4 +1,4 @@
-"""Tasks that run after the answer, in a process that goes on: the last step of a mutation (design.md, section 8)."""
+"""Tasks that run after the answer, in a process that goes on: the last step of a mutation (docs/design/budgets.md)."""
 
 import asyncio
 import logging

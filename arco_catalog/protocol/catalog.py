@@ -169,7 +169,7 @@ class Session:
             raise StoreUnavailable("the request's deadline has passed")
 
     def late(self) -> bool:
-        """Whether the deadline has passed, on the wall clock (design.md 6.2, rule 5)."""
+        """Whether the deadline has passed, on the wall clock (docs/design/commit.md#rule-5)."""
         return self.runtime.now_ms() >= self.request.deadline_ms
 
     def seconds_left(self) -> float:

@@ -1,5 +1,5 @@
 """The commit loop of every mutation: read, look for evidence, plan, prepare, swap; again until something is decided
-(design.md 6.2)."""
+(docs/design/commit.md)."""
 
 from collections.abc import Awaitable, Coroutine
 from typing import Generic, TypeVar
@@ -41,8 +41,8 @@ class CommitLoop(Generic[V]):
         self.guard = guard
         self.attempts = attempts
         self.next_slot_unchecked = False
-        """Whether the version that the plan relies on was read after our claim, and the next slot not read since (rule
-        1)."""
+        """Whether the version that the plan relies on was read after our claim, and the next slot not read since
+        (docs/design/commit.md#rule-1)."""
         self.rounds = 0
 
     async def run(self, freshness: Freshness) -> Answer:
@@ -87,7 +87,8 @@ class CommitLoop(Generic[V]):
         self.next_slot_unchecked = False
 
     def is_fresh(self, read_set: V) -> bool:
-        """Whether a verdict may be given: on cached state only a compare-and-swap may rely (design.md 6.2)."""
+        """Whether a verdict may be given: on cached state only a compare-and-swap may rely
+        (docs/design/commit.md#steps)."""
         return read_set.is_fresh
 
     # Reading.
@@ -96,7 +97,7 @@ class CommitLoop(Generic[V]):
         """Reads what the plan relies on.
 
         The first attempt claims its slot concurrently with the read of the base, after the version was read; a later
-        one reads the next slot after the version was read, never before (rule 1).
+        one reads the next slot after the version was read, never before (docs/design/commit.md#rule-1).
         """
         read_set = await self.mutation.read(freshness, self.attempts.current.rank)
         steps: list[Coroutine[object, object, None]] = []
@@ -116,8 +117,9 @@ class CommitLoop(Generic[V]):
         self.attempts.claimed = write_set
 
     async def find_evidence(self, read_set: V) -> str | None:
-        """The attempt, ours or anybody's under this key, that is seen to have committed (design.md 6.3). What the read
-        set does not cover, an entity that the name meant before, is read."""
+        """The attempt, ours or anybody's under this key, that is seen to have committed
+        (docs/design/commit.md#evidence). What the read set does not cover, an entity that the name meant before, is
+        read."""
         for attempt, write_set in self.attempts.known().items():
             if attempt == self.attempts.current.id and attempt not in self.attempts.tried:
                 continue  # nothing of it was sent yet
@@ -149,7 +151,8 @@ class CommitLoop(Generic[V]):
                 raise AttemptAborted  # what the store has told meanwhile makes the time in what was written wrong
             if plan.ready is not None:
                 await plan.ready()
-            self.session.check_deadline()  # between every read and the compare-and-swap that relies on it (rule 5)
+            # Between every read and the compare-and-swap that relies on it (docs/design/commit.md#rule-5).
+            self.session.check_deadline()
             if await self.swap(plan):
                 self.session.stats.outcome = "moved"
                 await self.follow_up(plan)
@@ -189,8 +192,8 @@ class CommitLoop(Generic[V]):
         return isinstance(await plan.swap(self.revalidate), Applied)
 
     async def revalidate(self, read_set: V) -> bool:
-        """Rule 1, where the compare-and-swap names a version that was read after the plan was made.
-        Raises `Superseded`."""
+        """Checks docs/design/commit.md#rule-1 where the compare-and-swap names a version that was read after the plan
+        was made. Raises `Superseded`."""
         await self.guard.check_not_superseded()
         return await self.find_evidence(read_set) is None
 
@@ -218,7 +221,7 @@ class CommitLoop(Generic[V]):
         await self.session.run_in_background(gather(*steps))
 
     async def mark_dropped(self, attempt: str, write_set: WriteSet) -> None:
-        """A drop is answered only when its mark is on the pointer (design.md 6.6)."""
+        """A drop is answered only when its mark is on the pointer (docs/design/registry.md#operations)."""
         for entity in write_set.marks:
             await evidence.mark_dropped(self.session, entity, attempt)
 

@@ -1,4 +1,5 @@
-"""Decisions of transactions: how readers, writers and takeovers learn them, and who may make them (design.md 6.7).
+"""Decisions of transactions: how readers, writers and takeovers learn them, and who may make them
+(docs/design/transaction.md).
 
 A writer acts on an abort only once it is definite: its own compare-and-swap applied, or it read the decision.
 """

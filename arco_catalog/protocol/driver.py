@@ -1,5 +1,5 @@
-"""Carries out one mutation exactly once: begins it, joins another sending of it, or takes over from one (design.md 6.1
-to 6.5).
+"""Carries out one mutation exactly once: begins it, joins another sending of it, or takes over from one
+(docs/design/commit.md, docs/design/idempotency.md).
 
 arco_catalog/operations/README.md tells each step, its guard, and what happens when the process dies there.
 """
@@ -87,7 +87,7 @@ class Driver(Generic[V]):
 
     async def join_in_flight(self) -> Answer:
         """Answers a request whose key has a marker already: by its final slot, by evidence of a commit, or by a
-        takeover (design.md 6.5)."""
+        takeover (docs/design/idempotency.md#duplicates)."""
         session = self.session
         give_up_ms = session.runtime.now_ms() + session.settings.duplicate_timeout_ms
         while True:
@@ -119,7 +119,7 @@ class Driver(Generic[V]):
         return await self.loop.run(Freshness.FRESH)
 
     async def fence(self, earlier: Mapping[str, WriteSet]) -> str | None:
-        """Fences, once, everything that earlier slots name (rule 2)."""
+        """Fences, once, everything that earlier slots name (docs/design/commit.md#rule-2)."""
         return await evidence.fence(self.session, earlier)
 
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:

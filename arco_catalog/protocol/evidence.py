@@ -1,5 +1,5 @@
 """Evidence and fences: how a process learns whether an attempt committed, and makes sure that it no longer can
-(design.md 6.2 rule 2, 6.3)."""
+(docs/design/commit.md#rule-2, docs/design/commit.md#evidence)."""
 
 from collections.abc import Mapping
 
@@ -116,7 +116,7 @@ async def fence_registry(state: State, runtime: Runtime) -> RegistryState:
 
 async def mark_dropped(session: Session, entity: str, operation: str) -> None:
     """Leaves a drop's mark on a pointer, or sees that it is there: a fence, after which no commit that was under way
-    can land (design.md 6.6)."""
+    can land (docs/design/registry.md#rule-4)."""
     state = session.state
     pointer = state.cached_pointer(entity)
     if pointer is None or pointer.intent is not None:

@@ -55,8 +55,8 @@ class PendingCommit:
     """A request that waits to join a registry commit; everything that must be durable before that is.
 
     `replan` plans it again on a HEAD; None if replanning gives a different result. `revalidate` checks, given a HEAD,
-    that no other sending of the request superseded it and that none of its attempts committed (design.md 6.2, rule 1).
-    `seconds_left` is the time until its deadline.
+    that no other sending of the request superseded it and that none of its attempts committed
+    (docs/design/commit.md#rule-1). `seconds_left` is the time until its deadline.
     """
 
     state: State
@@ -261,7 +261,8 @@ class GroupCommitter:
 
     @staticmethod
     async def _revalidate(member: PendingCommit, head: RegistryState) -> None:
-        """Rule 1, for a HEAD that was read after the member planned; runs while the commit is written."""
+        """Checks docs/design/commit.md#rule-1 for a HEAD that was read after the member planned; runs while the commit
+        is written."""
         try:
             valid = await member.revalidate(head)
         except Exception as error:  # an error of one request is raised to that one alone
@@ -270,7 +271,8 @@ class GroupCommitter:
             member.outcome = None if valid else FALL_BACK
 
     def _may_be_sent(self, member: PendingCommit) -> bool:
-        """Whether a member may be sent now: it has not left, was not superseded, and has time left (rule 5)."""
+        """Whether a member may be sent now: it has not left, was not superseded, and has time left
+        (docs/design/commit.md#rule-5)."""
         if member.is_pending and member.seconds_left() <= 0:
             member.error = StoreUnavailable("the request's deadline has passed")
         return member.is_pending and member in self._queue

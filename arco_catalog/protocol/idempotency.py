@@ -1,4 +1,5 @@
-"""What a request does with the marker of its idempotency key; nothing where it has none (design.md 6.1)."""
+"""What a request does with the marker of its idempotency key; nothing where it has none
+(docs/design/idempotency.md#markers)."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
 """One instant of the registry: HEAD, and which of the transactions that it waits for had committed then.
 
 A name that a transaction creates is an intent until it is settled, and counts as soon as the transaction's one object
-says `committed` (design.md 6.7). Whoever puts several names together must take one decision for all names of a
-transaction, and must not see one transaction's commit and miss another's that came before it.
+says `committed` (docs/design/transaction.md). Whoever puts several names together must take one decision for all names
+of a transaction, and must not see one transaction's commit and miss another's that came before it.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """Registry commits that are no request's own: they place and settle intents on names, and add locations.
 
 A table that a transaction creates is an intent on its name: the registry's entry carries the transaction, and counts
-once that committed (design.md 6.7). Such commits have fresh operation ids, which are evidence of nothing.
+once that committed (docs/design/transaction.md). Such commits have fresh operation ids, which are evidence of nothing.
 """
 
 from collections.abc import Callable, Mapping

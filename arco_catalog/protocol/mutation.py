@@ -52,7 +52,7 @@ V = TypeVar("V", bound="ReadSet")
 
 Revalidate: TypeAlias = Callable[[V], Awaitable[bool]]
 """Whether an attempt may commit at a version that was read after its plan was made: the next slot is empty, and no
-attempt of the request has committed (design.md 6.2, rule 1). Raises `Superseded`."""
+attempt of the request has committed (docs/design/commit.md#rule-1). Raises `Superseded`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class ReadSet(ABC):
     @abstractmethod
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
         """Whether an attempt with this write set had committed when the object was read. Raises `CommitStateUnknown`
-        where the evidence is gone (design.md 6.3)."""
+        where the evidence is gone (docs/design/commit.md#evidence)."""
 
 
 class Mutation(ABC, Generic[V]):

@@ -23,7 +23,8 @@ ANONYMOUS = "anonymous"
 
 
 class Dialect(StrEnum):
-    """Whose idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's (design.md 6.5)."""
+    """Whose idempotency keys: UUIDv7 as the Iceberg REST specification has them, or Polaris's
+    (docs/design/idempotency.md#duplicates)."""
 
     ICEBERG = "iceberg"
     POLARIS = "polaris"
@@ -49,8 +50,9 @@ class IdempotencyKey:
         return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16))
 
     def refusal(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
-        """Why a key that has no marker at this time, the store's, is not executed; None if it may be (design.md 6.1).
-        One that is older than a day may have been applied, and its marker collected since."""
+        """Why a key that has no marker at this time, the store's, is not executed; None if it may be
+        (docs/design/idempotency.md#rule-7). One that is older than a day may have been applied, and its marker
+        collected since."""
         if self.made_ms is None or -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS:
             return None
         if self.made_ms > now_ms:

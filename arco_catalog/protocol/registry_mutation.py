@@ -1,4 +1,5 @@
-"""Mutations whose commit point is the registry: namespaces, creates, registers, drops, renames (design.md 6.6).
+"""Mutations whose commit point is the registry: namespaces, creates, registers, drops, renames
+(docs/design/registry.md#operations).
 
 They obey the same driver as a table's commits, with the manifest in place of the pointer; the operation id is the
 attempt's id.

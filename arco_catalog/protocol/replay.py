@@ -1,4 +1,4 @@
-"""The answer that a final slot holds, given again (design.md 6.1)."""
+"""The answer that a final slot holds, given again (docs/design/idempotency.md#rule-6)."""
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal, Unsupported
 from arco_catalog.iceberg.json import JsonObject

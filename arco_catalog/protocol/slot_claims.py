@@ -1,4 +1,5 @@
-"""One request's slots in the marker of its idempotency key, and whether the key may be executed at all (design.md 6.1).
+"""One request's slots in the marker of its idempotency key, and whether the key may be executed at all
+(docs/design/idempotency.md#rule-7).
 
 The age of a key is judged by the store's clock: at the time of slot 0 where there is one, else at the time that the
 store told with the missing slot. So every machine comes to the same verdict, whatever its own clock says.

@@ -1,4 +1,5 @@
-"""The coordinator of one attempt at a transaction: its object, its intents, its decision (design.md 6.7)."""
+"""The coordinator of one attempt at a transaction: its object, its intents, its decision
+(docs/design/transaction.md)."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

@@ -1,5 +1,5 @@
 """Access to a catalog's durable records, for one request: read through caches that are always revalidated, create
-once, and move by compare-and-swap until the store's answer is definite (design.md 6.4)."""
+once, and move by compare-and-swap until the store's answer is definite (docs/design/commit.md#unknown-outcomes)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -133,8 +133,8 @@ class State:
 
     async def commit_of(self, head: RegistryState, operation: str, since: int) -> str | None:
         """The registry commit that did an operation which was tried when the sequence number was `since`; None if there
-        is none. Walks back up to 500 commits a GET (design.md 6.3), once: history never changes, so the same request
-        looks again only at what came since. Others may wait for that look (shared_commits.py). Raises
+        is none. Walks back up to 500 commits a GET (docs/design/registry.md#history), once: history never changes, so
+        the same request looks again only at what came since. Others may wait for that look (shared_commits.py). Raises
         `CommitStateUnknown` where history ends."""
         since, until = max(since, self._not_done_until.get(operation, 0)), head.sequence
         while True:
@@ -246,7 +246,7 @@ class State:
         self, key: str, body: bytes, store: ObjectStore | None = None, *, made_from_ours: Made = nothing_is_made
     ) -> Version | None:
         """Writes an object whose key holds an id of its writer's, or whose bytes follow from its key, once. A refusal
-        may be our own echo, so what is there is read and compared, always (design.md, section 4).
+        may be our own echo, so what is there is read and compared, always (docs/design/store.md#rule-1).
 
         Returns its version; None where it has changed since, which `made_from_ours` tells of what is there. Raises
         `Occupied` if something else is there, and `StoreError` if the write did not land.

@@ -1,6 +1,6 @@
 """The reconciler's checkpoints: for each entity the pointer version of its last complete walk and the file that the
 walk began at; for an entity that is not walked to the end, what is left. A version never comes back, so a checkpoint
-stays true; a lost one costs a walk (design.md 6.8).
+stays true; a lost one costs a walk (docs/design/reconciliation.md#reconciler).
 
 An entity that is not walked to the end is kept apart, under `begun`, which earlier versions don't know: they walk it
 from the start. Nor do they know `after`, which says whose turn it was last.

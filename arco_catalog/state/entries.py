@@ -1,4 +1,5 @@
-"""What the registry's index holds: namespaces, tables and views, tombstones, and holds on locations (design.md 5).
+"""What the registry's index holds: namespaces, tables and views, tombstones, and holds on locations
+(docs/design/registry.md).
 
 Each class reads one entry and keeps its JSON, so that fields which a later version added survive a rewrite.
 """
@@ -31,7 +32,7 @@ TOMBSTONE_FIELDS = ("namespace", "name", "operation", "sequence", "place", "drop
 
 
 class PendingTransaction(Exception):
-    """An entry is the intent of a transaction, which must be decided and settled first (design.md 6.7)."""
+    """An entry is the intent of a transaction, which must be decided and settled first (docs/design/transaction.md)."""
 
     def __init__(self, transaction: str) -> None:
         super().__init__(transaction)
@@ -144,9 +145,10 @@ class RelationEntry:
     def tombstone(
         self, *, namespace: Namespace, name: str, operation: str, sequence: int, place: int, at_ms: int, purge: bool
     ) -> JsonObject:
-        """The tombstone that keeps what a drop must not lose: entity, pointer and locations (design.md 6.6). `sequence`
-        is the registry's at the drop, `place` the drop's among the changes of one commit: clocks don't tell which of
-        two came last. That a purge was asked for is remembered, and changes nothing: no purge begins without a task."""
+        """The tombstone that keeps what a drop must not lose: entity, pointer and locations
+        (docs/design/registry.md#rule-5). `sequence` is the registry's at the drop, `place` the drop's among the changes
+        of one commit: clocks don't tell which of two came last. That a purge was asked for is remembered, and changes
+        nothing: no purge begins without a task."""
         asked: JsonObject = {"purge_requested": True} if purge else {}
         return {
             **self.json,

@@ -1,4 +1,4 @@
-"""The registry's index: an immutable ordered map from keys to entries (design.md 5, "Registry").
+"""The registry's index: an immutable ordered map from keys to entries (docs/design/registry.md#index).
 
 Keys are strings ordered by (kind, parent, name), so that listing one level is a range. Tables and views are one kind:
 they share one name space. Names hold no control characters, which makes tab and newline safe separators.

@@ -2,7 +2,7 @@
 
 A location reaches engines as text, and engines differ in whether they decode it. So it is read both ways: as written to
 find the object, and decoded to judge what it may overlap; a location for which the two could part (an encoded slash or
-dot) is refused (design.md 5, "Locations").
+dot) is refused (docs/design/state.md#locations).
 """
 
 import re

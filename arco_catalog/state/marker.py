@@ -1,4 +1,4 @@
-"""Idempotency markers: one slot log for each Idempotency-Key (design.md 6.1).
+"""Idempotency markers: one slot log for each Idempotency-Key (docs/design/idempotency.md).
 
 A slot holds an *attempt* or the *final answer*, and whoever creates slot n+1 decides it. So an attempt that was taken
 over cannot finalize, and a finalized marker cannot be taken over. Slot 0 binds the request.
@@ -62,7 +62,7 @@ class RequestIdentity:
 
 @dataclass(frozen=True, slots=True)
 class WriteSet:
-    """What an attempt may change (design.md 6.1). Stored slots call it `binding`.
+    """What an attempt may change (docs/design/idempotency.md#rule-3). Stored slots call it `binding`.
 
     `pointers`: entity ids with the sequence numbers relied on. `registry`: the registry's sequence number relied on.
     `marks`: entities whose pointers it marks dropped once it committed. `creates`: the entity id and metadata

@@ -1,4 +1,4 @@
-"""Where each durable record lives under a catalog's root (design.md, section 5)."""
+"""Where each durable record lives under a catalog's root (docs/design/state.md)."""
 
 import hashlib
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Paths:
 
     def receipt(self, stage: str, commit_key: str, metadata_ms: int) -> str:
         """A commit's receipt, `stage` being `pending` or `committed`; the day is that of the metadata file, in UTC, so
-        that whoever writes the receipt, whenever, writes the same path (design.md 6.8)."""
+        that whoever writes the receipt, whenever, writes the same path (docs/design/reconciliation.md#rule-3)."""
         day = datetime.fromtimestamp(metadata_ms / 1000, UTC).date().isoformat()
         return f"{self.state}/events/{day}/iceberg/{stage}/{commit_key}.json"
 

@@ -1,9 +1,10 @@
-"""The pointer: the one mutable object of a table or view, and the single point of truth of its state (design.md 5).
+"""The pointer: the one mutable object of a table or view, and the single point of truth of its state
+(docs/design/state.md#pointers).
 
 Every applied compare-and-swap of a pointer is a *move*: it adds one to the sequence number and puts one id in front of
 `recent`, a commit its attempt's id, every other move a fresh one. That list is the evidence by which an attempt learns
-whether it committed (design.md 6.3), and it keeps two bodies of one pointer from ever being equal (an S3 ETag is a
-digest of the body).
+whether it committed (docs/design/commit.md#evidence), and it keeps two bodies of one pointer from ever being equal (an
+S3 ETag is a digest of the body).
 """
 
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ class Pointer:
 
     @property
     def dropped_by(self) -> str | None:
-        """The drop that marked this pointer. Means nothing under a live name (design.md 6.6)."""
+        """The drop that marked this pointer. Means nothing under a live name (docs/design/registry.md#rule-4)."""
         return optional_text(mapping(self.document, "dropped"), "operation")
 
     @property
@@ -110,7 +111,7 @@ class Pointer:
 
     def has_committed(self, attempt: str, since: int) -> bool | None:
         """Whether `attempt`, made when the pointer's sequence number was `since`, had committed to this pointer when
-        it was read; None if more moves have been made since than are remembered (design.md 6.3)."""
+        it was read; None if more moves have been made since than are remembered (docs/design/commit.md#evidence)."""
         recent = sequence(self.document, "recent")  # a thousand ids: not worth a copy
         if attempt in recent:
             return True

@@ -1,4 +1,4 @@
-"""Receipts: one immutable record for every metadata file that became current (design.md 6.8).
+"""Receipts: one immutable record for every metadata file that became current (docs/design/reconciliation.md).
 
 The pending receipt is written before the pointer moves and says everything; the committed one is a pure function of it,
 so a writer and a reconciler produce the same bytes at the same path.

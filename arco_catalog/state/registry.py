@@ -2,7 +2,7 @@
 
 A commit is one immutable document: its parent, its operations (what was done, by whom, and the answer it earned), the
 ids of the last 500 commits with their operations, and the index. `manifest.json` is a copy of the current commit, so
-one GET resolves a name. A commit's body holds its own fresh id, so no two bodies are equal (design.md 5).
+one GET resolves a name. A commit's body holds its own fresh id, so no two bodies are equal (docs/design/registry.md).
 
 The document holds recent edits of the index and a directory of segments, immutable runs of older entries which the
 edits override; a small registry has no segments (docs/decisions/0010-spilled-index.md).

@@ -32,7 +32,7 @@ class Runtime(Protocol):
 
     def now_ms(self) -> int:
         """Wall clock, milliseconds since 1970. Deadlines are judged by it: a monotonic clock stops while a machine
-        sleeps (design.md 6.2, rule 5)."""
+        sleeps (docs/design/commit.md#rule-5)."""
         ...
 
     def ulid(self) -> str:

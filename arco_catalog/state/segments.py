@@ -2,7 +2,7 @@
 
 A segment is one JSON document with one entry a line, so that a lookup bisects lines and parses a dozen of them instead
 of the whole; what is kept in memory is the bytes. Segments never cross from one range of keys into another
-(design.md 5, "Registry"; docs/decisions/0010-spilled-index.md).
+(docs/design/registry.md#index; docs/decisions/0010-spilled-index.md).
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The store's clock, as its answers tell it: the only one that protocols compare (design.md, section 4)."""
+"""The store's clock, as its answers tell it: the only one that protocols compare (docs/design/store.md)."""
 
 PRECISION_MS = 1_000
 """Stores tell whole seconds, rounded down (the `Date` header of HTTP)."""

@@ -1,5 +1,5 @@
 """A transaction's one object: created pending, moved once, to committed or aborted. Its decision is the commit of every
-table that it names (design.md 6.7)."""
+table that it names (docs/design/transaction.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Counts what an operation asks of its store, and how many round trips it waits for (design.md, section 8)."""
+"""Counts what an operation asks of its store, and how many round trips it waits for (docs/design/budgets.md)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

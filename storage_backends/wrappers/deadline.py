@@ -1,4 +1,4 @@
-"""Applies a request's deadline to each store call (design.md, section 6.4)."""
+"""Applies a request's deadline to each store call (docs/design/commit.md#unknown-outcomes)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -26,9 +26,10 @@ _Answer = TypeVar("_Answer")
 class DeadlineStore:
     """One request's view of a store, good until `deadline_ms` on the wall clock `now_ms`.
 
-    Before every call the wall clock is read, since a monotonic clock stops while a machine sleeps (design.md, 6.2,
-    rule 5): no call begins after the deadline, it raises `StoreUnavailable` and nothing was sent. When the deadline
-    passes within a call, a read raises `StoreUnavailable`, and a write is `Unknown`: it may still land.
+    Before every call the wall clock is read, since a monotonic clock stops while a machine sleeps
+    (docs/design/commit.md#rule-5): no call begins after the deadline, it raises `StoreUnavailable` and nothing was
+    sent. When the deadline passes within a call, a read raises `StoreUnavailable`, and a write is `Unknown`: it may
+    still land.
     """
 
     def __init__(self, inner: ObjectStore, deadline_ms: int, now_ms: Callable[[], int]) -> None:

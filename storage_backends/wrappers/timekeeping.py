@@ -1,4 +1,4 @@
-"""Passes the store's time in each answer on to a callback (design.md, section 4)."""
+"""Passes the store's time in each answer on to a callback (docs/design/store.md)."""
 
 from collections.abc import Callable
 

@@ -23,7 +23,8 @@ COMMITS = (
     "POST /v1/{prefix}/transactions/commit",
 )
 OLD_KEY = "Idempotency-Key is older than a day"
-"""What a change is told under such a key, for lack of a better truth, with a 500 (design.md 6.1)."""
+"""What a change is told under such a key, for lack of a better truth, with a 500
+(docs/design/idempotency.md#rule-7)."""
 TYPES = {kind for _, kind in TABLE.values()}
 
 
@@ -65,7 +66,8 @@ async def state_of(service: FuzzedService) -> Mapping[str, str]:
 
 def check_unchanged(request: Request, answer: Answer, before: Mapping[str, str], after: Mapping[str, str]) -> None:
     """A read, and a request that was refused, changed nothing. Two traces do not count: a pointer without a name, left
-    by a refused create (design.md 6.6), and a location that a commit reserved in HEAD before it was refused (5)."""
+    by a refused create (docs/design/registry.md#rule-1), and a location that a commit reserved in HEAD before it was
+    refused (docs/design/state.md#rule-6)."""
     if request.method in ("GET", "HEAD") or answer.status >= 400:
         moved = {key for key, version in before.items() if after.get(key) != version}
         if request.label in COMMITS:

@@ -95,7 +95,7 @@ EVERYWHERE = {
 }
 """Statuses beyond the specification's that any operation may answer, in the default shape of errors."""
 KEY_REUSED = 422
-"""What a request may be answered whose idempotency key was another's (design.md 6.5)."""
+"""What a request may be answered whose idempotency key was another's (docs/design/idempotency.md#duplicates)."""
 
 
 def violations(label: str, answer: Answer, *, keyed: bool) -> str | None:

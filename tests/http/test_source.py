@@ -1,4 +1,5 @@
-"""Where a change came from travels from request headers to receipts (design.md 6.8), and backfill keeps it."""
+"""Where a change came from travels from request headers to receipts (docs/design/reconciliation.md#rule-1), and
+backfill keeps it."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""An attempt changes its write set and nothing else, keyed or not (design.md 6.1, 6.2)."""
+"""An attempt changes its write set and nothing else, keyed or not (docs/design/idempotency.md#markers,
+docs/design/commit.md)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

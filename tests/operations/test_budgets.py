@@ -1,4 +1,4 @@
-"""Every operation keeps to the table in design.md, section 8: counted calls, and the longest chain of them."""
+"""Every operation keeps to the table in docs/design/budgets.md: counted calls, and the longest chain of them."""
 
 from collections.abc import Awaitable
 

@@ -1,4 +1,5 @@
-"""A key is one change, however often it is sent and whoever dies over it (design.md 6.1, 6.5)."""
+"""A key is one change, however often it is sent and whoever dies over it (docs/design/idempotency.md#markers,
+docs/design/idempotency.md#duplicates)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace

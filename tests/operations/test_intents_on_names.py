@@ -1,5 +1,5 @@
 """Intents on names are taken off again, whoever died, and say nothing of a name while they are undecided
-(design.md 6.7)."""
+(docs/design/transaction.md)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

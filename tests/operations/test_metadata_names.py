@@ -1,4 +1,5 @@
-"""What metadata files are called, and what becomes of a name that is taken (design.md, sections 4 and 9)."""
+"""What metadata files are called, and what becomes of a name that is taken (docs/design/store.md,
+docs/design/README.md#what-was-rejected)."""
 
 import pytest
 from pyiceberg.catalog import MetastoreCatalog

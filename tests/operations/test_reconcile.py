@@ -1,4 +1,5 @@
-"""Every file that became current has its committed receipt in the end, whatever died (design.md 6.8)."""
+"""Every file that became current has its committed receipt in the end, whatever died
+(docs/design/reconciliation.md#reconciler)."""
 
 from collections.abc import Awaitable, Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Creating, registering, renaming and dropping tables (design.md 5 and 6.6)."""
+"""Creating, registering, renaming and dropping tables (docs/design/state.md, docs/design/registry.md#operations)."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""Several tables change together, or not at all (design.md 6.7)."""
+"""Several tables change together, or not at all (docs/design/transaction.md)."""
 
 import asyncio
 from dataclasses import replace

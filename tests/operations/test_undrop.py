@@ -1,4 +1,5 @@
-"""A drop is undone: the tombstone becomes the name again, as it was, if its files are there (design.md 6.6)."""
+"""A drop is undone: the tombstone becomes the name again, as it was, if its files are there
+(docs/design/registry.md#rule-5)."""
 
 import asyncio
 import re

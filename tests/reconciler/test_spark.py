@@ -1,4 +1,5 @@
-"""The reconciler on Spark (design.md 6.8). What a walk does is tested where it is written; here it is dealt out."""
+"""The reconciler on Spark (docs/design/reconciliation.md#reconciler). What a walk does is tested where it is written;
+here it is dealt out."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Watches every applied write of a run, and holds answers against what was seen (design.md, section 6).
+"""Watches every applied write of a run, and holds answers against what was seen (docs/design/README.md).
 
 Each request of a scenario has a principal of its own, which receipts and registry operations repeat: so the auditor
 knows of every move whose it is. It keeps what it needs to judge a claim about the past: which entity a name meant, and
@@ -194,7 +194,8 @@ class Auditor:
         return _json(pending)
 
     def _named_while_current(self, principal: str, name: str, entity: str, stood_on: float, now: float) -> None:
-        """The commit must have an instant in which the name meant the entity and the base was its state (rule 4)."""
+        """The commit must have an instant in which the name meant the entity and the base was its state
+        (docs/design/commit.md#rule-4)."""
         ask = self.asks.get(principal)
         if ask is not None:
             since = max(ask.since, stood_on)

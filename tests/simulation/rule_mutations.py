@@ -153,7 +153,7 @@ BUGS: tuple[Mutation, ...] = (
 )
 
 
-# Transactions (design.md 6.7).
+# Transactions (docs/design/transaction.md).
 
 
 def a_decision_before_every_intent_is_there(patch: pytest.MonkeyPatch) -> None:

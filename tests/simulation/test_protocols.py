@@ -1,4 +1,4 @@
-"""The protocols of design.md, section 6, by simulation: every crash point, and much else, with an auditor throughout.
+"""The protocols of docs/design, by simulation: every crash point, and much else, with an auditor throughout.
 
 `make test-slow` runs the same with `ARCO_SIM_RUNS` times as many seeds and random plans.
 """

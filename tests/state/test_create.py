@@ -1,4 +1,4 @@
-"""Who is refused at a create-only write reads what is there and compares it, always (design.md, section 4)."""
+"""Who is refused at a create-only write reads what is there and compares it, always (docs/design/store.md#rule-1)."""
 
 import gzip
 from collections.abc import Awaitable, Callable

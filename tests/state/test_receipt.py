@@ -1,4 +1,4 @@
-"""What receipts are called by, now and in earlier versions (design.md 6.8)."""
+"""What receipts are called by, now and in earlier versions (docs/design/reconciliation.md)."""
 
 import pytest
 

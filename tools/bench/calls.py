@@ -1,4 +1,4 @@
-"""What each operation asks of its store, against the budgets of design.md, section 8: `python -m tools.bench.calls`."""
+"""What each operation asks of its store, against docs/design/budgets.md: `python -m tools.bench.calls`."""
 
 import argparse
 import asyncio
@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kind = parser.parse_args(arguments).store
     with place(kind) as url:
         counts = asyncio.run(count_all(url))
-    print(f"Store calls of each operation (design.md, section 8), on {'S3 (moto)' if kind == 's3' else kind}\n")
+    print(f"Store calls of each operation (docs/design/budgets.md), on {'S3 (moto)' if kind == 's3' else kind}\n")
     print(HEADER)
     for each in counts:
         print(line(each))

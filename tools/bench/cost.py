@@ -1,7 +1,7 @@
 """What a deployment costs, in US dollars: `python -m tools.bench.cost`.
 
 Calls and bytes are counted, CPU is measured, both through the whole app over a table of 100 snapshots; `prices.py`
-has what each costs. Lambda bills the time that a request waits, so its depth (section 8 of design.md) costs money too.
+has what each costs. Lambda bills the time that a request waits, so its depth (docs/design/budgets.md) costs money too.
 """
 
 import asyncio
