@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.registry import RegistryState
 
@@ -25,8 +25,8 @@ async def history(session: Session, *, own: bool = False) -> AsyncIterator[JsonO
     head: RegistryState | None = await session.state.head()
     while head is not None:
         listed = [commit for commit, _ in head.recent()]
-        for start in range(0, len(listed), AHEAD):
-            for commit in await gather(*(_commit(session, head, each) for each in listed[start : start + AHEAD])):
+        for batch in batches(listed, AHEAD):
+            for commit in await gather(*(_commit(session, head, each) for each in batch)):
                 if commit is None:
                     return
                 for operation in _operations(commit):

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, NoSuchTable, NotFound, Refusal
@@ -15,7 +14,7 @@ from arco_catalog.planning.names import dotted, existing_namespace
 from arco_catalog.planning.overlap import refuse_overlap
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
@@ -165,7 +164,7 @@ async def _first_missing(session: Session, locations: Iterator[str]) -> _Missing
         except BadRequest as refusal:
             return _Missing(location, refusal.message)
 
-    while batch := list(islice(locations, AT_ONCE)):
+    for batch in batches(locations, AT_ONCE):
         missing = next((seen for seen in await gather(*map(look, batch)) if seen is not None), None)
         if missing is not None:
             return missing

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.entries import held_by_another
 from arco_catalog.state.locations import Location
@@ -28,8 +28,8 @@ async def remove_old_files(session: Session, entity: str, files: Sequence[Locati
     except (StoreError, CatalogError) as error:
         session.drop_write(f"the cleaning of {entity}", error)
         return
-    for start in range(0, len(free), AT_ONCE):
-        await gather(*(_remove(session, entity, file) for file in free[start : start + AT_ONCE]))
+    for batch in batches(free, AT_ONCE):
+        await gather(*(_remove(session, entity, file) for file in batch))
 
 
 async def _remove(session: Session, entity: str, file: Location) -> None:

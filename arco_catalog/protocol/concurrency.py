@@ -1,8 +1,9 @@
 """Awaits steps concurrently: each runs at once until it first waits, and the first failure is raised as it is."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
 from contextvars import copy_context
+from itertools import islice
 from typing import Any, Generic, TypeVar, cast, overload
 
 from storage_backends.eager import Done, Waiting, run_until_it_waits
@@ -45,6 +46,13 @@ async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
     if failures:
         raise next((failure for failure in failures if isinstance(failure, Superseded)), failures[0])
     return tuple(step.result() for step in begun)
+
+
+def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items, so many at a time: what is done beside each other is bounded."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 class _Step(Generic[T]):

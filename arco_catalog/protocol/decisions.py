@@ -10,7 +10,7 @@ from arco_catalog.protocol.internal_commits import settle_decided, try_to_settle
 from arco_catalog.state.access import State
 from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.runtime import Runtime
-from arco_catalog.state.transaction import Decision, Status, encode
+from arco_catalog.state.transaction import Decision, Status, committed, encode
 from storage_backends import Applied, Found
 
 POLL_SECONDS = 0.05
@@ -42,18 +42,16 @@ async def abort_if_undecided(state: State, runtime: Runtime, transaction: str) -
             body = encode(closed.document)
             if isinstance(await state.swap(state.paths.transaction(transaction), body, None), Applied):
                 return False
-        elif decision.status != "pending":
-            return decision.status == "committed"
+        elif (known := committed(decision)) is not None:
+            return known
         elif await decide(state, runtime, decision, "aborted"):
             return False
         await state.pause()
 
 
 async def transaction_committed(state: State, transaction: str) -> bool:
-    """Whether a transaction has committed by now. One that is gone has not: a commit's decision is kept until all that
-    it decides is settled."""
-    decision = await read_decision(state, transaction)
-    return decision is not None and decision.status == "committed"
+    """Whether a transaction has committed by now."""
+    return committed(await read_decision(state, transaction)) is True
 
 
 async def resolve_for_read(state: State, pointer: Pointer) -> Pointer:
@@ -73,16 +71,14 @@ async def wait_for_decision(session: Session, transaction: str, rank: str | None
     """Waits for a transaction to be decided; aborts it past its lease, or at once for a request of smaller rank, and
     then takes its intents on names away: its coordinator may be dead. Returns whether it committed.
 
-    A transaction that is gone was aborted: a commit's decision is kept until every intent is settled. Raises
-    `Unavailable` if it is still undecided shortly before our deadline: it may yet commit or not, so nothing can be said
-    of what depends on it. Who has changed something already says so instead.
+    Raises `Unavailable` if it is still undecided shortly before our deadline: it may yet commit or not, so nothing can
+    be said of what depends on it. Who has changed something already says so instead.
     """
     while True:
         decision = await read_decision(session.state, transaction)
-        if decision is None:
-            return False
-        if decision.status != "pending":
-            return decision.status == "committed"
+        known = committed(decision)
+        if decision is None or known is not None:
+            return known is True
         if decision.expired or (rank is not None and rank < decision.rank):
             if await decide(session.state, session.runtime, decision, "aborted"):
                 if decision.creates:
@@ -100,10 +96,10 @@ async def resolve_for_write(
     """The pointer without its intent, as a base for a write: waits until the intent is decided. Raises
     `Unavailable`."""
     while pointer is not None and pointer.intent is not None:
-        committed = await wait_for_decision(session, pointer.intent, rank)
+        as_decided = await wait_for_decision(session, pointer.intent, rank)
         again = await session.state.pointer(entity)
         if again is not None and again.intent == pointer.intent:
-            return again.resolved(committed)
+            return again.resolved(as_decided)
         pointer = again
     return pointer
 

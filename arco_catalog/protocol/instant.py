@@ -11,9 +11,10 @@ from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.decisions import read_decision
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.transaction import committed
 
 ROUNDS = 100
 """How often HEAD is read: again for each time that a transaction commits between it and the look at its decision."""
@@ -43,13 +44,11 @@ async def one_instant(
 
 
 async def _decided(session: Session, transactions: Sequence[str]) -> dict[str, bool]:
-    """Whether each committed, of those that are decided. One that is gone was aborted: a commit's decision is kept
-    until all that it decides is settled."""
+    """Whether each committed, of those that are decided."""
     outcomes: dict[str, bool] = {}
-    for start in range(0, len(transactions), AT_ONCE):
-        batch = transactions[start : start + AT_ONCE]
+    for batch in batches(transactions, AT_ONCE):
         decisions = await gather(*(read_decision(session.state, transaction) for transaction in batch))
         for transaction, decision in zip(batch, decisions, strict=True):
-            if decision is None or decision.status != "pending":
-                outcomes[transaction] = decision is not None and decision.status == "committed"
+            if (outcome := committed(decision)) is not None:
+                outcomes[transaction] = outcome
     return outcomes

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.decisions import abort_if_undecided, read_decision
 from arco_catalog.protocol.internal_commits import settle_decided
+from arco_catalog.state.transaction import committed
 from storage_backends import StoreError
 
 CROWDED = 100
@@ -29,10 +30,9 @@ async def settle_lapsed(session: Session, most: int = A_RUN, should_stop: Callab
     is counted and left for the next run: nothing waits for this."""
     waiting = pending_transactions((await session.state.head()).index)[:most]
     settled = 0
-    for start in range(0, len(waiting), AT_ONCE):
+    for batch in batches(waiting, AT_ONCE):
         if should_stop():
             break
-        batch = waiting[start : start + AT_ONCE]
         told = await gather(*(_outcome(session, transaction) for transaction in batch))
         decided = {each: committed for each, committed in zip(batch, told, strict=True) if committed is not None}
         if not decided:
@@ -47,16 +47,13 @@ async def settle_lapsed(session: Session, most: int = A_RUN, should_stop: Callab
 
 
 async def _outcome(session: Session, transaction: str) -> bool | None:
-    """Whether a transaction committed; None if that is yet to be decided, by others or by the next run. One that is
-    gone was aborted."""
+    """Whether a transaction committed; None if that is yet to be decided, by others or by the next run."""
     state, runtime = session.state, session.runtime
     try:
         decision = await read_decision(state, transaction)
-        if decision is None:
-            return False
-        if decision.status == "pending":
-            return await abort_if_undecided(state, runtime, transaction) if decision.expired else None
-        return decision.status == "committed"
+        if decision is not None and decision.expired:
+            return await abort_if_undecided(state, runtime, transaction)
+        return committed(decision)
     except (StoreError, CommitStateUnknown, InternalError) as error:
         session.drop_write(f"the decision of transaction {transaction}", error)
         return None

@@ -3,12 +3,11 @@ it goes on (state/needs.py)."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Generic, TypeVar
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.protocol.concurrency import gather
+from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.access import State
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace, find_relation
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
@@ -63,12 +62,11 @@ def carry_out_loaded(index: Index, steps: Steps[T]) -> T | None:
 async def load(state: State, index: Index, needs: Needs) -> None:
     """Loads the segments that lookups need. Raises `SegmentGone`."""
     for _ in range(ROUNDS):
-        missing = iter(index.missing(needs))
-        if not (batch := list(islice(missing, AHEAD))):
+        missing = index.missing(needs)
+        if not missing:
             return
-        while batch:
+        for batch in batches(missing, AHEAD):
             await gather(*(state.fetch_segment(segment) for segment in batch))
-            batch = list(islice(missing, AHEAD))
     raise InternalError("a lookup in the registry's index made no progress")
 
 
@@ -93,7 +91,7 @@ async def entries_in(state: State, index: Index, prefix: str) -> AsyncGenerator[
     async def read(key_range: KeyRange) -> Segment | None:
         return None if key_range.ref is None else await state.segment(key_range.ref.id)
 
-    while batch := list(islice(key_ranges, AHEAD)):
+    for batch in batches(key_ranges, AHEAD):
         segments = await gather(*(read(key_range) for key_range in batch))
         for key_range, segment in zip(batch, segments, strict=True):
             for item in index.entries(key_range, segment):

@@ -76,6 +76,14 @@ class Decision:
         return {**self.document, "status": status, "id": move}
 
 
+def committed(decision: Decision | None) -> bool | None:
+    """Whether a transaction committed, None while it is undecided. One that is gone was aborted: a commit's decision is
+    kept until all that it decides is settled."""
+    if decision is None:
+        return False
+    return None if decision.status == "pending" else decision.status == "committed"
+
+
 def encode(document: JsonObject) -> bytes:
     """The bytes to store."""
     return dumps(document, sort_keys=True)
