@@ -30,6 +30,7 @@ A server in a thread, for programs and tests that speak HTTP:
 """
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -38,12 +39,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arco_catalog.config.variables import warehouse as checked_name
+from arco_catalog.config.parsing import parse_warehouse
 from arco_catalog.http.app import App, create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.operations.open import long_lived, open_catalog
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
+from storage_backends.open import opener_in
 
 if TYPE_CHECKING:
     import uvicorn
@@ -81,14 +83,19 @@ async def open_app(
     warehouse: str = "arco",
     allowed_locations: Sequence[str] = (),
     http: HttpOptions | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> AsyncIterator[App]:
     """An ASGI app that serves one warehouse of the store at a URL; the store is closed with the context.
+
+    An S3 store is configured by the `AWS_*` variables in `environment`, None being that of this process: apps over
+    different accounts may share one.
 
     The app authenticates nobody. Over a store that ignores conditional writes it is read-only. Raises `ValueError` for
     a bad URL, warehouse or location, and `storage_backends.StoreError` if the store does not answer.
     """
-    settings = Settings(checked_name(warehouse))
-    opened = await open_catalog(settings, store, allowed_locations, SystemRuntime())
+    settings = Settings(parse_warehouse(warehouse))
+    opener = opener_in(os.environ if environment is None else environment)
+    opened = await open_catalog(settings, store, allowed_locations, SystemRuntime(), opener)
     async with long_lived(opened) as catalog:
         yield create_app({warehouse: catalog}, http)
 

@@ -8,16 +8,15 @@ import os
 
 from mangum import Mangum
 
-from arco_catalog.config.variables import MAX_BODY, REQUEST_MEMORY, size_from_env, split_csv
+from arco_catalog.config.variables import ENDPOINT, IDEMPOTENCY_DIALECT, MAX_BODY, REQUEST_MEMORY, SOURCE_PRINCIPALS
 from arco_catalog.http.app import create_app
 from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
-from arco_catalog.http.options import MAX_BODY_BYTES, HttpOptions
+from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.http.telemetry.setup import function_log, function_telemetry
 from arco_catalog.operations.environment import catalog_to_serve
 from arco_catalog.planning.answer_limit import LAMBDA_PAYLOAD_BYTES
 from arco_catalog.protocol.operation_request import Dialect
-from arco_catalog.state.memory import REQUEST_MEMORY_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 
 function_log(os.environ)
@@ -26,17 +25,17 @@ function_log(os.environ)
 _loop = asyncio.new_event_loop()
 asyncio.set_event_loop(_loop)
 
-_endpoint = Endpoint(os.environ["ARCO_ENDPOINT"])
+_endpoint = Endpoint(ENDPOINT.require(os.environ))
 _runtime = SystemRuntime()
 _catalog = _loop.run_until_complete(catalog_to_serve(os.environ, _runtime))
 _options = HttpOptions(
-    dialect=Dialect(os.environ.get("ARCO_IDEMPOTENCY_DIALECT") or Dialect.ICEBERG),
+    dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
     gzip=True,
     payload_bytes=LAMBDA_PAYLOAD_BYTES,
     unroutable=_endpoint.unroutable,
-    source_principals=tuple(split_csv(os.environ.get("ARCO_SOURCE_PRINCIPALS", ""))),
-    max_body_bytes=size_from_env(os.environ, MAX_BODY, MAX_BODY_BYTES),
-    request_memory_bytes=size_from_env(os.environ, REQUEST_MEMORY, REQUEST_MEMORY_BYTES),
+    source_principals=SOURCE_PRINCIPALS.read(os.environ),
+    max_body_bytes=MAX_BODY.read(os.environ),
+    request_memory_bytes=REQUEST_MEMORY.read(os.environ),
 )
 _telemetry = function_telemetry(os.environ, _runtime)
 _app = WithRawPath(create_app({_catalog.settings.warehouse: _catalog}, _options, _telemetry), _endpoint)

@@ -1,6 +1,7 @@
 """The catalog to walk, as plain values that the driver sends to executors; each opens the catalog itself."""
 
-from collections.abc import AsyncIterator, Callable
+import os
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -9,10 +10,15 @@ from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import ObjectStore
-from storage_backends.open import open_store
+from storage_backends.open import StoreOpener, open_store
 
 TIMEOUT_MS = 12 * 60 * 60 * 1000
 """How long one session may take: as long as EMR Serverless lets a job run unless told otherwise."""
+
+
+def open_by_environment(url: str) -> ObjectStore:
+    """Opens a store as the process that it is opened in was configured, driver or executor. Raises `ValueError`."""
+    return open_store(url, os.environ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,7 @@ class CatalogConfig:
     store: str
     warehouse: str
     allowed: tuple[str, ...] = ()
-    opens: Callable[[str], ObjectStore] = open_store
+    opens: StoreOpener = open_by_environment
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
@@ -34,7 +40,8 @@ class CatalogConfig:
         Whether the store keeps conditions is not asked: a walk only ever writes the bytes that belong where it writes.
         """
         runtime = SystemRuntime()
-        catalog = build_catalog(Settings(self.warehouse), self.opens(self.store), self.store, self.allowed, runtime)
+        settings = Settings(self.warehouse)
+        catalog = build_catalog(settings, self.opens(self.store), self.store, self.allowed, runtime, self.opens)
         deadline_ms = runtime.now_ms() + TIMEOUT_MS
         try:
             yield catalog.session(

@@ -1,61 +1,77 @@
 """Opens the store that a URL names, importing only what that store needs."""
 
-from urllib.parse import unquote, urlsplit
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 from storage_backends.base import ObjectStore
-from storage_backends.validation import is_key
+from storage_backends.url import StoreUrl
 
-FORMS = "file:/absolute/path, memory:, or s3://bucket/prefix"
+StoreOpener = Callable[[str], ObjectStore]
+"""Opens the store at a URL, by whatever configuration it was made with."""
 
 
-def open_store(url: str) -> ObjectStore:
-    """A new store for `file:/path`, `file:///path`, `memory:` (each its own) or `s3://bucket/prefix`.
+@dataclass(frozen=True, slots=True)
+class _Backend:
+    """How a store's URLs look, what opens one, and the extra that has what it imports."""
 
-    Nothing is read or made yet. Raises ValueError for any other URL.
+    form: str
+    open: Callable[[StoreUrl, Mapping[str, str]], ObjectStore]
+    extra: str | None = None
+
+
+def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
+    """A new store for `file:/path`, `file:///path`, `memory:` (each its own) or `s3://bucket/prefix`, configured by the
+    usual variables of its vendor, as `environment` has them.
+
+    Nothing is read or made yet. Raises `ValueError` for any other URL.
     """
-    parts = urlsplit(url)
-    if parts.query or parts.fragment:
-        raise ValueError(f"a store URL must not have a query or a fragment (escape ? as %3F and # as %23): {url!r}")
-    match parts.scheme:
-        case "file":
-            return _open_local(url, parts.netloc, unquote(parts.path))
-        case "memory":
-            return _open_memory(url, parts.netloc + parts.path)
-        case "s3":
-            return _open_s3(url, parts.netloc, unquote(parts.path))
-    raise ValueError(f"unsupported store URL {url!r}: expected {FORMS}")
+    parsed = StoreUrl.parse(url)
+    backend = _BACKENDS.get(parsed.scheme)
+    if backend is None:
+        raise ValueError(f"unsupported store URL {url!r}: expected {FORMS}")
+    try:
+        return backend.open(parsed, environment)
+    except ModuleNotFoundError as error:
+        if backend.extra is None:
+            raise
+        raise ValueError(
+            f"{url!r} needs the extra {backend.extra!r} ({error.name}), "
+            f"pip install 'arco-catalog[{backend.extra}]': {error}"
+        ) from error
 
 
-def _open_local(url: str, host: str, path: str) -> ObjectStore:
-    from storage_backends.local import LocalStore
-
-    if host not in ("", "localhost"):
-        raise ValueError(f"a file URL must not name a host (write file:/path or file:///path): {url!r}")
-    if not path.startswith("/"):
-        raise ValueError(f"a file URL must have an absolute path: {url!r}")
-    return LocalStore(path)
+def opener_in(environment: Mapping[str, str]) -> StoreOpener:
+    """Opens stores as this environment configures them."""
+    return partial(open_store, environment=environment)
 
 
-def _open_memory(url: str, rest: str) -> ObjectStore:
+def _local(url: StoreUrl, _environment: Mapping[str, str]) -> ObjectStore:
+    from storage_backends.local.config import LocalConfig
+    from storage_backends.local.open import open_url
+
+    return open_url(url, LocalConfig())
+
+
+def _memory(url: StoreUrl, _environment: Mapping[str, str]) -> ObjectStore:
     from storage_backends.memory import MemoryStore
 
-    if rest:
-        raise ValueError(f"a memory store has no name: write memory:, not {url!r}")
+    if url.host or url.path:
+        raise ValueError(f"a memory store has no name: write memory:, not {url.text!r}")
     return MemoryStore()
 
 
-def _open_s3(url: str, bucket: str, path: str) -> ObjectStore:
-    if not bucket:
-        raise ValueError(f"an S3 URL must name a bucket: {url!r}")
-    try:
-        from storage_backends.s3 import S3Store
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{url!r} needs the extra 's3' (httptools), pip install 'arco-catalog[s3]': {error}"
-        ) from error
-    prefix = path.strip("/")
-    if prefix and not is_key(prefix):
-        raise ValueError(
-            f"the prefix of an S3 URL must not have an empty, '.' or '..' segment or a control character: {url!r}"
-        )
-    return S3Store(bucket, prefix)
+def _s3(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
+    from storage_backends.s3.config import S3Config
+    from storage_backends.s3.open import open_url
+
+    return open_url(url, S3Config.from_environment(environment))
+
+
+_BACKENDS: Mapping[str, _Backend] = {
+    "file": _Backend("file:/absolute/path", _local),
+    "memory": _Backend("memory:", _memory),
+    "s3": _Backend("s3://bucket/prefix", _s3, extra="s3"),
+}
+_FORMS = [backend.form for backend in _BACKENDS.values()]
+FORMS = f"{', '.join(_FORMS[:-1])}, or {_FORMS[-1]}"

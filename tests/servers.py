@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from storage_backends.clock import system_now_ms
-from storage_backends.s3_wire.dates import signing_stamp
-from storage_backends.s3_wire.signature import Credentials, Scope, signed
+from storage_backends.s3.config import S3Config
+from storage_backends.s3.dates import signing_stamp
+from storage_backends.s3.signature import Credentials, Scope, signed
 
 PROJECT = Path(__file__).parent.parent
 
@@ -41,6 +42,11 @@ class S3Server:
             "AWS_EC2_METADATA_DISABLED": "true",
             **self.settings,
         }
+
+    @property
+    def config(self) -> S3Config:
+        """The same for a store of this process."""
+        return S3Config.from_environment(self.environment)
 
     def make_bucket(self, name: str) -> None:
         """Makes a bucket. Raises `OSError` if the server does not let it be made."""

@@ -29,7 +29,10 @@ OUTSIDE = ("tests", "tools")  # look at everything; nothing that ships looks at 
 
 CLOUD_SDKS = ("boto3", "botocore", "aiobotocore", "google", "gcloud", "azure", "obstore", "s3fs", "gcsfs", "adlfs")
 HTTP_STACKS = ("starlette", "fastapi", "uvicorn", "mangum", "granian", "hypercorn", "httptools", "uvloop", "asgiref")
-HTTP_CLIENT = ("storage_backends.s3_wire.http1", "httptools")  # who may parse answers, and with what
+HTTP_CLIENT = ("storage_backends.s3.http1", "httptools")  # who may parse answers, and with what
+ENVIRONMENT = ("os.environ", "os.environb", "os.getenv")
+# Who starts a process's work, and hands the environment on; the reconciler's, since each executor opens stores itself.
+ENTRY_POINTS = ("lambda", "arco_catalog.cli.program", "arco_catalog.embed", "reconciler.catalog_config")
 IMPORT_SOURCE = "arco_catalog.cli.import_pyiceberg"  # asks other catalogs, through PyIceberg, when told to
 HEAVY = ("pyiceberg", "pyarrow", "pydantic", "pyspark", "pandas", "numpy")
 # What reaches beyond the process, or asks it for time or chance.
@@ -132,6 +135,12 @@ def a_cold_start_is_light(edge: Import) -> str | None:
     return None
 
 
+def the_environment_is_read_at_the_edge(edge: Import) -> str | None:
+    if edge.imported not in ENVIRONMENT or any(within(edge.importer, entry) for entry in ENTRY_POINTS):
+        return None
+    return "the environment is read where a process starts, and handed on"
+
+
 RULES = (
     one_way,
     semantics_are_pure,
@@ -139,11 +148,13 @@ RULES = (
     clouds_stay_behind_the_store,
     protocols_know_no_http,
     a_cold_start_is_light,
+    the_environment_is_read_at_the_edge,
 )
 
 
 def imports_in(file: Path, root: Path) -> Iterator[Import]:
-    """Every import in `file`, wherever it stands: at the top, in a function, under TYPE_CHECKING, or by name."""
+    """Every import in `file`, wherever it stands: at the top, in a function, under TYPE_CHECKING, or by name; and what
+    is taken from the module `os`."""
     relative = file.relative_to(root)
     parts = relative.with_suffix("").parts
     package = parts[:-1]
@@ -161,6 +172,8 @@ def imported_by(node: ast.AST, package: tuple[str, ...]) -> list[str]:
             base = [*package[: len(package) - level + 1]] if level else []
             origin = ".".join([*base, *([module] if module else [])])
             return [f"{origin}.{alias.name}" for alias in names]  # the name may be a module of its own
+        case ast.Attribute(value=ast.Name(id="os"), attr=attribute):
+            return [f"os.{attribute}"]
         case ast.Call(func=ast.Name(id="__import__" | "import_module"), args=[ast.Constant(value=str(name)), *_]):
             return [name]
         case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
@@ -190,8 +203,8 @@ def test_every_room_is_looked_at() -> None:
 @pytest.mark.parametrize(
     ("file", "statement", "why"),
     [
-        ("storage_backends/local.py", "from arco_catalog.state import paths", "one way only"),
-        ("storage_backends/local.py", "from arco_catalog.iceberg import errors", "what a table is"),
+        ("storage_backends/local/store.py", "from arco_catalog.state import paths", "one way only"),
+        ("storage_backends/local/store.py", "from arco_catalog.iceberg import errors", "what a table is"),
         ("arco_catalog/state/pointer.py", "import arco_catalog.operations.commit", "one way only"),
         ("arco_catalog/state/pointer.py", "from ..operations import commit", "one way only"),
         ("arco_catalog/state/pointer.py", "from arco_catalog import operations", "one way only"),
@@ -219,12 +232,16 @@ def test_every_room_is_looked_at() -> None:
         ("arco_catalog/operations/vend.py", "import botocore.session", "SDK"),
         ("lambda/catalog.py", "from google.cloud import storage", "SDK"),
         ("arco_catalog/operations/commit.py", "from starlette.requests import Request", "ASGI"),
-        ("storage_backends/local.py", "import httptools", "ASGI"),
+        ("storage_backends/local/store.py", "import httptools", "ASGI"),
         ("arco_catalog/http/app.py", "from pyiceberg.table import Table", "data library"),
         ("arco_catalog/cli/serve.py", "import pyspark.sql", "data library"),
         ("arco_catalog/cli/import_pyiceberg.py", "import pyarrow", "data library"),
         ("arco_catalog/cli/import_sources.py", "from pyiceberg.catalog import load_catalog", "data library"),
         ("arco_catalog/cli/serve.py", "from arco_catalog.cli import import_pyiceberg", "import catalog` alone"),
+        ("storage_backends/s3/client.py", "import os\ndef f():\n    return os.environ['AWS_REGION']", "handed on"),
+        ("arco_catalog/operations/open.py", "from os import getenv", "handed on"),
+        ("arco_catalog/config/variable.py", "import os\nenvironment = dict(os.environ)", "handed on"),
+        ("arco_catalog/cli/session.py", "import os\nos.getenv('ARCO_STORE')", "handed on"),
     ],
 )
 def test_a_planted_violation_is_caught(tmp_path: Path, file: str, statement: str, why: str) -> None:
@@ -245,9 +262,12 @@ def test_a_planted_violation_is_caught(tmp_path: Path, file: str, statement: str
         ("arco_catalog/http/app.py", "from starlette.requests import Request\nfrom arco_catalog.iceberg import errors"),
         ("arco_catalog/state/pointer.py", "import ulid\nfrom storage_backends.base import ABSENT"),
         ("arco_catalog/iceberg/json.py", "import orjson\nfrom . import errors\nfrom urllib.parse import quote"),
-        ("storage_backends/s3.py", "import botocore.session\nfrom .base import ABSENT"),
+        ("storage_backends/s3/store.py", "import botocore.session\nfrom .base import ABSENT"),
         ("arco_catalog/cli/import_pyiceberg.py", "from pyiceberg.catalog import load_catalog"),
-        ("storage_backends/s3_wire/http1.py", "from httptools import HttpResponseParser"),
+        ("storage_backends/s3/http1.py", "from httptools import HttpResponseParser"),
+        ("lambda/api.py", "import os\nfrom arco_catalog.config.variables import STORE\nSTORE.read(os.environ)"),
+        ("arco_catalog/cli/program.py", "import os\nenvironment = os.environ"),
+        ("storage_backends/local/store.py", "import os\nos.fsync(1)"),
     ],
 )
 def test_what_the_rooms_may_do_is_let_through(tmp_path: Path, file: str, statement: str) -> None:

@@ -1,13 +1,16 @@
-"""The reference of all options, made from the parser: `python -m tools.configuration` writes docs/configuration.md, and
-`--check` says whether it is current."""
+"""The reference of all variables and options, made from their table and the parser: `python -m tools.configuration`
+writes docs/configuration.md, and `--check` says whether it is current."""
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
+from arco_catalog.config.variable import Variable
+from arco_catalog.config.variables import FUNCTIONS, SERVER
 
 PROJECT = Path(__file__).resolve().parents[1]
 PAGE = PROJECT / "docs" / "configuration.md"
@@ -26,6 +29,11 @@ endpoint from the usual `AWS_*` variables, traces go where the usual `OTEL_*` va
 | --- | --- | --- | --- |
 """
 
+FUNCTIONS_HEAD = """\
+A function on Lambda has no options. It reads {shared} as `arco serve` does, except that it needs a warehouse, and that
+its metrics are in the namespace `ArcoCatalog` unless the variable is set, to nothing for none; and besides:"""
+WIDTH = 120
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the page, or with `--check` returns 1 if it is not what would be written."""
@@ -41,17 +49,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def page() -> str:
     """The whole page, as Markdown."""
-    return HEAD + "".join(map(_row, SERVE)) + "".join(_commands())
+    functions = "\n## Functions\n\n" + "".join(_functions())
+    return HEAD + "".join(map(_row, SERVE)) + functions + "".join(_commands())
 
 
 def _row(option: Option) -> str:
-    if isinstance(option, Switch):
-        flag, default = option.flag, "`false`"
-    else:
-        many = "..." if isinstance(option, MultiOption) else ""
-        flag = f"{option.flag} {option.metavar or ''}{many}".rstrip()
-        default = "" if option.default is None else f"`{option.default}`"
-    return f"| `{flag}` | `{option.variable}` | {default} | {_cell(option.help)} |\n"
+    variable = option.variable
+    many = "..." if isinstance(option, MultiOption) else ""
+    flag = option.flag if isinstance(option, Switch) else f"{option.flag} {variable.metavar or ''}{many}".rstrip()
+    return f"| `{flag}` | `{variable.name}` | {_default(variable)} | {_cell(variable.help)} |\n"
+
+
+def _functions() -> Iterator[str]:
+    """The variables of the functions: those that the server has too by name, the others in a table."""
+    shared = [variable.name for variable in FUNCTIONS if variable in SERVER]
+    yield fill(FUNCTIONS_HEAD.format(shared=", ".join(f"`{name}`" for name in shared)), WIDTH, break_on_hyphens=False)
+    yield "\n\n| variable | default | meaning |\n| --- | --- | --- |\n"
+    for variable in FUNCTIONS:
+        if variable not in SERVER:
+            yield f"| `{variable.name}` | {_default(variable)} | {_cell(variable.help)} |\n"
+
+
+def _default(variable: Variable[object]) -> str:
+    return f"`{variable.default}`" if variable.default else ""
 
 
 def _commands() -> Iterator[str]:

@@ -1,7 +1,6 @@
 """What `arco doctor` checks, one thing after the other: what rests on a check that failed is skipped."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -45,9 +44,8 @@ class Check:
 class Checks:
     """All checks of one catalog. Nothing is made: conditional writes are tried only where a catalog is."""
 
-    def __init__(self, options: CatalogOptions, environment: Mapping[str, str]) -> None:
+    def __init__(self, options: CatalogOptions) -> None:
         self._options = options
-        self._environment = environment
         self._s3 = options.store.startswith("s3:")
         self._done: list[Check] = []
 
@@ -73,15 +71,16 @@ class Checks:
     async def _credentials(self) -> Check:
         if not self._s3:
             return permissions(self._options.store)
-        from storage_backends.s3_wire.credentials import credentials_in, region_in
+        from storage_backends.s3.config import S3Config
+        from storage_backends.s3.credentials import credentials_of, region_of
 
+        config = S3Config.from_environment(self._options.environment)
         try:
-            keys = await credentials_in(self._environment).current()
-            region = await region_in(self._environment)
+            keys = await credentials_of(config.credentials).current()
+            region = await region_of(config)
         except StoreError as error:
             return Check("credentials", Status.FAILED, str(error), "set AWS_PROFILE, or keys and AWS_REGION")
-        endpoint = self._environment.get("AWS_ENDPOINT_URL_S3") or self._environment.get("AWS_ENDPOINT_URL")
-        where = f"region {region}" + (f", endpoint {endpoint}" if endpoint else "")
+        where = f"region {region}" + (f", endpoint {config.endpoint_url}" if config.endpoint_url else "")
         return Check("credentials", Status.OK, f"access key {keys.access_key[:4]}..., {where}")
 
     async def _look_at(self, session: Session) -> None:

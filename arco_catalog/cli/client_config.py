@@ -5,6 +5,8 @@ No secret is in it: engines take keys from where the server took its own.
 
 from collections.abc import Mapping
 
+from storage_backends.s3.config import S3Config
+
 ICEBERG = "1.11.0"
 SPARK_RUNTIME = f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}"
 AWS_BUNDLE = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}"
@@ -26,9 +28,9 @@ def client_config(uri: str, warehouse: str, store: str, environment: Mapping[str
 
 def _s3(environment: Mapping[str, str]) -> dict[str, str]:
     """Region, and endpoint if it is not Amazon's own."""
-    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
-    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    return {"region": region} if not endpoint else {"region": region, "endpoint": endpoint}
+    config = S3Config.from_environment(environment)
+    region = {"region": config.region or "us-east-1"}
+    return region if config.endpoint_url is None else {**region, "endpoint": config.endpoint_url}
 
 
 def _spark(uri: str, warehouse: str, s3: Mapping[str, str] | None) -> str:

@@ -2,22 +2,14 @@
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from arco_catalog.cli.options import MultiOption, Option, warehouse
-from arco_catalog.config.variables import ALLOWED_LOCATIONS
+from arco_catalog.cli.options import MultiOption, Option
+from arco_catalog.config import variables
 
-STORES = "file:/absolute/path, s3://bucket/prefix or memory:"
-
-STORE = Option("--store", "ARCO_STORE", f"URL of the object store: {STORES}", metavar="URL")
-WAREHOUSE = Option("--warehouse", "ARCO_WAREHOUSE", "name of the catalog", "arco", warehouse, "NAME")
-ALLOWED = MultiOption(
-    "--allowed-location",
-    ALLOWED_LOCATIONS,
-    "where tables may be stored besides the catalog's own folder; may be repeated or given several values; the "
-    "variable is comma-separated",
-    metavar="PREFIX",
-)
+STORE = Option("--store", variables.STORE)
+WAREHOUSE = Option("--warehouse", variables.WAREHOUSE)
+ALLOWED = MultiOption("--allowed-location", variables.ALLOWED_LOCATIONS)
 
 TABLE = "NAMESPACE.TABLE"
 
@@ -53,13 +45,15 @@ def add_table(parser: argparse.ArgumentParser, help_text: str = "the table") -> 
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """Which catalog a command is about, and where tables of it may lie besides its own folder."""
+    """Which catalog a command is about, where tables of it may lie besides its own folder, and the environment, which
+    configures its stores."""
 
     store: str
     warehouse: str
     allowed: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "CatalogOptions":
         """Takes over what `add_catalog` declared."""
-        return cls(parsed.store, parsed.warehouse, parsed.allowed_location)
+        return cls(parsed.store, parsed.warehouse, parsed.allowed_location, parsed.environment)

@@ -1,7 +1,5 @@
 """`arco doctor`: what keeps a catalog from working, and what to do about it."""
 
-import os
-
 from arco_catalog.cli.checks import Check, Checks, Status
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
@@ -17,7 +15,7 @@ def run(options: CatalogOptions, *, as_json: bool) -> int:
 
     async def work() -> list[Check]:
         async with saying_that_it_waits(options.store):
-            return await Checks(options, os.environ).run()
+            return await Checks(options).run()
 
     checks = carry_out(work)
     failed = any(check.status is Status.FAILED for check in checks)

@@ -17,7 +17,7 @@ from arco_catalog.cli.session import another, carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.importing import Imported, Importer, Outcome, SourceTable
 from arco_catalog.state.index import Namespace
-from storage_backends.open import open_store
+from storage_backends.open import opener_in
 
 DAY_MS = 24 * 60 * 60 * 1000
 REPORT_MS = 1000
@@ -63,7 +63,7 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
 
     async def work() -> Report:
         report = Report(options.apply)
-        async with opened(catalog, "import", DAY_MS) as session, _source(options, only) as source:
+        async with opened(catalog, "import", DAY_MS) as session, _source(catalog, options, only) as source:
 
             async def chosen() -> AsyncIterator[SourceTable]:
                 async for found in source.tables():
@@ -90,10 +90,10 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
 
 
 @asynccontextmanager
-async def _source(options: ImportOptions, only: Namespace) -> AsyncIterator[Source]:
+async def _source(catalog: CatalogOptions, options: ImportOptions, only: Namespace) -> AsyncIterator[Source]:
     match options.kind:
         case "folder":
-            store = open_store(options.source)
+            store = opener_in(catalog.environment)(options.source)
             try:
                 yield FolderSource(options.source, store)
             finally:

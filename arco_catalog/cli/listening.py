@@ -1,9 +1,8 @@
 """Opens a server's sockets and prints its start-up message."""
 
-import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Protocol
@@ -25,6 +24,9 @@ class Announced(Protocol):
 
     @property
     def quiet(self) -> bool: ...
+
+    @property
+    def environment(self) -> Mapping[str, str]: ...
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -76,7 +78,7 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport) -> No
             file=sys.stderr,
         )
     if not said.quiet:
-        print(f"\n{client_config(uri, said.warehouse, said.store, os.environ)}\n")
+        print(f"\n{client_config(uri, said.warehouse, said.store, said.environment)}\n")
     sys.stdout.flush()
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from arco_catalog.cli import completion_command, operator_commands, serve_command, table_commands
-from arco_catalog.cli.command import STORE, STORES
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.serve_command import SERVE
+from arco_catalog.config.variables import STORE, STORES
 from arco_catalog.state.characters import escaped
 
 __all__ = ["SERVE", "build_parser", "main"]
@@ -52,7 +52,7 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         return 0
     command = next(each for each in COMMANDS if each.name == parsed.command)
     if command.needs_store and parsed.store is None:
-        parsed.parser.error(f"--store or {STORE.variable} is required: {STORES}")
+        parsed.parser.error(f"--store or {STORE.name} is required: {STORES}")
     parsed.arguments = arguments
     try:
         return command.run(parsed)
@@ -82,6 +82,6 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
             epilog=command.examples,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        made.set_defaults(parser=made)
+        made.set_defaults(parser=made, environment=environment)
         command.add_arguments(made, environment)
     return parser

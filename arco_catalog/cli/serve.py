@@ -4,13 +4,12 @@ import argparse
 import asyncio
 import json
 import logging
-import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import cast
 
 import uvicorn
@@ -37,6 +36,7 @@ from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreError
+from storage_backends.open import opener_in
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than clients keep idle connections, so that none sends a request into a closing one."""
@@ -70,6 +70,8 @@ class ServeOptions:
     listener: int | None = None
     """The descriptor of the socket to serve, where a supervisor has opened it; this process reports to it instead of
     printing."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Configures the stores, and where traces go."""
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "ServeOptions":
@@ -82,7 +84,7 @@ class ServeOptions:
             allowed_locations=parsed.allowed_location,
             allow_location_overlap=parsed.allow_location_overlap,
             allowed_hosts=parsed.allowed_host,
-            dialect=parsed.idempotency_dialect,
+            dialect=Dialect(parsed.idempotency_dialect),
             gzip=parsed.gzip,
             log_format=parsed.log_format,
             metrics_namespace=parsed.metrics_namespace,
@@ -94,6 +96,7 @@ class ServeOptions:
             max_body=parsed.max_body,
             max_metadata=parsed.max_metadata,
             listener=parsed.listener,
+            environment=parsed.environment,
         )
 
 
@@ -212,7 +215,7 @@ def _telemetry(options: ServeOptions) -> Telemetry | None:
     if options.metrics_namespace is not None and options.log_format != "json":
         raise CliError("--metrics-namespace requires --log-format json: metrics are part of JSON log lines")
     try:
-        return server_telemetry(os.environ, SystemRuntime(), namespace=options.metrics_namespace, **lines)
+        return server_telemetry(options.environment, SystemRuntime(), namespace=options.metrics_namespace, **lines)
     except ValueError as error:
         raise CliError(str(error)) from error
 
@@ -231,6 +234,7 @@ async def _open(options: ServeOptions) -> Catalog:
     )
     try:
         async with saying_that_it_waits(options.store):
-            return await open_catalog(settings, options.store, options.allowed_locations, SystemRuntime())
+            opener = opener_in(options.environment)
+            return await open_catalog(settings, options.store, options.allowed_locations, SystemRuntime(), opener)
     except (CatalogError, StoreError, ValueError, OSError) as error:
         raise CliError(f"cannot open the store {options.store}: {error}") from error

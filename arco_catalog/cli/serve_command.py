@@ -4,99 +4,29 @@ import argparse
 from collections.abc import Mapping
 
 from arco_catalog.cli.command import ALLOWED, STORE, WAREHOUSE, Command
-from arco_catalog.cli.options import (
-    MultiOption,
-    Option,
-    Switch,
-    dialect,
-    log_format,
-    log_level,
-    port,
-    positive,
-    size,
-    workers,
-)
-from arco_catalog.config.variables import (
-    ALLOW_LOCATION_OVERLAP,
-    CACHE_MEMORY,
-    MAX_BODY,
-    MAX_METADATA,
-    REQUEST_MEMORY,
-)
+from arco_catalog.cli.options import MultiOption, Option, Switch
+from arco_catalog.config import variables
 
 SERVE = (
     STORE,
-    Option("--host", "ARCO_HOST", "address to listen on", "127.0.0.1", metavar="H"),
-    Option("--port", "ARCO_PORT", "port to listen on; 0 takes a free one", "8181", port, "P"),
+    Option("--host", variables.HOST),
+    Option("--port", variables.PORT),
     WAREHOUSE,
     ALLOWED,
-    MultiOption(
-        "--allowed-host",
-        "ARCO_ALLOWED_HOSTS",
-        "host name that requests may be sent to, besides IP addresses and localhost; other names are refused on "
-        "loopback, and everywhere once one is allowed; * allows any",
-        metavar="NAME",
-    ),
-    Switch("--allow-location-overlap", ALLOW_LOCATION_OVERLAP, "allow a table's location to be inside another's"),
-    Option(
-        "--idempotency-dialect",
-        "ARCO_IDEMPOTENCY_DIALECT",
-        "rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text)",
-        "iceberg",
-        dialect,
-        "DIALECT",
-    ),
-    Switch("--gzip", "ARCO_GZIP", "compress large answers for clients that accept it"),
-    Option(
-        "--log-format",
-        "ARCO_LOG_FORMAT",
-        "text, or json (one object per line, and a line for each request at any level)",
-        "text",
-        log_format,
-        "FORMAT",
-    ),
-    Option(
-        "--metrics-namespace",
-        "ARCO_METRICS_NAMESPACE",
-        "add CloudWatch embedded metrics of this namespace to the JSON lines",
-        metavar="NAME",
-    ),
-    Option(
-        "--log-level",
-        "ARCO_LOG_LEVEL",
-        "debug (with a line for each request), info, warning or error",
-        "warning",
-        log_level,
-        "LEVEL",
-    ),
-    Option(
-        "--workers",
-        "ARCO_WORKERS",
-        "number of processes; use more than one where there are spare cores",
-        "1",
-        workers,
-        "N",
-    ),
-    Option(
-        "--max-connections",
-        "ARCO_MAX_CONNECTIONS",
-        "maximum connections per process; lowered to fit the limit of open files",
-        "512",
-        positive,
-        "N",
-    ),
-    Option(
-        "--request-memory",
-        REQUEST_MEMORY,
-        "memory for all concurrent requests; others wait for up to 5 s, then get 503",
-        "256MB",
-        size,
-        "SIZE",
-    ),
-    Option("--cache-memory", CACHE_MEMORY, "memory for all caches of a process", "100MB", size, "SIZE"),
-    Option("--max-body", MAX_BODY, "maximum size of a request body", "8MB", size, "SIZE"),
-    Option("--max-metadata", MAX_METADATA, "maximum size of a metadata file, uncompressed", "64MB", size, "SIZE"),
-    Switch("--quiet", "ARCO_QUIET", "do not print client configuration at start"),
+    MultiOption("--allowed-host", variables.ALLOWED_HOSTS),
+    Switch("--allow-location-overlap", variables.ALLOW_LOCATION_OVERLAP),
+    Option("--idempotency-dialect", variables.IDEMPOTENCY_DIALECT),
+    Switch("--gzip", variables.GZIP),
+    Option("--log-format", variables.LOG_FORMAT),
+    Option("--metrics-namespace", variables.METRICS_NAMESPACE),
+    Option("--log-level", variables.LOG_LEVEL),
+    Option("--workers", variables.WORKERS),
+    Option("--max-connections", variables.MAX_CONNECTIONS),
+    Option("--request-memory", variables.REQUEST_MEMORY),
+    Option("--cache-memory", variables.CACHE_MEMORY),
+    Option("--max-body", variables.MAX_BODY),
+    Option("--max-metadata", variables.MAX_METADATA),
+    Switch("--quiet", variables.QUIET),
 )
 
 EXAMPLES = """\

@@ -1,7 +1,6 @@
 """A command's session with a catalog, directly over the store, without a server."""
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -10,16 +9,15 @@ from typing import TypeVar
 
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, NotThere
-from arco_catalog.config.variables import MAX_METADATA, size_from_env
+from arco_catalog.config.variables import MAX_METADATA
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.open import build_catalog, open_catalog
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
-from arco_catalog.state.memory import MAX_METADATA_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreDenied, StoreError
-from storage_backends.open import open_store
+from storage_backends.open import opener_in
 
 T = TypeVar("T")
 
@@ -53,7 +51,8 @@ async def reading(options: CatalogOptions, command: str, timeout_ms: int = TIMEO
 async def looking(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
     """The same, without a look whether there is such a store or warehouse."""
     url = options.store
-    catalog = build_catalog(_settings(options), open_store(url), url, options.allowed, SystemRuntime())
+    opener = opener_in(options.environment)
+    catalog = build_catalog(_settings(options), opener(url), url, options.allowed, SystemRuntime(), opener)
     async with _session(catalog, command, timeout_ms) as session:
         yield session
 
@@ -72,7 +71,8 @@ async def writing(options: CatalogOptions, command: str, timeout_ms: int = TIMEO
 async def making(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
     """A session that may write, also where nothing is yet. Raises `CliError` over a store that ignores conditions."""
     async with saying_that_it_waits(options.store):
-        catalog = await open_catalog(_settings(options), options.store, options.allowed, SystemRuntime())
+        opener = opener_in(options.environment)
+        catalog = await open_catalog(_settings(options), options.store, options.allowed, SystemRuntime(), opener)
     async with _session(catalog, command, timeout_ms) as session:
         if catalog.settings.read_only_because is not None:
             raise CliError(f"this catalog is read-only: {catalog.settings.read_only_because}")
@@ -124,4 +124,4 @@ def another(session: Session) -> Session:
 
 def _settings(options: CatalogOptions) -> Settings:
     """As `arco serve` was told how large metadata may be: what it serves is read here."""
-    return Settings(options.warehouse, max_metadata_bytes=size_from_env(os.environ, MAX_METADATA, MAX_METADATA_BYTES))
+    return Settings(options.warehouse, max_metadata_bytes=MAX_METADATA.read(options.environment))

@@ -1,61 +1,145 @@
-"""Texts of environment variables, read alike by whatever starts the catalog: the command line and the functions."""
+"""Every environment variable of the catalog's own, once. The command line has an option for each of `SERVER`; the
+functions read those of `FUNCTIONS`. The stores read the usual `AWS_*` variables, tracing the usual `OTEL_*` ones."""
 
-import re
-from collections.abc import Mapping
+from arco_catalog.config.parsing import (
+    choice,
+    parse_bool,
+    parse_count,
+    parse_port,
+    parse_size,
+    parse_warehouse,
+    parse_workers,
+    split_csv,
+)
+from arco_catalog.config.variable import Variable
 
-from storage_backends import probe
+STORES = "file:/absolute/path, s3://bucket/prefix or memory:"
+DIALECTS = ("iceberg", "polaris")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("text", "json")
 
-ALLOW_LOCATION_OVERLAP = "ARCO_ALLOW_LOCATION_OVERLAP"
-ALLOWED_LOCATIONS = "ARCO_ALLOWED_LOCATIONS"
-REQUEST_MEMORY = "ARCO_REQUEST_MEMORY"
-CACHE_MEMORY = "ARCO_CACHE_MEMORY"
-MAX_BODY = "ARCO_MAX_BODY"
-MAX_METADATA = "ARCO_MAX_METADATA"
+STORE = Variable("ARCO_STORE", f"URL of the object store: {STORES}", str, metavar="URL")
+HOST = Variable("ARCO_HOST", "address to listen on", str, "127.0.0.1", "H")
+PORT = Variable("ARCO_PORT", "port to listen on; 0 takes a free one", parse_port, "8181", "P")
+WAREHOUSE = Variable("ARCO_WAREHOUSE", "name of the catalog", parse_warehouse, "arco", "NAME")
+ALLOWED_LOCATIONS = Variable(
+    "ARCO_ALLOWED_LOCATIONS",
+    "where tables may be stored besides the catalog's own folder; may be repeated or given several values; the "
+    "variable is comma-separated",
+    split_csv,
+    "",
+    "PREFIX",
+)
+ALLOWED_HOSTS = Variable(
+    "ARCO_ALLOWED_HOSTS",
+    "host name that requests may be sent to, besides IP addresses and localhost; other names are refused on "
+    "loopback, and everywhere once one is allowed; * allows any",
+    split_csv,
+    "",
+    "NAME",
+)
+ALLOW_LOCATION_OVERLAP = Variable(
+    "ARCO_ALLOW_LOCATION_OVERLAP", "allow a table's location to be inside another's", parse_bool, "false"
+)
+IDEMPOTENCY_DIALECT = Variable(
+    "ARCO_IDEMPOTENCY_DIALECT",
+    "rules for Idempotency-Key: iceberg (a UUIDv7) or polaris (any text)",
+    choice(*DIALECTS, refusal="expected {choices}, got {text}"),
+    "iceberg",
+    "DIALECT",
+)
+GZIP = Variable("ARCO_GZIP", "compress large answers for clients that accept it", parse_bool, "false")
+LOG_FORMAT = Variable(
+    "ARCO_LOG_FORMAT",
+    "text, or json (one object per line, and a line for each request at any level)",
+    choice(*LOG_FORMATS, refusal="unknown log format {text}: expected {choices}", any_case=True),
+    "text",
+    "FORMAT",
+)
+METRICS_NAMESPACE = Variable(
+    "ARCO_METRICS_NAMESPACE", "add CloudWatch embedded metrics of this namespace to the JSON lines", str, metavar="NAME"
+)
+LOG_LEVEL = Variable(
+    "ARCO_LOG_LEVEL",
+    "debug (with a line for each request), info, warning or error",
+    choice(*LOG_LEVELS, refusal="unknown log level {text}: expected {choices}", any_case=True),
+    "warning",
+    "LEVEL",
+)
+WORKERS = Variable(
+    "ARCO_WORKERS", "number of processes; use more than one where there are spare cores", parse_workers, "1", "N"
+)
+MAX_CONNECTIONS = Variable(
+    "ARCO_MAX_CONNECTIONS",
+    "maximum connections per process; lowered to fit the limit of open files",
+    parse_count,
+    "512",
+    "N",
+)
+REQUEST_MEMORY = Variable(
+    "ARCO_REQUEST_MEMORY",
+    "memory for all concurrent requests; others wait for up to 5 s, then get 503",
+    parse_size,
+    "256MB",
+    "SIZE",
+)
+CACHE_MEMORY = Variable("ARCO_CACHE_MEMORY", "memory for all caches of a process", parse_size, "100MB", "SIZE")
+MAX_BODY = Variable("ARCO_MAX_BODY", "maximum size of a request body", parse_size, "8MB", "SIZE")
+MAX_METADATA = Variable(
+    "ARCO_MAX_METADATA", "maximum size of a metadata file, uncompressed", parse_size, "64MB", "SIZE"
+)
+QUIET = Variable("ARCO_QUIET", "do not print client configuration at start", parse_bool, "false")
+ENDPOINT = Variable(
+    "ARCO_ENDPOINT", "what the function is behind: http-api, rest-api or function-url", str, metavar="KIND"
+)
+SOURCE_PRINCIPALS = Variable(
+    "ARCO_SOURCE_PRINCIPALS",
+    "principals that may say for whom they act, with * for any text; comma-separated",
+    split_csv,
+    "",
+    "PATTERN",
+)
+SKIP_PROBE = Variable(
+    "ARCO_SKIP_PROBE",
+    "whether the store was asked before if it honours conditional writes, so that a cold start need not ask",
+    parse_bool,
+    "false",
+)
 
-LEAST_BYTES = 1 << 20
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-_SIZE = re.compile(r"([0-9]{1,9})(KB|MB|GB)?", re.IGNORECASE)
-_UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-_BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-
-def parse_bool(text: str) -> bool:
-    """Parses true or false, 1 or 0, yes or no. Raises `ValueError`."""
-    if text.lower() not in _BOOLS:
-        raise ValueError(f"expected true or false, got {text!r}")
-    return _BOOLS[text.lower()]
-
-
-def warehouse(text: str) -> str:
-    """A catalog's name. It is a folder in the store and part of every location, so it is spelled alike everywhere.
-    Raises `ValueError` for what can't be one, and for the folder in which stores are tried: what lies there may go."""
-    if not _NAME.fullmatch(text):
-        raise ValueError(
-            f"a warehouse's name may have letters, digits, dots, dashes and underscores only, got {text!r}"
-        )
-    if text == probe.FOLDER:
-        raise ValueError(f"invalid warehouse's name {text!r}: it is reserved for probing the store")
-    return text
-
-
-def size(text: str) -> int:
-    """A number of bytes, at least a megabyte: with KB, MB or GB (of 1,024) behind it, or none. Raises `ValueError`."""
-    match = _SIZE.fullmatch(text.strip())
-    number = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
-    if number < LEAST_BYTES:
-        raise ValueError(f"expected a size of 1MB or more, such as 64MB or 1GB, got {text!r}")
-    return number
-
-
-def size_from_env(environment: Mapping[str, str], variable: str, default: int) -> int:
-    """The size that a variable gives. Raises `ValueError`, which names the variable."""
-    try:
-        return size(environment.get(variable) or str(default))
-    except ValueError as error:
-        raise ValueError(f"{variable}: {error}") from error
-
-
-def split_csv(text: str) -> list[str]:
-    """Splits a text at commas, without the spaces around items and without empty items."""
-    return [item for part in text.split(",") if (item := part.strip())]
+SERVER: tuple[Variable[object], ...] = (
+    STORE,
+    HOST,
+    PORT,
+    WAREHOUSE,
+    ALLOWED_LOCATIONS,
+    ALLOWED_HOSTS,
+    ALLOW_LOCATION_OVERLAP,
+    IDEMPOTENCY_DIALECT,
+    GZIP,
+    LOG_FORMAT,
+    METRICS_NAMESPACE,
+    LOG_LEVEL,
+    WORKERS,
+    MAX_CONNECTIONS,
+    REQUEST_MEMORY,
+    CACHE_MEMORY,
+    MAX_BODY,
+    MAX_METADATA,
+    QUIET,
+)
+FUNCTIONS: tuple[Variable[object], ...] = (
+    STORE,
+    WAREHOUSE,
+    ALLOWED_LOCATIONS,
+    ALLOW_LOCATION_OVERLAP,
+    IDEMPOTENCY_DIALECT,
+    METRICS_NAMESPACE,
+    LOG_LEVEL,
+    REQUEST_MEMORY,
+    CACHE_MEMORY,
+    MAX_BODY,
+    MAX_METADATA,
+    ENDPOINT,
+    SOURCE_PRINCIPALS,
+    SKIP_PROBE,
+)

@@ -14,13 +14,15 @@ from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import Runtime
 from storage_backends import ObjectStore
-from storage_backends.open import open_store
+from storage_backends.open import StoreOpener
 from storage_backends.probe import honours_conditions
 
 WITHOUT_CONDITIONAL_DELETE = "conditional DELETE: what is deleted there is deleted without a condition"
 
 
-async def open_catalog(settings: Settings, url: str, allowed: Sequence[str], runtime: Runtime) -> Catalog:
+async def open_catalog(
+    settings: Settings, url: str, allowed: Sequence[str], runtime: Runtime, open_store: StoreOpener
+) -> Catalog:
     """Opens the store at `url` and whatever stores the allowed prefixes lie in. Raises `ValueError` for a bad URL or
     prefix.
 
@@ -32,7 +34,7 @@ async def open_catalog(settings: Settings, url: str, allowed: Sequence[str], run
         settings = replace(settings, read_only_because=verdict.reason)
     if not verdict.conditional_delete:
         settings = replace(settings, lacks=(WITHOUT_CONDITIONAL_DELETE,))
-    return build_catalog(settings, store, url, allowed, runtime)
+    return build_catalog(settings, store, url, allowed, runtime, open_store)
 
 
 @asynccontextmanager
@@ -48,9 +50,18 @@ async def long_lived(catalog: Catalog) -> AsyncIterator[Catalog]:
 
 
 def build_catalog(
-    settings: Settings, store: ObjectStore, url: str, allowed: Sequence[str], runtime: Runtime
+    settings: Settings,
+    store: ObjectStore,
+    url: str,
+    allowed: Sequence[str],
+    runtime: Runtime,
+    open_store: StoreOpener | None = None,
 ) -> Catalog:
-    """A catalog over an open store. Its root is a folder of its name, so that one store serves many."""
+    """A catalog over an open store. Its root is a folder of its name, so that one store serves many.
+
+    `open_store` is needed where an allowed prefix lies outside of this store. Raises `ValueError` for a bad URL or
+    prefix.
+    """
     if "%" in url:
         raise ValueError(f"A store's URL must not hold percent signs, which engines read in two ways: {url}")
     base = Location.parse(url if "//" in url else url.replace(":", "://", 1))
@@ -64,6 +75,8 @@ def build_catalog(
     for prefix in map(Location.parse, allowed):
         prefixes.append(prefix)
         if not prefix.inside(base):
+            if open_store is None:
+                raise ValueError(f"{prefix.uri} lies in another store, and nothing was given that opens it")
             mounts.append(Mount(prefix, open_store(prefix.uri)))
     return Catalog(
         settings=settings,

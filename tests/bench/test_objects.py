@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from storage_backends.s3 import S3Store
+from storage_backends.s3.store import S3Store
 from tests.servers import S3Server
 from tests.storage_backends.contract import StoreContract
 from tools.bench.peers.objects import unchunked
@@ -20,14 +20,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 class TestObjects(StoreContract):
     @pytest.fixture
-    async def store(
-        self, server: S3Server, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-    ) -> AsyncIterator[S3Store]:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
+    async def store(self, server: S3Server, request: pytest.FixtureRequest) -> AsyncIterator[S3Store]:
         bucket = f"bucket-{abs(hash(request.node.nodeid))}"
         server.make_bucket(bucket)
-        store = S3Store(bucket)
+        store = S3Store(bucket, config=server.config)
         yield store
         await store.close()
 

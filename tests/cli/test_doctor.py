@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,17 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.program import main
 from storage_backends import ANY, Applied
 from storage_backends.open import open_store
-from tests.servers import moto_server
+from tests.servers import S3Server, moto_server
 
 Captured = pytest.CaptureFixture[str]
+NOTHING: Mapping[str, str] = {}
 
 
-def examined(capsys: Captured, store: str, *arguments: str, code: int) -> dict[str, tuple[str, str, str | None]]:
+def examined(
+    capsys: Captured, store: str, *arguments: str, code: int, environment: Mapping[str, str] = NOTHING
+) -> dict[str, tuple[str, str, str | None]]:
     """Status, finding and advice of each check."""
-    assert main(["doctor", "--json", "--store", store, *arguments], {}) == code
+    assert main(["doctor", "--json", "--store", store, *arguments], environment) == code
     document = json.loads(capsys.readouterr().out)
     assert document["ok"] is (code == 0)
     return {each["check"]: (each["status"], each["found"], each["advice"]) for each in document["checks"]}
@@ -64,12 +68,13 @@ def test_another_name_of_the_warehouse_is_suggested(tmp_path: Path, capsys: Capt
     assert "`arco init` makes it" in (no_catalog(CatalogOptions("memory:", "x"), []).advice or "")
 
 
-def test_an_s3_store_is_checked_with_its_credentials(s3_bucket: str, capsys: Captured) -> None:
-    store = f"s3://{s3_bucket}/catalog"
-    assert main(["init", "--store", store], {}) == 0
+def test_an_s3_store_is_checked_with_its_credentials(s3_server: S3Server, s3_bucket: str, capsys: Captured) -> None:
+    store, environment = f"s3://{s3_bucket}/catalog", s3_server.environment
+    assert main(["init", "--store", store], environment) == 0
     capsys.readouterr()
 
-    found = examined(capsys, store, "--allowed-location", f"s3://{s3_bucket}/other", "s3://no-such-bucket/x", code=1)
+    allowed = ("--allowed-location", f"s3://{s3_bucket}/other", "s3://no-such-bucket/x")
+    found = examined(capsys, store, *allowed, code=1, environment=environment)
 
     assert found["credentials"][0] == found["conditional writes"][0] == "ok"
     assert "endpoint http://127.0.0.1" in found["credentials"][1]
@@ -77,43 +82,38 @@ def test_an_s3_store_is_checked_with_its_credentials(s3_bucket: str, capsys: Cap
     assert "no-such-bucket" in found["allowed location"][1]
 
 
-def test_a_bucket_that_is_not_there_is_told(s3_endpoint: str, capsys: Captured) -> None:
-    found = examined(capsys, "s3://no-such-bucket/x", code=1)
+def test_a_bucket_that_is_not_there_is_told(s3_server: S3Server, capsys: Captured) -> None:
+    found = examined(capsys, "s3://no-such-bucket/x", code=1, environment=s3_server.environment)
 
     assert found["store"][0] == "failed"
     assert "bucket 'no-such-bucket' does not exist" in found["store"][1]
 
 
-def test_half_a_pair_of_keys_is_told(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
+def test_half_a_pair_of_keys_is_told(capsys: Captured) -> None:
+    half = {**S3Server("http://127.0.0.1:9").environment, "AWS_SECRET_ACCESS_KEY": ""}
 
-    found = examined(capsys, "s3://bucket/x", code=1)
+    found = examined(capsys, "s3://bucket/x", code=1, environment=half)
 
     assert found["credentials"][0] == "failed"
     assert "only one is set" in found["credentials"][1]
 
 
-def test_a_store_that_ignores_conditions_fails(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_ignores_conditions_fails(capsys: Captured) -> None:
     with moto_server(ignore_conditions=True) as server:
         server.make_bucket("careless")
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
         store = "s3://careless/catalog"
-        assert main(["init", "--store", store], {}) == 1
+        assert main(["init", "--store", store], server.environment) == 1
         assert "this catalog is read-only" in capsys.readouterr().err
-        asyncio.run(put(store, "arco/_catalog/core/manifest.json", MANIFEST))
+        asyncio.run(put(store, "arco/_catalog/core/manifest.json", MANIFEST, server.environment))
 
-        found = examined(capsys, store, code=1)
+        found = examined(capsys, store, code=1, environment=server.environment)
 
     assert found["conditional writes"][0] == "failed"
     assert found["conditional writes"][1].startswith("commits would get lost: the store ")
 
 
-async def put(url: str, key: str, body: bytes) -> None:
-    store = open_store(url)
+async def put(url: str, key: str, body: bytes, environment: Mapping[str, str] = NOTHING) -> None:
+    store = open_store(url, environment)
     try:
         assert isinstance(await store.put(key, body, ANY), Applied)
     finally:

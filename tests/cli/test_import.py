@@ -22,7 +22,7 @@ from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.importing import AT_ONCE, Importer, Outcome, SourceTable
 from storage_backends import ABSENT, StoreUnavailable, When
 from storage_backends.base import Outcome as WriteOutcome
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from storage_backends.memory import MemoryStore
 from tests.cli.process import serving
 from tests.support.catalog_fixture import CatalogFixture

@@ -29,8 +29,9 @@ from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.receipt import base_of
 from storage_backends import ABSENT, StoreUnavailable, When
 from storage_backends.base import Outcome
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from tests.cli.process import arco, finished, serving
+from tests.servers import S3Server
 from tests.support.catalog_fixture import NS, CatalogFixture, set_property
 from tests.support.views import view_request
 
@@ -316,8 +317,8 @@ def test_a_warehouse_that_is_not_there_is_wrong_usage_and_is_not_made(
     assert files(folder) == before
 
 
-def test_a_bucket_that_is_not_there_is_wrong_usage(s3_endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["history", "--store", "s3://no-such-bucket/x"], {}) == 2
+def test_a_bucket_that_is_not_there_is_wrong_usage(s3_server: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--store", "s3://no-such-bucket/x"], s3_server.environment) == 2
 
     assert (
         "cannot read the store s3://no-such-bucket/x: bucket 'no-such-bucket' does not exist" in capsys.readouterr().err

@@ -63,7 +63,7 @@ ENVIRONMENT = {
 
 
 def test_every_option_has_a_variable() -> None:
-    assert {option.variable for option in SERVE} == set(ENVIRONMENT)
+    assert {option.variable.name for option in SERVE} == set(ENVIRONMENT)
     assert build_parser(ENVIRONMENT).parse_args(["serve"]).workers == 2
     assert parsed(**ENVIRONMENT) == ServeOptions(
         store="s3://bucket/x",
@@ -209,7 +209,7 @@ def test_help_names_variables_and_defaults(capsys: pytest.CaptureFixture[str]) -
 
     text = " ".join(capsys.readouterr().out.split())
     for option in SERVE:
-        assert f"[env {option.variable}" in text
+        assert f"[env {option.variable.name}" in text
         assert option.flag in text
     assert "[env ARCO_PORT, default 8181]" in text
 

@@ -18,7 +18,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.summary import table_concerns, table_summary, type_text
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.open import build_catalog
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from tests.cli.process import arco, finished
 from tests.support.catalog_fixture import NS, CatalogFixture
 from tests.support.views import view_request

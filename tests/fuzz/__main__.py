@@ -6,6 +6,7 @@
 
 import argparse
 import asyncio
+import os
 import random
 import shutil
 import sys
@@ -114,7 +115,7 @@ def _play_live(server: ArcoServer, url: str, label: str, number: int, tally: Tal
     )
 
     async def use(visit: Callable[[LiveService], Awaitable[None]]) -> None:
-        store = open_store(url)
+        store = open_store(url, os.environ)
         try:
             await visit(LiveService(server.uri, address, store, url))
         finally:

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from tests.support.catalog_fixture import CatalogFixture, set_property
 
 Handler = Callable[[object, "Clock"], JsonObject]

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from storage_backends.wrappers.nonconditional import NonconditionalStore
 from tests.lambda_.test_reconcile import Clock
 from tests.support.catalog_fixture import CatalogFixture, set_property
@@ -144,6 +144,7 @@ def test_a_walk_that_time_cuts_short_comes_again(handler: Handler, store: Path) 
 def test_work_on_a_store_that_ignores_conditions_fails_as_a_whole(
     store: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("arco_catalog.operations.open.open_store", lambda _: NonconditionalStore(LocalStore(store)))
+    careless = NonconditionalStore(LocalStore(store))
+    monkeypatch.setattr("arco_catalog.operations.environment.opener_in", lambda _: lambda _url: careless)
     with pytest.raises(RuntimeError, match="could get lost"):
         importlib.import_module(name).handler(batch(a=ALL), Clock(IN_TIME))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from tests.support.catalog_fixture import CatalogFixture, set_property
 
 

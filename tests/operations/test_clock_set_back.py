@@ -9,7 +9,7 @@ from arco_catalog.iceberg.errors import CatalogError, CommitStateUnknown
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.state.age import CLOCK_TOLERANCE_MS, has_passed
 from storage_backends import Outcome, StoreUnavailable, When
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from tests.support.catalog_fixture import NS, CatalogFixture, set_property
 from tests.support.fake_runtime import FakeRuntime
 

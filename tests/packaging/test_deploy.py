@@ -22,7 +22,7 @@ COMPOSE = sorted((DEPLOY / "compose").glob("*.yaml"))
 FINAL = stages(PROJECT / "Dockerfile")[-1]
 USER = next(instruction.text for instruction in FINAL if instruction.name == "USER")
 PORT = environment_of(FINAL)["ARCO_PORT"]
-VARIABLES = {option.variable for option in SERVE}
+VARIABLES = {option.variable.name for option in SERVE}
 VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 S3 = {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL_S3": "http://s3:7070"}
 

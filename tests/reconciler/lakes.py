@@ -13,7 +13,7 @@ from arco_catalog.operations.reconcile import reconcile as reconcile_here
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from reconciler.catalog_config import CatalogConfig
 from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
 from tests.support.catalog_fixture import CatalogFixture, set_property
@@ -116,4 +116,4 @@ class _Failing(CountingStore):
 
 
 def _opened_to_fail(driver: int, entity: str, how: str, url: str) -> ObjectStore:
-    return _Failing(open_store(url), driver, entity, how)
+    return _Failing(open_store(url, os.environ), driver, entity, how)

@@ -1,5 +1,6 @@
 """Holds what clients were told against what the store says: metadata logs, receipts, and the registry's history."""
 
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -65,7 +66,7 @@ class History:
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Session]:
     """A look at the store by none of the servers."""
-    store, runtime = open_store(url), SystemRuntime()
+    store, runtime = open_store(url, os.environ), SystemRuntime()
     try:
         catalog = build_catalog(Settings(WAREHOUSE), store, url, (), runtime)
         yield catalog.session(OperationRequest("GET", "/", "", None, "auditor", {}, runtime.now_ms() + READING_MS))

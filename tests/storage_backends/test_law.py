@@ -22,7 +22,7 @@ from storage_backends import (
     Version,
     When,
 )
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from storage_backends.memory import MemoryStore
 from tests.storage_backends.contract import listed
 

@@ -1,6 +1,7 @@
 """What takes conditions and ignores them must fail: every test of the conditional contract, and the start-up probe."""
 
 import inspect
+import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -30,13 +31,12 @@ def careless_s3() -> Iterator[S3Server]:
 
 
 @pytest.fixture(params=["wrapper", "server"])
-async def careless(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ObjectStore]:
+async def careless(request: pytest.FixtureRequest) -> AsyncIterator[ObjectStore]:
     if request.param == "wrapper":
         yield NonconditionalStore(MemoryStore())
         return
-    for name, value in request.getfixturevalue("careless_s3").environment.items():
-        monkeypatch.setenv(name, value)
-    store = open_store(f"s3://careless/{request.node.nodeid.encode().hex()[-200:]}")
+    environment = request.getfixturevalue("careless_s3").environment
+    store = open_store(f"s3://careless/{request.node.nodeid.encode().hex()[-200:]}", environment)
     yield store
     await store.close()
 
@@ -63,11 +63,11 @@ async def test_the_probe_finds_a_store_that_ignores_conditions(careless: ObjectS
 async def test_the_probe_finds_a_store_that_honours_conditions(kind: str, request: pytest.FixtureRequest) -> None:
     match kind:
         case "memory":
-            store = open_store("memory:")
+            store = open_store("memory:", {})
         case "local":
-            store = open_store(f"file:{request.getfixturevalue('tmp_path')}")
+            store = open_store(f"file:{request.getfixturevalue('tmp_path')}", {})
         case _:
-            store = open_store(f"s3://{request.getfixturevalue('s3_bucket')}/prefix")
+            store = open_store(f"s3://{request.getfixturevalue('s3_bucket')}/prefix", os.environ)
 
     verdict = await honours_conditions(store, "nonce")
 

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from storage_backends import ABSENT, Found, Missing
-from storage_backends.local import LocalStore
+from storage_backends.local.store import LocalStore
 from storage_backends.memory import MemoryStore
 from storage_backends.open import open_store
-from storage_backends.s3 import S3Store
-from tests.servers import PROJECT
+from storage_backends.s3.store import S3Store
+from tests.servers import PROJECT, S3Server
 
 
 @pytest.mark.parametrize("form", ["file:{}", "file://{}", "file://localhost{}", "FILE:{}/"])
 async def test_a_file_url_opens_a_folder(tmp_path: Path, form: str) -> None:
-    store = open_store(form.format(f"{tmp_path}/with%20a%20space"))
+    store = open_store(form.format(f"{tmp_path}/with%20a%20space"), {})
 
     assert isinstance(store, LocalStore)
     await store.put("key", b"body", ABSENT)
@@ -23,7 +23,7 @@ async def test_a_file_url_opens_a_folder(tmp_path: Path, form: str) -> None:
 
 
 async def test_each_memory_url_opens_another_store() -> None:
-    first, second = open_store("memory:"), open_store("memory:")
+    first, second = open_store("memory:", {}), open_store("memory:", {})
 
     assert isinstance(first, MemoryStore)
     await first.put("key", b"", ABSENT)
@@ -31,8 +31,10 @@ async def test_each_memory_url_opens_another_store() -> None:
 
 
 @pytest.mark.parametrize(("path", "prefix"), [("", ""), ("/", ""), ("/some/prefix", "some/prefix/"), ("/p/", "p/")])
-async def test_an_s3_url_opens_a_prefix_of_a_bucket(s3_bucket: str, path: str, prefix: str) -> None:
-    store, whole = open_store(f"s3://{s3_bucket}{path}"), open_store(f"s3://{s3_bucket}")
+async def test_an_s3_url_opens_a_prefix_of_a_bucket(
+    s3_server: S3Server, s3_bucket: str, path: str, prefix: str
+) -> None:
+    store, whole = (open_store(f"s3://{s3_bucket}{below}", s3_server.environment) for below in (path, ""))
 
     assert isinstance(store, S3Store)
     await store.put("key", b"", ABSENT)
@@ -42,8 +44,8 @@ async def test_an_s3_url_opens_a_prefix_of_a_bucket(s3_bucket: str, path: str, p
     await whole.close()
 
 
-async def test_prefixes_do_not_see_each_other(s3_bucket: str) -> None:
-    one, longer = open_store(f"s3://{s3_bucket}/one"), open_store(f"s3://{s3_bucket}/one-more")
+async def test_prefixes_do_not_see_each_other(s3_server: S3Server, s3_bucket: str) -> None:
+    one, longer = (open_store(f"s3://{s3_bucket}/{name}", s3_server.environment) for name in ("one", "one-more"))
     await longer.put("key", b"", ABSENT)
 
     assert (await one.list("")).entries == ()
@@ -76,12 +78,13 @@ async def test_prefixes_do_not_see_each_other(s3_bucket: str) -> None:
 )
 def test_any_other_url_is_refused_in_words(url: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        open_store(url)
+        open_store(url, {})
 
 
 def test_only_the_store_that_is_asked_for_is_imported() -> None:
     code = (
-        "import sys; from storage_backends.open import open_store; open_store('file:/nowhere'); open_store('memory:')\n"
+        "import sys; from storage_backends.open import open_store\n"
+        "open_store('file:/nowhere', {}); open_store('memory:', {})\n"
         "assert not {'httptools', 'botocore'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=True, timeout=30)
@@ -91,7 +94,7 @@ def test_a_store_whose_sdk_is_not_installed_says_which_extra_has_it() -> None:
     code = (
         "import sys; sys.modules['httptools'] = None\n"
         "from storage_backends.open import open_store\n"
-        "try: open_store('s3://bucket')\n"
+        "try: open_store('s3://bucket', {})\n"
         "except ValueError as error: print(error)"
     )
     command = [sys.executable, "-c", code]

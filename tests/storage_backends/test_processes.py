@@ -1,5 +1,6 @@
 """Several processes on one store lose nothing and agree on who won."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def store(url: str) -> AsyncIterator[ObjectStore]:
-    store = open_store(url)
+    store = open_store(url, os.environ)
     yield store
     await store.close()
 

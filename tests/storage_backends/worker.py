@@ -90,7 +90,7 @@ JOBS = {job.__name__: job for job in (increments, creations, endless_writes, fat
 
 
 async def main(job: str, url: str, *arguments: str) -> None:
-    store = open_store(url)
+    store = open_store(url, os.environ)
     await store.list("")  # connected, before the race begins
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)

@@ -8,7 +8,7 @@ import pytest
 
 from storage_backends import ObjectStore, StoreError
 from storage_backends.probe import honours_conditions
-from storage_backends.s3 import S3Store
+from storage_backends.s3.store import S3Store
 from tests.cli.process import serving
 from tests.serve.test_sigkill import survive
 from tests.servers import S3Server
@@ -21,7 +21,7 @@ _buckets = itertools.count(1)
 async def store(minio_server: S3Server) -> AsyncIterator[S3Store]:
     bucket = f"bucket-{next(_buckets)}"
     minio_server.make_bucket(bucket)
-    store = S3Store(bucket)
+    store = S3Store(bucket, config=minio_server.config)
     yield store
     await store.close()
 

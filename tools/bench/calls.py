@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -166,7 +167,7 @@ async def count(store: CountingStore, budget: Budget, warehouses: Iterator[str])
 
 async def count_all(url: str) -> list[Count]:
     """Every row, each run at a catalog of its own."""
-    store = CountingStore(DelayingStore(open_store(url), FARTHER_S))
+    store = CountingStore(DelayingStore(open_store(url, os.environ), FARTHER_S))
     warehouses = (f"wh{number}" for number in range(RUNS * len(BUDGETS)))
     try:
         return [await count(store, budget, warehouses) for budget in BUDGETS]

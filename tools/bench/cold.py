@@ -89,7 +89,7 @@ Measured = Mapping[tuple[Operation, str], Starts]
 async def prepare() -> Mapping[Operation, Mapping[str, str]]:
     """Makes the table. Returns what the function with the usual client must know to make our calls: those that a
     process sends which remembers nothing, but writing beside our objects."""
-    store = CountingStore(open_store(STORE))
+    store = CountingStore(open_store(STORE, os.environ))
 
     def process() -> Client:
         return Client(create_app({"wh": build_catalog(Settings("wh"), store, STORE, (), RUNTIME)}))

@@ -7,6 +7,7 @@ for each; in memory with 20 ms of delay on every store call, and on local files,
 
 import argparse
 import asyncio
+import os
 import statistics
 import sys
 import tempfile
@@ -90,7 +91,7 @@ async def compare(where: str, seconds: float) -> None:
                     )
                 else:
                     url = f"file://{folder}"
-                    figure = await measure(open_store(url), url, clients, seconds, shared=shared)
+                    figure = await measure(open_store(url, os.environ), url, clients, seconds, shared=shared)
             ratio = f"{figure.creates / alone:5.1f}x" if shared and alone else ""
             alone = figure.creates
             rates = f"{figure.creates:>10.1f} {figure.commits:>10.1f} {figure.p50:>9.0f} {figure.p99:>9.0f}"

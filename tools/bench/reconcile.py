@@ -7,6 +7,7 @@ the whole folder again for each thousand pointers, and each call is a hop to a t
 
 import argparse
 import asyncio
+import os
 import shutil
 import sys
 import tempfile
@@ -144,7 +145,7 @@ class ReportingStore(MeasuringStore):
 
 
 def opened_to_report(calls: Accumulator[Calls], url: str) -> ObjectStore:
-    return ReportingStore(open_store(url), calls)
+    return ReportingStore(open_store(url, os.environ), calls)
 
 
 class Sum(AccumulatorParam[Calls]):

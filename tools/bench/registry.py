@@ -8,6 +8,7 @@ is loaded has a small metadata file; all others have none, which nothing here re
 
 import argparse
 import asyncio
+import os
 import random
 import statistics
 import sys
@@ -147,7 +148,7 @@ async def keep(fixture: CountingFixture, objects: dict[str, bytes]) -> None:
 
 async def measure(url: str, tables: int) -> None:
     """Prints a size's figures."""
-    store = CountingStore(open_store(url))
+    store = CountingStore(open_store(url, os.environ))
     fixture = CountingFixture(store)
     began = time.perf_counter()
     names, written = await build(fixture, tables, seed=tables)

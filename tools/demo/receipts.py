@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -71,7 +72,7 @@ async def stored_receipts(url: str, numbers: Mapping[str, int]) -> defaultdict[s
 
 
 async def _committed(url: str) -> defaultdict[str, Counter[str]]:
-    store = open_store(url)
+    store = open_store(url, os.environ)
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     try:
         after = None

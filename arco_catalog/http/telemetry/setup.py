@@ -3,20 +3,20 @@
 import sys
 from collections.abc import Mapping
 
+from arco_catalog.config.variables import LOG_LEVEL, METRICS_NAMESPACE
 from arco_catalog.http.telemetry.lines import JsonLines, TextLines, Write
 from arco_catalog.http.telemetry.logs import configure_logging
 from arco_catalog.http.telemetry.telemetry import Exporter, Telemetry
 from arco_catalog.state.runtime import Runtime
 
 DEFAULT_NAMESPACE = "ArcoCatalog"
-METRICS_NAMESPACE = "ARCO_METRICS_NAMESPACE"
 EXPORTERS = ("otlp", "console")
 
 
 def function_log(environment: Mapping[str, str]) -> None:
-    """For a function on Lambda: its log goes to stdout, as lines of JSON. Raises `KeyError` for an unknown log
+    """For a function on Lambda: its log goes to stdout, as lines of JSON. Raises `ValueError` for an unknown log
     level."""
-    configure_logging(sys.stdout, environment.get("ARCO_LOG_LEVEL") or "warning", json=True)
+    configure_logging(sys.stdout, LOG_LEVEL.read(environment), json=True)
 
 
 def function_telemetry(environment: Mapping[str, str], runtime: Runtime) -> Telemetry:
@@ -46,7 +46,7 @@ def server_telemetry(
 
 def metrics_namespace(environment: Mapping[str, str]) -> str | None:
     """CloudWatch's namespace of a function's metrics; a variable that is set and empty turns them off."""
-    return environment.get(METRICS_NAMESPACE, DEFAULT_NAMESPACE) or None
+    return environment.get(METRICS_NAMESPACE.name, DEFAULT_NAMESPACE) or None
 
 
 def to_stdout(line: str) -> None:

@@ -1,28 +1,24 @@
-"""Sends requests to S3 and retries those that are safe to retry. `s3_wire` has the parts.
+"""Sends requests to S3 and retries those that are safe to retry.
 
 Why not an SDK: it parses its vendor's models for half a second at each cold start, takes several times the CPU a call,
 and retries writes by itself (docs/decisions/0007). Proxies (`HTTPS_PROXY`) are not supported.
 """
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from storage_backends.backoff import full_jitter
 from storage_backends.base import StoreUnavailable, Unknown
 from storage_backends.clock import system_now_ms
-from storage_backends.s3_wire.answers import Ambiguous, Answer, date_ms, failure_of, is_answer, is_skewed
-from storage_backends.s3_wire.credentials import CredentialSource, credentials_in, region_in
-from storage_backends.s3_wire.dates import signing_stamp
-from storage_backends.s3_wire.endpoint import Endpoint, endpoint_of
-from storage_backends.s3_wire.http1 import AnswerLost, NeverSent, Response, request_head
-from storage_backends.s3_wire.pool import Pool, Timeouts, tls_context
-from storage_backends.s3_wire.signature import Scope, path_of, query_of, signed
-
-CONNECT_TIMEOUT_S = 3.0
-READ_TIMEOUT_S = 10.0
-POOL_SIZE = 64
+from storage_backends.s3.answers import Ambiguous, Answer, date_ms, failure_of, is_answer, is_skewed
+from storage_backends.s3.config import S3Config
+from storage_backends.s3.credentials import CredentialSource, credentials_of, region_of
+from storage_backends.s3.dates import signing_stamp
+from storage_backends.s3.endpoint import Endpoint, endpoint_of
+from storage_backends.s3.http1 import AnswerLost, NeverSent, Response, request_head
+from storage_backends.s3.pool import Pool, Timeouts, tls_context
+from storage_backends.s3.signature import Scope, path_of, query_of, signed
 
 _UNSIGNED = {"accept-encoding": "identity", "user-agent": "arco-catalog"}  # proxies may change these
 
@@ -52,8 +48,11 @@ class _Client:
 class S3Client:
     """One bucket, and one pool of connections that opens with the first call and belongs to its event loop."""
 
-    def __init__(self, bucket: str, sleep: Callable[[float], Awaitable[None]], random: Callable[[], float]) -> None:
+    def __init__(
+        self, bucket: str, config: S3Config, sleep: Callable[[float], Awaitable[None]], random: Callable[[], float]
+    ) -> None:
         self._bucket = bucket
+        self._config = config
         self._sleep = sleep
         self._random = random
         self._client: _Client | None = None
@@ -125,17 +124,17 @@ class S3Client:
     async def _connected(self) -> _Client:
         loop = asyncio.get_running_loop()
         if self._client is None or self._client.loop is not loop:
-            client = await _open(self._bucket)  # opens no connection yet
+            client = await _open(self._bucket, self._config)  # opens no connection yet
             if self._client is None or self._client.loop is not loop:  # no other call was faster
                 self._client = client
         return self._client
 
 
-async def _open(bucket: str) -> _Client:
-    """A client configured by the usual `AWS_*` variables. Raises `StoreError`."""
-    region = await region_in(os.environ)
-    endpoint = endpoint_of(bucket, region, os.environ)
-    tls = await asyncio.to_thread(tls_context, os.environ.get("AWS_CA_BUNDLE") or None) if endpoint.tls else None
-    timeouts = Timeouts(CONNECT_TIMEOUT_S, READ_TIMEOUT_S)
-    pool = Pool(endpoint.host, endpoint.port, tls, POOL_SIZE, timeouts, system_now_ms)
-    return _Client(asyncio.get_running_loop(), endpoint, Scope(region), credentials_in(os.environ), pool)
+async def _open(bucket: str, config: S3Config) -> _Client:
+    """Raises `StoreError` for a configuration that can't be followed."""
+    region = await region_of(config)
+    endpoint = endpoint_of(bucket, region, config)
+    tls = await asyncio.to_thread(tls_context, config.ca_bundle) if endpoint.tls else None
+    timeouts = Timeouts(config.connect_timeout_s, config.idle_timeout_s)
+    pool = Pool(endpoint.host, endpoint.port, tls, config.max_connections, timeouts, system_now_ms)
+    return _Client(asyncio.get_running_loop(), endpoint, Scope(region), credentials_of(config.credentials), pool)

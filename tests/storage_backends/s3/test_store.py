@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from storage_backends.s3 import S3Store
+from storage_backends.s3.store import S3Store
 from tests.s3_servers import versitygw
 from tests.servers import S3Server
 from tests.storage_backends.contract import StoreContract, WriteContract
@@ -15,8 +15,8 @@ _buckets = itertools.count(1)
 
 class TestS3Store(StoreContract):
     @pytest.fixture
-    async def store(self, s3_bucket: str) -> AsyncIterator[S3Store]:
-        store = S3Store(s3_bucket)
+    async def store(self, s3_server: S3Server, s3_bucket: str) -> AsyncIterator[S3Store]:
+        store = S3Store(s3_bucket, config=s3_server.config)
         yield store
         await store.close()
 
@@ -34,11 +34,9 @@ class TestS3StoreOnVersityGateway(WriteContract):
     EARLY_MS = 2_000  # it writes the time, in seconds, once a second
 
     @pytest.fixture
-    async def store(self, gateway: S3Server, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[S3Store]:
-        for name, value in gateway.environment.items():
-            monkeypatch.setenv(name, value)
+    async def store(self, gateway: S3Server) -> AsyncIterator[S3Store]:
         bucket = f"bucket-{next(_buckets)}"
         gateway.make_bucket(bucket)
-        store = S3Store(bucket)
+        store = S3Store(bucket, config=gateway.config)
         yield store
         await store.close()

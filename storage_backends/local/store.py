@@ -8,7 +8,7 @@ import secrets
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -33,7 +33,8 @@ from storage_backends.base import (
     When,
 )
 from storage_backends.clock import system_now_ms
-from storage_backends.local_files import (
+from storage_backends.local.config import LocalConfig
+from storage_backends.local.files import (
     NotInMemory,
     exclusive_lock,
     make_folder,
@@ -47,17 +48,13 @@ from storage_backends.local_files import (
     write_durably,
     written_ms_of,
 )
-from storage_backends.local_listing import Listing, PausedWalks, Walk
+from storage_backends.local.listing import Listing, PausedWalks, Walk
 from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range
 
 PRIVATE_FOLDER = ".arco-store"
 STRIPES = 256
-THREADS = 16
-STALE_AFTER_MS = 24 * 60 * 60 * 1_000
 TICK_NS = 1_000
 """The least by which one version is later than the one before: what any file system that will do can tell apart."""
-READ_AT_ONCE = 256 * 1024
-"""Bytes that are copied from memory sooner than a thread is woken for them."""
 
 _Answer = TypeVar("_Answer")
 
@@ -89,16 +86,23 @@ class LocalStore:
     than to wake a thread, and is done at once.
     """
 
-    def __init__(self, root: Path | str, now_ms: Callable[[], int] = system_now_ms) -> None:
+    def __init__(
+        self,
+        root: Path | str,
+        now_ms: Callable[[], int] = system_now_ms,
+        *,
+        config: LocalConfig = LocalConfig(),  # noqa: B008  frozen
+    ) -> None:
         if not os.path.isabs(root):
             raise ValueError(f"expected an absolute path as the root of a local store, got {os.fspath(root)!r}")
         self._root = os.fspath(root)
+        self._config = config
         self._temporaries = os.path.join(self._root, PRIVATE_FOLDER, "tmp")
         self._locks = os.path.join(self._root, PRIVATE_FOLDER, "locks")
         self._now_ms = now_ms
         self._prepared = False
         self._root_seen = False
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="local-store")
+        self._threads = ThreadPoolExecutor(config.threads, thread_name_prefix="local-store")
         self._walks = PausedWalks()
         self._unsynced: set[str] = set()
         """Folders whose last fsync failed: a change in them is visible, and a power cut may undo it."""
@@ -160,7 +164,7 @@ class LocalStore:
         with os.scandir(self._temporaries) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):
-                    if entry.stat().st_mtime * 1_000 < self._now_ms() - STALE_AFTER_MS:
+                    if entry.stat().st_mtime * 1_000 < self._now_ms() - self._config.stale_after_ms:
                         os.unlink(entry.path)
         self._prepared = True
 
@@ -176,7 +180,7 @@ class LocalStore:
             version = version_of(status)
             if version == if_changed_from:
                 return Unchanged(self._now_ms())
-            if at_once and status.st_size > READ_AT_ONCE:
+            if at_once and status.st_size > self._config.read_at_once:
                 raise NotInMemory
             body = (read_from_memory if at_once else read_from_disk)(descriptor, status.st_size)
             return Found(body, version, written_ms_of(status), self._now_ms())
@@ -191,7 +195,7 @@ class LocalStore:
                 return Missing(self._now_ms())
             descriptor, status = opened
             size = max(0, min(length, status.st_size - start))
-            if at_once and size > READ_AT_ONCE:
+            if at_once and size > self._config.read_at_once:
                 raise NotInMemory
             body = (read_from_memory if at_once else read_from_disk)(descriptor, size, start)
             return Found(body, version_of(status), written_ms_of(status), self._now_ms())
@@ -223,7 +227,7 @@ class LocalStore:
             if folder is None or not _holds(when, current):  # a lost race, which is common, writes nothing
                 return self._refused(current)
             with self._temporary(body) as temporary:
-                with exclusive_lock(self._lock_of(key)) as lock:
+                with self._exclusive_lock(key) as lock:
                     outcome = self._name(temporary, key, folder, when, lock)
                 # After the lock is released: the next writer of this object fsyncs the same folder.
                 return (self._fsync_folder(folder, folders) if isinstance(outcome, Applied) else None) or outcome
@@ -252,7 +256,7 @@ class LocalStore:
     def _delete(self, key: str, when: Matches | Anything) -> Outcome:
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
-        with open_folder_nofollow(self._root, folders) as folder, exclusive_lock(self._lock_of(key)) as lock:
+        with open_folder_nofollow(self._root, folders) as folder, self._exclusive_lock(key) as lock:
             current = None if folder is None else status_of(folder, name)
             if not _holds(when, current):
                 return self._refused(current)
@@ -311,8 +315,9 @@ class LocalStore:
             )
         return version_of(status)
 
-    def _lock_of(self, key: str) -> str:
-        return os.path.join(self._locks, f"{zlib.crc32(key.encode()) % STRIPES:02x}")
+    def _exclusive_lock(self, key: str) -> AbstractContextManager[int]:
+        path = os.path.join(self._locks, f"{zlib.crc32(key.encode()) % STRIPES:02x}")
+        return exclusive_lock(path, self._config.lock_timeout_s)
 
     def _refused(self, current: os.stat_result | None) -> PreconditionFailed:
         return PreconditionFailed(version_of(current) if current else None, self._now_ms())

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage_backends import Listed, Version
-from storage_backends.local import LocalStore
-from storage_backends.local_files import open_folder_nofollow
-from storage_backends.local_listing import PAUSED_WALKS, Listing, PausedWalks, Walk
+from storage_backends.local.files import open_folder_nofollow
+from storage_backends.local.listing import PAUSED_WALKS, Listing, PausedWalks, Walk
+from storage_backends.local.store import LocalStore
 from storage_backends.validation import PAGE_SIZE
 
 # Characters on both sides of "/", which a listing by folders would sort wrongly.

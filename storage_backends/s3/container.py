@@ -5,7 +5,7 @@ Sources: AWS SDKs and tools reference, "Container credential provider"; ECS deve
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -13,19 +13,17 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
-from storage_backends.s3_wire.dates import iso_date_ms
-from storage_backends.s3_wire.http1 import AnswerLost, NeverSent, Response, request_head
-from storage_backends.s3_wire.pool import Pool, Timeouts, tls_context
-from storage_backends.s3_wire.signature import Credentials
+from storage_backends.s3.config import ContainerEndpoint
+from storage_backends.s3.dates import iso_date_ms
+from storage_backends.s3.http1 import AnswerLost, NeverSent, Response, request_head
+from storage_backends.s3.pool import Pool, Timeouts, tls_context
+from storage_backends.s3.signature import Credentials
 
-RELATIVE, FULL = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"
-TOKEN, TOKEN_FILE = "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 REFRESH_MS = 15 * 60_000
 """Keys are renewed when they expire within this time; the endpoint has newer ones by then."""
 TIMEOUTS = Timeouts(connect_s=2.0, idle_s=2.0)
 
 _NO_KEYS = "no AWS credentials: the container credentials endpoint returned no keys"
-_ECS = "http://169.254.170.2"
 _PLAIN_HOSTS = ("localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23")
 
 
@@ -36,10 +34,10 @@ class _Held:
 
 
 class ContainerCredentials:
-    """The keys of the address that the environment names, asked for again before they expire."""
+    """The keys that an address hands out, asked for again before they expire."""
 
-    def __init__(self, environment: Mapping[str, str], now_ms: Callable[[], int]) -> None:
-        self._environment = environment
+    def __init__(self, config: ContainerEndpoint, now_ms: Callable[[], int]) -> None:
+        self._config = config
         self._now_ms = now_ms
         self._held: _Held | None = None
         self._asking = asyncio.Lock()
@@ -65,7 +63,7 @@ class ContainerCredentials:
         return held.until_ms - self._now_ms()
 
     async def _ask(self) -> Response:
-        parts, port = address_of(self._environment)
+        parts, port = address_of(self._config.url)
         headers = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog"}
         if token := await self._token():
             headers["authorization"] = token
@@ -80,20 +78,18 @@ class ContainerCredentials:
             await pool.close()
 
     async def _token(self) -> str:
-        """The token in the file, which is rotated, or else the one in the environment."""
-        file = self._environment.get(TOKEN_FILE)
-        if not file:
-            return self._environment.get(TOKEN, "")
+        """The token in the file, which is rotated, or else the one that was configured."""
+        file = self._config.token_file
+        if file is None:
+            return self._config.token
         try:
             return await asyncio.to_thread(Path(file).read_text)
         except (OSError, UnicodeDecodeError) as error:
-            raise StoreDenied(f"no AWS credentials: {TOKEN_FILE}: {error}") from error
+            raise StoreDenied(f"no AWS credentials: AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: {error}") from error
 
 
-def address_of(environment: Mapping[str, str]) -> tuple[SplitResult, int]:
+def address_of(url: str) -> tuple[SplitResult, int]:
     """The endpoint's URL and port. Keys and token are not encrypted, so plain HTTP is accepted only to this machine."""
-    relative = environment.get(RELATIVE)
-    url = f"{_ECS}{relative}" if relative else environment[FULL]
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -12,8 +12,8 @@ from botocore.utils import percent_encode  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage_backends.s3_wire.dates import http_date_ms, signing_stamp
-from storage_backends.s3_wire.signature import Credentials, Scope, path_of, query_of, signed
+from storage_backends.s3.dates import http_date_ms, signing_stamp
+from storage_backends.s3.signature import Credentials, Scope, path_of, query_of, signed
 from storage_backends.validation import is_key
 
 EXAMPLE_KEYS = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")

@@ -1,8 +1,9 @@
 """What S3's answers mean, on a server that gives them one by one; and how often a request goes over the wire."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import TypeAlias
 
 import pytest
@@ -21,13 +22,13 @@ from storage_backends import (
     Unchanged,
     Unknown,
     Version,
-    s3_client,
 )
 from storage_backends.backoff import ATTEMPTS, full_jitter
-from storage_backends.s3 import S3Store
+from storage_backends.s3.config import S3Config
+from storage_backends.s3.store import S3Store
 from storage_backends.wrappers.deadline import DeadlineStore
 from tests.servers import S3Server
-from tests.storage_backends.scripted_s3 import (
+from tests.storage_backends.s3.scripted_s3 import (
     DATE_MS,
     Drop,
     Hang,
@@ -54,10 +55,11 @@ FAILURES = [Reply(500, "InternalError"), Reply(502), Reply(503, "ServiceUnavaila
 class Played:
     """A store on a scripted server, and the pauses that it made."""
 
-    def __init__(self, s3: ScriptedS3) -> None:
+    def __init__(self, s3: ScriptedS3, environment: Mapping[str, str]) -> None:
         self.s3 = s3
         self.pauses: list[float] = []
-        self.store = S3Store("bucket", "some/prefix", sleep=self._sleep, random=lambda: 1.0)
+        config = S3Config.from_environment({**S3Server(s3.endpoint).environment, **environment})
+        self.store = S3Store("bucket", "some/prefix", config=config, sleep=self._sleep, random=lambda: 1.0)
 
     async def _sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -71,13 +73,11 @@ Play: TypeAlias = Callable[..., AbstractAsyncContextManager[Played]]
 
 
 @pytest.fixture
-def play(monkeypatch: pytest.MonkeyPatch) -> Play:
+def play() -> Play:
     @asynccontextmanager
-    async def run(*script: Step) -> AsyncIterator[Played]:
+    async def run(*script: Step, **environment: str) -> AsyncIterator[Played]:
         async with scripted_s3(script) as s3:
-            for name, value in S3Server(s3.endpoint).environment.items():
-                monkeypatch.setenv(name, value)
-            played = Played(s3)
+            played = Played(s3, environment)
             try:
                 yield played
             finally:
@@ -111,11 +111,12 @@ async def test_a_put_is_one_plain_request(play: Play) -> None:
         assert played.s3.bodies == [b"body"]
 
 
-async def test_a_custom_endpoint_has_the_bucket_in_its_path(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with play() as played:
-        monkeypatch.delenv("AWS_ENDPOINT_URL_S3")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", played.s3.endpoint.replace("127.0.0.1", "localhost"))
+async def test_a_custom_endpoint_has_the_bucket_in_its_path() -> None:
+    async with scripted_s3([]) as s3:
+        named = {"AWS_ENDPOINT_URL_S3": "", "AWS_ENDPOINT_URL": s3.endpoint.replace("127.0.0.1", "localhost")}
+        played = Played(s3, named)
         await played.store.put("key", b"", ANY)
+        await played.store.close()
 
         [request] = played.s3.requests
         assert request.headers["Host"].startswith("localhost:")
@@ -352,33 +353,44 @@ async def test_silence_leaves_a_write_unknown_and_a_read_tried_again(play: Play,
     async with play(Hang(), Serve(), Hang()) as played:
         write = asyncio.create_task(played.store.put("key", b"body", ABSENT))
         await played.s3.hanging.acquire()
-        leap(s3_client.READ_TIMEOUT_S)
+        leap(S3Config().idle_timeout_s)
         assert isinstance(await write, Unknown)
         assert played.wire == ["PUT"]
         await played.store.put("key", b"body", ABSENT)
         read = asyncio.create_task(played.store.get("key"))
         await played.s3.hanging.acquire()
-        leap(s3_client.READ_TIMEOUT_S)
+        leap(S3Config().idle_timeout_s)
         assert isinstance(await read, Found)
         assert played.wire == ["PUT", "PUT", "GET", "GET"]
 
 
 async def test_without_credentials_nothing_is_sent(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with play() as played:
-        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-        monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    for name, value in {**S3Server("").environment, "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}.items():
+        monkeypatch.setenv(name, value)  # botocore looks there
+    async with play(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="") as played:
         with pytest.raises(StoreDenied):
             await played.store.put("key", b"", ANY)
         assert played.wire == []
 
 
-async def test_a_client_that_cannot_be_made_is_told_and_made_later(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with play() as played:
-        endpoint = played.s3.endpoint
-        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "no url")
+async def test_a_client_that_cannot_be_made_is_told_at_each_call(play: Play) -> None:
+    async with play(AWS_ENDPOINT_URL_S3="no url") as played:
+        for _ in range(2):
+            with pytest.raises(StoreError, match="no S3 client"):
+                await played.store.get("key")
+
+
+async def test_a_client_that_cannot_be_made_is_made_when_it_can(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiles = tmp_path / "config"
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(profiles))
+    async with play(AWS_REGION="", AWS_DEFAULT_REGION="") as played:
         with pytest.raises(StoreError, match="no S3 client"):
             await played.store.get("key")
-        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
+        profiles.write_text("[default]\nregion = eu-south-2\n")
         assert isinstance(await played.store.get("key"), Missing)
 
 

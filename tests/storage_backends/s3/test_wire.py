@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage_backends.s3_wire.http1 import AnswerLost, NeverSent, Response, ResponseReader, request_head
-from storage_backends.s3_wire.pool import IDLE_MS, Pool, Timeouts
+from storage_backends.s3.http1 import AnswerLost, NeverSent, Response, ResponseReader, request_head
+from storage_backends.s3.pool import IDLE_MS, Pool, Timeouts
 
 PLAIN = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 11\r\n\r\nhello world'
 CHUNKED = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n'

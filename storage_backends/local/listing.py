@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from storage_backends.base import Listed
-from storage_backends.local_files import FOLDER_ITSELF, status_of, version_of, written_ms_of
+from storage_backends.local.files import FOLDER_ITSELF, status_of, version_of, written_ms_of
 from storage_backends.validation import is_key
 
 PAUSED_WALKS = 4

@@ -24,9 +24,10 @@ from storage_backends import (
     StoreUnavailable,
     Unchanged,
     Version,
-    local_files,
 )
-from storage_backends.local import PRIVATE_FOLDER, READ_AT_ONCE, STALE_AFTER_MS, LocalStore
+from storage_backends.local import files
+from storage_backends.local.config import LocalConfig
+from storage_backends.local.store import PRIVATE_FOLDER, LocalStore
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract, applied, found, listed
 
 
@@ -117,8 +118,9 @@ class TestFiles:
     async def test_stale_temporary_files_are_removed_at_the_first_write(self, root: Path) -> None:
         folder = root / PRIVATE_FOLDER / "tmp"
         folder.mkdir(parents=True)
-        now_ms = 2 * STALE_AFTER_MS
-        for name, age_ms in (("fresh", STALE_AFTER_MS - 1_000), ("stale", STALE_AFTER_MS + 1_000)):
+        stale_ms = LocalConfig().stale_after_ms
+        now_ms = 2 * stale_ms
+        for name, age_ms in (("fresh", stale_ms - 1_000), ("stale", stale_ms + 1_000)):
             (folder / name).write_bytes(b"")
             os.utime(folder / name, ns=(0, (now_ms - age_ms) * 1_000_000))
         store = LocalStore(root, lambda: now_ms)
@@ -168,7 +170,7 @@ class TestReads:
         assert (await found(store, "key")).body == b"body"
 
     async def test_a_large_object_is_read_in_a_thread(self, store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        body = bytes(READ_AT_ONCE + 1)
+        body = bytes(LocalConfig().read_at_once + 1)
         await store.put("key", body, ABSENT)
         monkeypatch.delattr(os, "preadv")
 
@@ -177,7 +179,7 @@ class TestReads:
     async def test_a_kernel_that_opens_no_path_in_one_step_is_as_good(
         self, store: LocalStore, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(local_files, "open_nofollow", lambda *_: None)
+        monkeypatch.setattr(files, "open_nofollow", lambda *_: None)
         version = applied(await store.put("a/b/key", b"one", ABSENT))
 
         assert (await found(store, "a/b/key")).body == b"one"
@@ -330,10 +332,8 @@ def all_held(locks: Path) -> Iterator[None]:
 
 
 class TestLocks:
-    async def test_a_lock_that_is_never_released_makes_writes_unavailable(
-        self, store: LocalStore, root: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(local_files, "LOCK_TIMEOUT_S", 0.05)
+    async def test_a_lock_that_is_never_released_makes_writes_unavailable(self, root: Path) -> None:
+        store = LocalStore(root, config=LocalConfig(lock_timeout_s=0.05))
         version = applied(await store.put("key", b"one", ABSENT))
         with all_held(root / PRIVATE_FOLDER / "locks"):
             async with asyncio.timeout(10):  # a writer that has no patience at all ends with its holder

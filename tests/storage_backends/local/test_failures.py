@@ -23,7 +23,7 @@ from storage_backends import (
     StoreUnavailable,
     Unknown,
 )
-from storage_backends.local import PRIVATE_FOLDER, LocalStore
+from storage_backends.local.store import PRIVATE_FOLDER, LocalStore
 from tests.storage_backends.contract import applied, found
 from tests.storage_backends.processes import workers
 from tests.storage_backends.worker import sealed, unsealed

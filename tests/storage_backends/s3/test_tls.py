@@ -3,6 +3,7 @@
 import ipaddress
 import ssl
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from storage_backends import ABSENT, Applied, Found, StoreError, StoreUnavailable
-from storage_backends.s3 import S3Store
+from storage_backends.s3.store import S3Store
 from tests.servers import S3Server
-from tests.storage_backends.scripted_s3 import ScriptedS3, scripted_s3
+from tests.storage_backends.s3.scripted_s3 import ScriptedS3, scripted_s3
 
 
 def write_certificate(certificate_file: Path, key_file: Path, address: str) -> None:
@@ -44,15 +45,12 @@ def address() -> str:
 
 
 @pytest.fixture
-async def s3(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedS3]:
-    """A server behind TLS; the environment leads there and trusts it."""
+async def s3(tmp_path: Path, address: str) -> AsyncIterator[ScriptedS3]:
+    """A server behind TLS."""
     write_certificate(tmp_path / "certificate.pem", tmp_path / "key.pem", address)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(tmp_path / "certificate.pem", tmp_path / "key.pem")
     async with scripted_s3([], tls) as server:
-        for name, value in S3Server(server.endpoint).environment.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "certificate.pem"))
         yield server
 
 
@@ -61,8 +59,15 @@ async def no_pause(_seconds: float) -> None:
 
 
 @pytest.fixture
-async def store(s3: ScriptedS3) -> AsyncIterator[S3Store]:
-    store = S3Store("bucket", sleep=no_pause)
+def bundle(tmp_path: Path) -> str | None:
+    """Whom the store trusts."""
+    return str(tmp_path / "certificate.pem")
+
+
+@pytest.fixture
+async def store(s3: ScriptedS3, bundle: str | None) -> AsyncIterator[S3Store]:
+    config = replace(S3Server(s3.endpoint).config, ca_bundle=bundle)
+    store = S3Store("bucket", config=config, sleep=no_pause)
     yield store
     await store.close()
 
@@ -77,10 +82,8 @@ async def test_a_bundle_of_ones_own_is_trusted(s3: ScriptedS3, store: S3Store) -
     assert len(s3.connections) == 1
 
 
-async def test_a_server_that_nobody_vouches_for_is_told_nothing(
-    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("AWS_CA_BUNDLE")
+@pytest.mark.parametrize("bundle", [None])
+async def test_a_server_that_nobody_vouches_for_is_told_nothing(s3: ScriptedS3, store: S3Store) -> None:
     with pytest.raises(StoreUnavailable, match="self-signed"):
         await store.put("key", b"body", ABSENT)
     assert s3.requests == []
@@ -93,10 +96,8 @@ async def test_a_certificate_of_another_address_is_not_enough(s3: ScriptedS3, st
     assert s3.requests == []
 
 
-async def test_a_bundle_that_is_not_there_is_told(
-    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_CA_BUNDLE", "/nowhere/bundle.pem")
+@pytest.mark.parametrize("bundle", ["/nowhere/bundle.pem"])
+async def test_a_bundle_that_is_not_there_is_told(s3: ScriptedS3, store: S3Store) -> None:
     with pytest.raises(StoreError, match=r"AWS_CA_BUNDLE '/nowhere/bundle\.pem'"):
         await store.get("key")
     assert s3.requests == []

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
-from storage_backends.s3_wire.dates import http_date_ms
-from storage_backends.s3_wire.http1 import Response
+from storage_backends.s3.dates import http_date_ms
+from storage_backends.s3.http1 import Response
 
 # Statuses that are definite answers, as is a 404 that names the key; any other of 300 or more is a failure.
 _ANSWERS = frozenset(

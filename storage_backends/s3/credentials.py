@@ -1,19 +1,17 @@
-"""AWS credentials and region. Looked for in this order: keys in the environment; the container credentials endpoint
-that the environment names; botocore's chain (profiles, SSO, roles, instances). Only this module imports botocore, and
-only for the last.
+"""AWS credentials and region as a configuration has them: keys, the container credentials endpoint that it names, or
+botocore's chain (profiles, SSO, roles, instances). Only this module imports botocore, and only for the last.
 
 botocore blocks, so it is only called in a thread.
 """
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.clock import system_now_ms
-from storage_backends.s3_wire.signature import Credentials
+from storage_backends.s3.config import ContainerEndpoint, CredentialsConfig, DefaultChain, S3Config
+from storage_backends.s3.signature import Credentials
 
-_BEFORE_CONTAINERS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
 _WITHOUT_BOTOCORE = (
     "and botocore, which would look in profiles, roles and instance metadata, is not installed: "
     "pip install 'arco-catalog[s3]'"
@@ -28,30 +26,28 @@ class CredentialSource(Protocol):
         ...
 
 
-def credentials_in(environment: Mapping[str, str]) -> CredentialSource:
-    """The source that the environment asks for. Raises `StoreDenied` if only one key of the pair is set."""
-    access, secret = (environment.get(f"AWS_{name}", "").strip() for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
-    if not access and not secret:
-        return _elsewhere(environment)
-    if not access or not secret:
-        raise StoreDenied("only one is set of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: set both")
-    return FixedCredentials(Credentials(access, secret, environment.get("AWS_SESSION_TOKEN", "").strip() or None))
+def credentials_of(config: CredentialsConfig) -> CredentialSource:
+    """The source that was configured. Raises `StoreDenied` if only one key of the pair is set."""
+    match config:
+        case Credentials():
+            if not config.access_key or not config.secret_key:
+                raise StoreDenied("only one is set of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: set both")
+            return FixedCredentials(config)
+        case ContainerEndpoint():
+            from storage_backends.s3.container import ContainerCredentials  # not for functions that were given keys
+
+            return ContainerCredentials(config, system_now_ms)
+        case DefaultChain():
+            return BotocoreCredentials(config.profile)
 
 
-def _elsewhere(environment: Mapping[str, str]) -> CredentialSource:
-    named = any(environment.get(f"AWS_CONTAINER_CREDENTIALS_{kind}_URI") for kind in ("RELATIVE", "FULL"))
-    if not named or any(environment.get(name) for name in _BEFORE_CONTAINERS):
-        return BotocoreCredentials()
-    from storage_backends.s3_wire.container import ContainerCredentials  # not for functions that were given keys
-
-    return ContainerCredentials(environment, system_now_ms)
-
-
-async def region_in(environment: Mapping[str, str]) -> str:
-    """The region in the environment, or else in the profile that botocore reads. Raises `StoreError` for none."""
-    if region := environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION"):
-        return region
-    return await asyncio.to_thread(_region_of_profile)
+async def region_of(config: S3Config) -> str:
+    """The region that was configured, or else the one in the profile that botocore reads. Raises `StoreError` for
+    none."""
+    if config.region:
+        return config.region
+    profile = config.credentials.profile if isinstance(config.credentials, DefaultChain) else None
+    return await asyncio.to_thread(_region_of_profile, profile)
 
 
 class FixedCredentials:
@@ -67,7 +63,8 @@ class FixedCredentials:
 class BotocoreCredentials:
     """What botocore's chain finds, asked again a quarter of an hour before it expires, as botocore would."""
 
-    def __init__(self) -> None:
+    def __init__(self, profile: str | None = None) -> None:
+        self._profile = profile
         self._found: Any = None
         self._good: Credentials | None = None
         self._asking = asyncio.Lock()
@@ -91,11 +88,11 @@ class BotocoreCredentials:
                 ClientError,
                 HTTPClientError,
             )
-            from botocore.session import get_session  # type: ignore[import-untyped]
+            from botocore.session import Session  # type: ignore[import-untyped]
         except ModuleNotFoundError as error:
             raise StoreDenied(f"AWS_ACCESS_KEY_ID is not set, {_WITHOUT_BOTOCORE}") from error
         try:
-            self._found = self._found or get_session().get_credentials()
+            self._found = self._found or Session(profile=self._profile).get_credentials()
             if self._found is None:
                 raise StoreDenied("no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore found none")
             keys = self._found.get_frozen_credentials()
@@ -106,15 +103,15 @@ class BotocoreCredentials:
         return Credentials(keys.access_key, keys.secret_key, keys.token)
 
 
-def _region_of_profile() -> str:
+def _region_of_profile(profile: str | None) -> str:
     missing = "no S3 client can be made: neither AWS_REGION nor AWS_DEFAULT_REGION is set"
     try:
         from botocore.exceptions import BotoCoreError
-        from botocore.session import get_session
+        from botocore.session import Session
     except ModuleNotFoundError as error:
         raise StoreError(f"{missing}, {_WITHOUT_BOTOCORE}") from error
     try:
-        region = get_session().get_config_variable("region")
+        region = Session(profile=profile).get_config_variable("region")
     except BotoCoreError as error:
         raise StoreError(f"{missing}: {error}") from error
     if not region:

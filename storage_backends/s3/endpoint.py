@@ -1,16 +1,16 @@
-"""The address of a bucket, by the usual `AWS_*` variables: a pure function.
+"""The address of a bucket: a pure function.
 
 Sources: S3 user guide, "Virtual hosting of general purpose buckets", "Making requests over dual-stack endpoints";
 AWS general reference, "Amazon S3 endpoints and quotas". Tested against botocore's own rules.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from storage_backends.base import StoreError
-from storage_backends.s3_wire.signature import path_of
+from storage_backends.s3.config import Addressing, S3Config
+from storage_backends.s3.signature import path_of
 
 _PARTITIONS = {  # prefixes of regions, and the domains of those that are not Amazon's main one
     "cn-": "amazonaws.com.cn",
@@ -36,7 +36,7 @@ class Endpoint:
     path: str
 
 
-def endpoint_of(bucket: str, region: str, environment: Mapping[str, str]) -> Endpoint:
+def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
     """The address of `bucket`. Raises `StoreError` for an invalid or unsupported name, region or endpoint."""
     if bucket.endswith("--x-s3"):
         raise StoreError(
@@ -49,37 +49,48 @@ def endpoint_of(bucket: str, region: str, environment: Mapping[str, str]) -> End
         )
     if not _REGION.fullmatch(region):
         raise StoreError(f"no S3 client can be made: invalid region {region!r}")
-    custom = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    fips, dual = (_is_on(environment, f"AWS_USE_{kind}_ENDPOINT") for kind in ("FIPS", "DUALSTACK"))
-    if custom:
-        if fips or dual:
+    if config.endpoint_url:
+        if config.fips or config.dualstack:
             raise StoreError(
                 "no S3 client can be made: AWS_ENDPOINT_URL cannot be combined with a FIPS or dual-stack endpoint"
             )
-        return _custom(custom, bucket)
+        return _custom(config.endpoint_url, bucket, in_host=_in_host(bucket, config))
     domain = next((domain for prefix, domain in _PARTITIONS.items() if region.startswith(prefix)), "amazonaws.com")
-    service = f"s3{'-fips' if fips else ''}{'.dualstack' if dual else ''}.{region}.{domain}"
-    if _HOST_LABEL.fullmatch(bucket):
+    service = f"s3{'-fips' if config.fips else ''}{'.dualstack' if config.dualstack else ''}.{region}.{domain}"
+    if _in_host(bucket, config):
         host, path = f"{bucket}.{service}", "/"
     else:
         host, path = service, f"/{path_of(bucket)}/"
     return Endpoint(tls=True, host=host, port=443, authority=host, path=path)
 
 
-def _custom(url: str, bucket: str) -> Endpoint:
+def _in_host(bucket: str, config: S3Config) -> bool:
+    """Whether the host's name begins with the bucket's. Raises `StoreError` where it is to, and can't."""
+    fits = _HOST_LABEL.fullmatch(bucket) is not None
+    match config.addressing:
+        case Addressing.PATH:
+            return False
+        case Addressing.AUTO:
+            return fits and not config.endpoint_url
+        case Addressing.VIRTUAL if fits:
+            return True
+    raise StoreError(f"no S3 client can be made: {bucket!r} cannot be part of a host's name: use path addressing")
+
+
+def _custom(url: str, bucket: str, *, in_host: bool) -> Endpoint:
     parts, port = _split(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise StoreError(f"no S3 client can be made: expected an endpoint http(s)://host[:port][/path], got {url!r}")
     tls = parts.scheme == "https"
     usual = 443 if tls else 80
-    host = parts.hostname
+    host = f"{bucket}.{parts.hostname}" if in_host else parts.hostname
     authority = f"[{host}]" if ":" in host else host
     return Endpoint(
         tls=tls,
         host=host,
         port=port or usual,
         authority=authority if port in (None, usual) else f"{authority}:{port}",
-        path=f"{parts.path.rstrip('/')}/{path_of(bucket)}/",
+        path=f"{parts.path.rstrip('/')}/" if in_host else f"{parts.path.rstrip('/')}/{path_of(bucket)}/",
     )
 
 
@@ -89,7 +100,3 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
         return parts, parts.port
     except ValueError as error:  # brackets that do not close, ports that are no numbers
         raise StoreError(f"no S3 client can be made: invalid endpoint URL {url!r}: {error}") from error
-
-
-def _is_on(environment: Mapping[str, str], name: str) -> bool:
-    return environment.get(name, "").strip().lower() == "true"

@@ -25,17 +25,18 @@ from storage_backends.base import (
     Version,
     When,
 )
-from storage_backends.s3_client import Request, S3Client
-from storage_backends.s3_wire.answers import Answer
-from storage_backends.s3_wire.dates import http_date_ms
-from storage_backends.s3_wire.listing import read_listing
+from storage_backends.s3.answers import Answer
+from storage_backends.s3.client import Request, S3Client
+from storage_backends.s3.config import S3Config
+from storage_backends.s3.dates import http_date_ms
+from storage_backends.s3.listing import read_listing
 from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
 
 _ENTROPY = random.SystemRandom()  # the default generator's state is shared by processes restored from one snapshot
 
 
 class S3Store:
-    """The objects of `bucket` whose keys start with `prefix`. Region, keys and endpoint come from the environment.
+    """The objects of `bucket` whose keys start with `prefix`, reached as `config` says.
 
     A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
     again: bodies that are moved by compare-and-swap hold a fresh id (docs/design/store.md#rule-3).
@@ -51,13 +52,14 @@ class S3Store:
         bucket: str,
         prefix: str = "",
         *,
+        config: S3Config,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = _ENTROPY.random,
     ) -> None:
         if prefix:
             check_key(prefix)
         self._prefix = f"{prefix}/" if prefix else ""
-        self._client = S3Client(bucket, sleep, random)
+        self._client = S3Client(bucket, config, sleep, random)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""

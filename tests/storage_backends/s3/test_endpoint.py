@@ -9,10 +9,12 @@ from botocore.loaders import create_loader  # type: ignore[import-untyped]
 from botocore.session import get_session  # type: ignore[import-untyped]
 
 from storage_backends import StoreDenied, StoreError, StoreUnavailable
-from storage_backends.s3_wire.endpoint import Endpoint, endpoint_of
+from storage_backends.s3.config import Addressing, S3Config
+from storage_backends.s3.endpoint import Endpoint, endpoint_of
 
 MODELS = create_loader()
 BUCKETS = ("bucket", "with-dash-1", "dotted.bucket", "Old_Bucket")
+AMAZON = "s3.us-east-1.amazonaws.com"
 FIPS, DUAL = "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"
 
 
@@ -75,7 +77,8 @@ def test_botocore_finds_the_same_address(
 ) -> None:
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
         monkeypatch.delenv(name, raising=False)
-    ours = [endpoint_of(bucket, region, environment) for bucket in BUCKETS]
+    config = S3Config.from_environment(environment)
+    ours = [endpoint_of(bucket, region, config) for bucket in BUCKETS]
 
     assert [(one.authority, f"{one.path}key") for one in ours] == botocores_addresses(region, environment)
     assert all((one.tls, one.host, one.port) == (True, one.authority, 443) for one in ours)
@@ -96,7 +99,28 @@ def test_botocore_finds_the_same_address(
     ],
 )
 def test_an_endpoint_of_ones_own_has_the_bucket_in_its_path(environment: dict[str, str], endpoint: Endpoint) -> None:
-    assert endpoint_of("b.cket", "us-east-1", environment) == endpoint
+    assert endpoint_of("b.cket", "us-east-1", S3Config.from_environment(environment)) == endpoint
+
+
+@pytest.mark.parametrize(
+    ("endpoint_url", "addressing", "endpoint"),
+    [
+        (None, Addressing.PATH, Endpoint(True, AMAZON, 443, AMAZON, "/bucket/")),
+        (None, Addressing.VIRTUAL, Endpoint(True, f"bucket.{AMAZON}", 443, f"bucket.{AMAZON}", "/")),
+        ("http://h:9000", Addressing.PATH, Endpoint(False, "h", 9000, "h:9000", "/bucket/")),
+        ("http://h:9000", Addressing.VIRTUAL, Endpoint(False, "bucket.h", 9000, "bucket.h:9000", "/")),
+        ("https://h/s3", Addressing.VIRTUAL, Endpoint(True, "bucket.h", 443, "bucket.h", "/s3/")),
+    ],
+)
+def test_a_configuration_says_where_requests_name_the_bucket(
+    endpoint_url: str | None, addressing: Addressing, endpoint: Endpoint
+) -> None:
+    assert endpoint_of("bucket", "us-east-1", S3Config(endpoint_url=endpoint_url, addressing=addressing)) == endpoint
+
+
+def test_a_bucket_whose_name_no_host_can_have_is_not_put_there() -> None:
+    with pytest.raises(StoreError, match="use path addressing"):
+        endpoint_of("dotted.bucket", "us-east-1", S3Config(addressing=Addressing.VIRTUAL))
 
 
 @pytest.mark.parametrize(
@@ -118,5 +142,5 @@ def test_what_is_no_address_is_refused_in_words(
     bucket: str, region: str, environment: dict[str, str], why: str
 ) -> None:
     with pytest.raises(StoreError, match=why) as raised:
-        endpoint_of(bucket, region, environment)
+        endpoint_of(bucket, region, S3Config.from_environment(environment))
     assert not isinstance(raised.value, StoreUnavailable | StoreDenied)

@@ -6,7 +6,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,14 +16,17 @@ import pytest
 from aiohttp import web
 
 from storage_backends import Missing, StoreDenied, StoreError, StoreUnavailable
-from storage_backends.s3 import S3Store
-from storage_backends.s3_wire.container import ContainerCredentials, address_of
-from storage_backends.s3_wire.credentials import BotocoreCredentials, credentials_in, region_in
-from storage_backends.s3_wire.signature import Credentials
+from storage_backends.s3.config import ContainerEndpoint, S3Config
+from storage_backends.s3.container import ContainerCredentials, address_of
+from storage_backends.s3.credentials import BotocoreCredentials, CredentialSource, credentials_of, region_of
+from storage_backends.s3.signature import Credentials
+from storage_backends.s3.store import S3Store
 from tests.servers import PROJECT, S3Server
-from tests.storage_backends.scripted_s3 import ScriptedS3, scripted_s3
+from tests.storage_backends.s3.scripted_s3 import ScriptedS3, scripted_s3
 
 KEYS = {"AWS_ACCESS_KEY_ID": "access", "AWS_SECRET_ACCESS_KEY": "secret"}
+
+OpenBucket = Callable[[], S3Store]
 
 
 @pytest.fixture
@@ -36,29 +41,39 @@ async def s3(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedS3]:
 
 
 @pytest.fixture
-async def store(s3: ScriptedS3) -> AsyncIterator[S3Store]:
-    store = S3Store("bucket")
-    yield store
-    await store.close()
+async def open_bucket(s3: ScriptedS3) -> AsyncIterator[OpenBucket]:
+    """Opens a bucket as the environment says by then."""
+    async with AsyncExitStack() as stack:
+
+        def opened() -> S3Store:
+            store = S3Store("bucket", config=S3Config.from_environment(os.environ))
+            stack.push_async_callback(store.close)
+            return store
+
+        yield opened
+
+
+def source_in(environment: Mapping[str, str]) -> CredentialSource:
+    return credentials_of(S3Config.from_environment(environment).credentials)
 
 
 async def test_the_environments_keys_come_first() -> None:
-    source = credentials_in({**KEYS, "AWS_SESSION_TOKEN": "token", "AWS_PROFILE": "other"})
+    source = source_in({**KEYS, "AWS_SESSION_TOKEN": "token", "AWS_PROFILE": "other"})
     assert await source.current() == Credentials("access", "secret", "token")
 
 
 @pytest.mark.parametrize("name", KEYS)
 def test_half_a_pair_of_keys_is_a_denial(name: str) -> None:
     with pytest.raises(StoreDenied, match="only one is set"):
-        credentials_in({name: "half"})
+        source_in({name: "half"})
 
 
 async def test_a_sessions_token_is_sent_and_signed(
-    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+    s3: ScriptedS3, open_bucket: OpenBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {**KEYS, "AWS_SESSION_TOKEN": "token", "AWS_REGION": "eu-west-3"}.items():
         monkeypatch.setenv(name, value)
-    await store.get("key")
+    await open_bucket().get("key")
 
     [request] = s3.requests
     assert request.headers["x-amz-security-token"] == "token"
@@ -69,7 +84,7 @@ async def test_a_sessions_token_is_sent_and_signed(
 
 
 async def test_a_profile_gives_what_the_environment_does_not(
-    s3: ScriptedS3, store: S3Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    s3: ScriptedS3, open_bucket: OpenBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config").write_text("[profile ours]\nregion = eu-south-2\n")
     (tmp_path / "credentials").write_text("[ours]\naws_access_key_id = mine\naws_secret_access_key = hush\n")
@@ -77,44 +92,45 @@ async def test_a_profile_gives_what_the_environment_does_not(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_PROFILE", "ours")
 
-    assert isinstance(await store.get("key"), Missing)
+    assert isinstance(await open_bucket().get("key"), Missing)
 
     [request] = s3.requests
     assert "Credential=mine/" in request.headers["authorization"]
     assert "/eu-south-2/s3/" in request.headers["authorization"]
 
 
-async def test_a_region_is_needed(s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_region_is_needed(s3: ScriptedS3, open_bucket: OpenBucket, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(StoreError, match="AWS_REGION"):
-        await store.get("key")
+        await open_bucket().get("key")
     assert s3.requests == []
 
 
 async def test_the_functions_region_is_before_the_default_one() -> None:
-    assert await region_in({"AWS_REGION": "first", "AWS_DEFAULT_REGION": "second"}) == "first"
-    assert await region_in({"AWS_DEFAULT_REGION": "second"}) == "second"
+    both = {"AWS_REGION": "first", "AWS_DEFAULT_REGION": "second"}
+    assert await region_of(S3Config.from_environment(both)) == "first"
+    assert await region_of(S3Config.from_environment({"AWS_DEFAULT_REGION": "second"})) == "second"
 
 
 async def test_no_credentials_anywhere_is_a_denial(
-    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+    s3: ScriptedS3, open_bucket: OpenBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     with pytest.raises(StoreDenied, match="no AWS credentials"):
-        await store.get("key")
+        await open_bucket().get("key")
     assert s3.requests == []
 
 
 async def test_without_botocore_the_environment_must_have_all(
-    s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+    s3: ScriptedS3, open_bucket: OpenBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(StoreError, match=r"botocore.*is not installed"):
-        await store.get("key")
+        await open_bucket().get("key")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     with pytest.raises(StoreDenied, match=r"AWS_ACCESS_KEY_ID is not set, and botocore.*is not installed"):
-        await store.get("key")
+        await open_bucket().get("key")
     assert s3.requests == []
 
 
@@ -198,16 +214,24 @@ def clock() -> Clock:
 @pytest.fixture
 def agent(container: Container, clock: Clock) -> ContainerCredentials:
     """Asks the container without botocore."""
-    return ContainerCredentials(os.environ, clock)
+    return ContainerCredentials(address_in(os.environ), clock)
+
+
+def address_in(environment: Mapping[str, str]) -> ContainerEndpoint:
+    """The one that the environment names."""
+    found = S3Config.from_environment(environment).credentials
+    assert isinstance(found, ContainerEndpoint)
+    return found
 
 
 async def test_a_function_without_keys_asks_the_address_that_it_was_given_and_no_sdk(
-    container: Container, s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
+    container: Container, s3: ScriptedS3, open_bucket: OpenBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "permit")
 
+    store = open_bucket()
     await asyncio.gather(*(store.get("key") for _ in range(10)))
 
     assert container.tokens == ["permit"]
@@ -219,8 +243,8 @@ async def test_a_function_without_keys_asks_the_address_that_it_was_given_and_no
 @pytest.mark.parametrize("name", ["AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"])
 async def test_what_botocore_asks_before_containers_stays_before_them(name: str) -> None:
     address = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://localhost/keys"}
-    assert isinstance(credentials_in(address), ContainerCredentials)
-    assert isinstance(credentials_in({**address, name: "x"}), BotocoreCredentials)
+    assert isinstance(source_in(address), ContainerCredentials)
+    assert isinstance(source_in({**address, name: "x"}), BotocoreCredentials)
 
 
 async def test_an_agents_keys_are_renewed_a_quarter_of_an_hour_before_they_expire(
@@ -268,20 +292,21 @@ async def test_an_answer_without_keys_is_a_denial_that_does_not_show_it(
     assert "hush" not in str(denial.value)
 
 
-async def test_nobody_at_the_address_may_pass(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_at_the_address_may_pass() -> None:
     with socket.socket() as deaf:  # bound, and it does not listen
         deaf.bind(("127.0.0.1", 0))
-        environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://127.0.0.1:{deaf.getsockname()[1]}/"}
+        address = ContainerEndpoint(f"http://127.0.0.1:{deaf.getsockname()[1]}/")
         with pytest.raises(StoreUnavailable, match="does not answer"):
-            await ContainerCredentials(environment, Clock()).current()
+            await ContainerCredentials(address, Clock()).current()
 
 
 async def test_a_token_in_a_file_is_read_each_time_and_before_the_other(
-    container: Container, agent: ContainerCredentials, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    container: Container, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "token"
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "other")
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(file))
+    agent = ContainerCredentials(address_in(os.environ), clock)
     with pytest.raises(StoreDenied, match="TOKEN_FILE"):
         await agent.current()
     container.good_for = timedelta(minutes=1)
@@ -291,10 +316,8 @@ async def test_a_token_in_a_file_is_read_each_time_and_before_the_other(
     assert container.tokens == ["first", "second"]
 
 
-async def test_a_token_that_would_be_another_header_is_not_sent(
-    container: Container, agent: ContainerCredentials, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "permit\r\nx-evil: 1")
+async def test_a_token_that_would_be_another_header_is_not_sent(container: Container, clock: Clock) -> None:
+    agent = ContainerCredentials(replace(address_in(os.environ), token="permit\r\nx-evil: 1"), clock)
     with pytest.raises(StoreError, match="printable") as refusal:
         await agent.current()
     assert container.handed_out == 0
@@ -317,7 +340,7 @@ async def test_a_token_that_would_be_another_header_is_not_sent(
 )
 def test_keys_are_asked_for_over_tls_or_on_this_machine_only(uri: str) -> None:
     with pytest.raises(StoreDenied, match="no AWS credentials"):
-        address_of({"AWS_CONTAINER_CREDENTIALS_FULL_URI": uri})
+        address_of(uri)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +355,7 @@ def test_keys_are_asked_for_over_tls_or_on_this_machine_only(uri: str) -> None:
     ],
 )
 def test_addresses_that_may_be_asked(uri: str, host: str, port: int) -> None:
-    parts, found = address_of({"AWS_CONTAINER_CREDENTIALS_FULL_URI": uri})
+    parts, found = address_of(uri)
     assert (parts.hostname, found) == (host, port)
 
 
@@ -341,17 +364,17 @@ def test_a_relative_address_is_that_of_ecs_and_comes_first() -> None:
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://localhost/keys",
         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/v2/credentials?id=1",
     }
-    parts, port = address_of(both)
+    parts, port = address_of(address_in(both).url)
     assert (parts.geturl(), port) == ("http://169.254.170.2/v2/credentials?id=1", 80)
 
 
 def test_a_cold_start_loads_no_sdk_and_nothing_heavy(s3_bucket: str) -> None:
     code = f"""
-import asyncio, sys
+import asyncio, os, sys
 from storage_backends import ABSENT
 from storage_backends.open import open_store
 async def main():
-    store = open_store("s3://{s3_bucket}")
+    store = open_store("s3://{s3_bucket}", os.environ)
     heavy = {{"aiobotocore", "aiohttp", "boto3", "botocore", "email", "http.client", "urllib.request", "xml"}}
     await store.put("key", b"", ABSENT)
     await store.get("key")
@@ -369,7 +392,7 @@ def test_a_store_without_its_parser_says_which_extra_has_it() -> None:
     code = (
         "import sys; sys.modules['httptools'] = None\n"
         "from storage_backends.open import open_store\n"
-        "try: open_store('s3://bucket')\n"
+        "try: open_store('s3://bucket', {})\n"
         "except ValueError as error: print(error)"
     )
     command = [sys.executable, "-c", code]

@@ -14,9 +14,8 @@ from contextlib import contextmanager, suppress
 from stat import S_ISLNK, S_ISREG
 
 from storage_backends.base import InvalidKey, StoreDenied, StoreUnavailable, Version
-from storage_backends.local_open import open_nofollow
+from storage_backends.local.open_nofollow import open_nofollow
 
-LOCK_TIMEOUT_S = 10.0
 LOCK_POLL_S = 0.001
 
 FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -191,18 +190,18 @@ def written_ms_of(status: os.stat_result) -> int:
 
 
 @contextmanager
-def exclusive_lock(path: str) -> Iterator[int]:
+def exclusive_lock(path: str, timeout_s: float) -> Iterator[int]:
     """Holds the lock file at `path` against every other thread and process; gives its descriptor.
 
     Each acquisition opens the file anew, since `flock` locks open files, not processes. A kill releases it. Raises
-    `StoreUnavailable` if the holder, a stopped process perhaps, keeps it for `LOCK_TIMEOUT_S`.
+    `StoreUnavailable` if the holder, a stopped process perhaps, keeps it for `timeout_s`.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        give_up = time.monotonic() + LOCK_TIMEOUT_S
+        give_up = time.monotonic() + timeout_s
         while not _try_lock(descriptor):
             if time.monotonic() > give_up:
-                raise StoreUnavailable(f"another process has held the lock file {path} for {LOCK_TIMEOUT_S} s")
+                raise StoreUnavailable(f"another process has held the lock file {path} for {timeout_s} s")
             time.sleep(LOCK_POLL_S)
         yield descriptor
     finally:

@@ -1,0 +1,82 @@
+"""What the texts of variables and options mean: each parser raises `ValueError` with a sentence that its user can
+follow."""
+
+import re
+from collections.abc import Callable
+
+from storage_backends import probe
+
+LEAST_BYTES = 1 << 20
+MOST_WORKERS = 64
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_SIZE = re.compile(r"([0-9]{1,9})(KB|MB|GB)?", re.IGNORECASE)
+_UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def parse_bool(text: str) -> bool:
+    """True or false, 1 or 0, yes or no."""
+    if text.lower() not in _BOOLS:
+        raise ValueError(f"expected true or false, got {text!r}")
+    return _BOOLS[text.lower()]
+
+
+def parse_warehouse(text: str) -> str:
+    """A catalog's name. It is a folder in the store and part of every location, so it is spelled alike everywhere.
+    The folder in which stores are tried can't be one: what lies there may go."""
+    if not _NAME.fullmatch(text):
+        raise ValueError(
+            f"a warehouse's name may have letters, digits, dots, dashes and underscores only, got {text!r}"
+        )
+    if text == probe.FOLDER:
+        raise ValueError(f"invalid warehouse's name {text!r}: it is reserved for probing the store")
+    return text
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes, at least a megabyte: with KB, MB or GB (of 1,024) behind it, or none."""
+    match = _SIZE.fullmatch(text.strip())
+    number = 0 if match is None else int(match[1]) * _UNITS[(match[2] or "").upper()]
+    if number < LEAST_BYTES:
+        raise ValueError(f"expected a size of 1MB or more, such as 64MB or 1GB, got {text!r}")
+    return number
+
+
+def parse_port(text: str) -> int:
+    """A TCP port."""
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise ValueError(f"expected a port from 0 to 65535, got {text!r}")
+    return int(text)
+
+
+def parse_count(text: str) -> int:
+    """How many, at least one."""
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 10**9:
+        raise ValueError(f"expected a number of at least 1, got {text!r}")
+    return int(text)
+
+
+def parse_workers(text: str) -> int:
+    """How many processes."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_WORKERS:
+        raise ValueError(f"expected a number of workers from 1 to {MOST_WORKERS}, got {text!r}")
+    return int(text)
+
+
+def split_csv(text: str) -> tuple[str, ...]:
+    """Splits a text at commas, without the spaces around items and without empty items."""
+    return tuple(item for part in text.split(",") if (item := part.strip()))
+
+
+def choice(*choices: str, refusal: str, any_case: bool = False) -> Callable[[str], str]:
+    """A parser of one of these words; `refusal` is the sentence about another, with `{text}` and `{choices}` in it."""
+    words = " or ".join(choices) if len(choices) == 2 else f"one of {', '.join(choices)}"
+
+    def parse(text: str) -> str:
+        word = text.lower() if any_case else text
+        if word not in choices:
+            raise ValueError(refusal.format(text=repr(text), choices=words))
+        return word
+
+    return parse

@@ -1,0 +1,36 @@
+"""One environment variable: its name, what its text means, and what counts where it is not set."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Generic[T_co]):
+    """`parse` turns its text into its value and raises `ValueError`; `default` is a text too, None where there is
+    none. `help` and `metavar` (how a value looks) are for people."""
+
+    name: str
+    help: str
+    parse: Callable[[str], T_co]
+    default: str | None = None
+    metavar: str | None = None
+
+    def read(self, environment: Mapping[str, str]) -> T_co:
+        """The value, or the default where the variable is not set, or empty. Raises `KeyError` where there is neither,
+        and `ValueError`, which names the variable."""
+        text = environment.get(self.name) or self.default
+        return self.require(environment) if text is None else self._parsed(text)
+
+    def require(self, environment: Mapping[str, str]) -> T_co:
+        """The value of a variable that has to be set, whatever its default. Raises `KeyError` where it is not, and
+        `ValueError`, which names it."""
+        return self._parsed(environment[self.name])
+
+    def _parsed(self, text: str) -> T_co:
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise ValueError(f"{self.name}: {error}") from error

@@ -1,0 +1,96 @@
+"""How a bucket is reached, and by whom: values, made once, by hand or from the usual `AWS_*` variables.
+
+Source of the variables: AWS SDKs and tools reference, "Environment variables list".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from storage_backends.s3.signature import Credentials
+
+_BEFORE_CONTAINERS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
+_ECS = "http://169.254.170.2"
+
+
+class Addressing(StrEnum):
+    """Where requests name the bucket. `AUTO`: in the path of an endpoint of one's own; on Amazon's in the host, where a
+    certificate allows it."""
+
+    AUTO = "auto"
+    PATH = "path"
+    VIRTUAL = "virtual"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEndpoint:
+    """An address that hands out temporary keys (ECS, EKS, Lambda with SnapStart), and the token that it asks for. A
+    token in a file is read each time, since it is rotated, and comes first."""
+
+    url: str
+    token: str = field(default="", repr=False)
+    token_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultChain:
+    """botocore's own search: profiles, SSO, roles, instances. Unlike all else here it is this process's, since botocore
+    reads variables and files itself; `profile` names another profile than they do."""
+
+    profile: str | None = None
+
+
+CredentialsConfig = Credentials | ContainerEndpoint | DefaultChain
+
+
+@dataclass(frozen=True, slots=True)
+class S3Config:
+    """How one store reaches S3. Stores that are configured differently live side by side in one process.
+
+    `region` None is that of botocore's profile. An `endpoint_url` replaces Amazon's, with or without `fips` and
+    `dualstack`. `ca_bundle`, a file or a folder, is trusted in place of the system's authorities. `idle_timeout_s` is
+    how long the server may send and take nothing.
+    """
+
+    region: str | None = None
+    credentials: CredentialsConfig = DefaultChain()
+    endpoint_url: str | None = None
+    addressing: Addressing = Addressing.AUTO
+    fips: bool = False
+    dualstack: bool = False
+    ca_bundle: str | None = None
+    connect_timeout_s: float = 3.0
+    idle_timeout_s: float = 10.0
+    max_connections: int = 64
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "S3Config":
+        """What the usual variables say. Nothing is checked yet: the first call tells what is wrong."""
+        return cls(
+            region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or None,
+            credentials=_credentials(environment),
+            endpoint_url=environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or None,
+            fips=_is_on(environment, "AWS_USE_FIPS_ENDPOINT"),
+            dualstack=_is_on(environment, "AWS_USE_DUALSTACK_ENDPOINT"),
+            ca_bundle=environment.get("AWS_CA_BUNDLE") or None,
+        )
+
+
+def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
+    """Keys come first, then the address that hands them out, unless the environment names what botocore asks before."""
+    access, secret = (environment.get(f"AWS_{name}", "").strip() for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
+    if access or secret:
+        return Credentials(access, secret, environment.get("AWS_SESSION_TOKEN", "").strip() or None)
+    relative = environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+    url = f"{_ECS}{relative}" if relative else environment.get("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+    if not url or any(environment.get(name) for name in _BEFORE_CONTAINERS):
+        return DefaultChain()
+    return ContainerEndpoint(
+        url,
+        environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN", ""),
+        environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") or None,
+    )
+
+
+def _is_on(environment: Mapping[str, str], name: str) -> bool:
+    return environment.get(name, "").strip().lower() == "true"

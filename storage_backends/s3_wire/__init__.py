@@ -1,1 +1,0 @@
-"""The parts of an S3 client: signing, endpoints, credentials, HTTP and connections. `s3_client.py` uses them."""

@@ -1,0 +1,102 @@
+"""One table of the catalog's environment variables, which all that read or set one go by."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from arco_catalog.cli.program import SERVE
+from arco_catalog.config.variable import Variable
+from arco_catalog.config.variables import (
+    CACHE_MEMORY,
+    DIALECTS,
+    FUNCTIONS,
+    IDEMPOTENCY_DIALECT,
+    MAX_BODY,
+    MAX_METADATA,
+    REQUEST_MEMORY,
+    SERVER,
+    STORE,
+    WAREHOUSE,
+)
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.operation_request import Dialect
+from tests.servers import PROJECT
+
+EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS)}
+NAME = re.compile(r"\bARCO_[A-Z_]*[A-Z]\b")
+
+
+def test_a_name_is_in_the_table_once() -> None:
+    assert len(EVERY) == len({id(variable) for variable in (*SERVER, *FUNCTIONS)})
+
+
+def test_the_server_has_an_option_for_each_of_its_variables() -> None:
+    assert [option.variable for option in SERVE] == [*SERVER]
+
+
+def test_no_module_spells_a_variable_that_the_table_has() -> None:
+    shipped = [file for room in ("arco_catalog", "lambda", "reconciler") for file in (PROJECT / room).rglob("*.py")]
+    spelled = {file for file in shipped if any(NAME.fullmatch(text) for text in texts_in(file))}
+
+    assert spelled == {PROJECT / "arco_catalog" / "config" / "variables.py"}
+
+
+def texts_in(file: Path) -> list[str]:
+    """All string literals of a module."""
+    nodes = ast.walk(ast.parse(file.read_text()))
+    return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+@pytest.mark.parametrize("folder", ["arco_catalog", "lambda", "infra", "deploy/helm", "deploy/systemd"])
+def test_whatever_is_told_of_a_variable_is_of_one_in_the_table(folder: str) -> None:
+    files = [
+        file for file in (PROJECT / folder).rglob("*") if file.suffix in (".py", ".tf", ".md", ".yaml", ".service")
+    ]
+    named = {name for file in files if ".terraform" not in file.parts for name in NAME.findall(file.read_text())}
+
+    assert named
+    assert named <= set(EVERY)
+
+
+def test_terraform_sets_what_functions_read() -> None:
+    set_there = set(re.findall(r"^ +(ARCO_\w+) += ", (PROJECT / "infra" / "functions.tf").read_text(), re.MULTILINE))
+
+    assert {"ARCO_STORE", "ARCO_WAREHOUSE", "ARCO_ENDPOINT"} <= set_there
+    assert set_there <= {variable.name for variable in FUNCTIONS}
+
+
+def test_who_embeds_the_catalog_gets_the_defaults_of_who_serves_it() -> None:
+    settings, http = Settings("wh"), HttpOptions()
+
+    assert settings.max_metadata_bytes == MAX_METADATA.read({})
+    assert settings.cache_bytes == CACHE_MEMORY.read({})
+    assert http.max_body_bytes == MAX_BODY.read({})
+    assert http.request_memory_bytes == REQUEST_MEMORY.read({})
+    assert http.dialect == IDEMPOTENCY_DIALECT.read({})
+    assert tuple(Dialect) == DIALECTS
+
+
+@pytest.mark.parametrize("variable", EVERY.values(), ids=EVERY)
+def test_a_default_is_a_text_that_may_be_set(variable: Variable[object]) -> None:
+    if variable.default is None:
+        with pytest.raises(KeyError, match=variable.name):
+            variable.read({})
+    else:
+        assert variable.read({}) == variable.read({variable.name: ""}) == variable.parse(variable.default)
+
+
+def test_a_variable_that_has_to_be_set_has_no_default() -> None:
+    assert WAREHOUSE.read({}) == "arco"
+    with pytest.raises(KeyError, match="ARCO_WAREHOUSE"):
+        WAREHOUSE.require({})
+    with pytest.raises(ValueError, match="ARCO_WAREHOUSE: a warehouse's name"):
+        WAREHOUSE.require({"ARCO_WAREHOUSE": ""})
+    assert STORE.require({"ARCO_STORE": "memory:"}) == "memory:"
+
+
+def test_a_text_that_cannot_be_read_is_told_with_the_name_of_its_variable() -> None:
+    with pytest.raises(ValueError, match="ARCO_IDEMPOTENCY_DIALECT: expected iceberg or polaris, got 'x'"):
+        IDEMPOTENCY_DIALECT.read({"ARCO_IDEMPOTENCY_DIALECT": "x"})
