@@ -30,6 +30,7 @@ from storage_backends import (
     Unknown,
     Version,
 )
+from storage_backends.backoff import pause_s
 
 RESEND_SECONDS = 0.05
 """Mean wait before a write of unknown outcome is sent again."""
@@ -292,7 +293,7 @@ class State:
 
     async def pause(self) -> None:
         """A short wait, jittered, before the same write is sent again."""
-        await self._runtime.sleep(2 * RESEND_SECONDS * self._runtime.random())
+        await self._runtime.sleep(pause_s(self._runtime.random(), 2 * RESEND_SECONDS))
 
 
 def encode_value(properties: JsonObject, answer: JsonObject | None = None) -> bytes:
