@@ -11,6 +11,7 @@ from arco_catalog.cli.session import looking
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.open import WITHOUT_CONDITIONAL_DELETE
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.paths import Paths
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS, PRECISION_MS
 from storage_backends import StoreDenied, StoreError
 from storage_backends.probe import honours_conditions
@@ -18,7 +19,7 @@ from storage_backends.probe import honours_conditions
 TIMEOUT_MS = 20_000
 """How long the store may take over all checks."""
 SLIGHT_SKEW_MS = 2 * PRECISION_MS
-MANIFEST = "/_catalog/core/manifest.json"
+MANIFEST = f"/{Paths('').manifest}"
 LEAST_RIGHTS = "give it s3:GetObject, s3:PutObject, s3:DeleteObject on the prefix and s3:ListBucket on the bucket"
 
 

@@ -99,7 +99,7 @@ async def _open_markers(session: Session, entity: str) -> tuple[list[JsonObject]
 
 
 async def _last_slots(session: Session) -> tuple[Sequence[Listed], bool]:
-    prefix = f"{session.state.paths.state}/iceberg_idempotency/"
+    prefix = session.state.paths.markers
     last: dict[str, tuple[int, Listed]] = {}
     after: Cursor | None = None
     for _ in range(MAX_PAGES):

@@ -1,6 +1,7 @@
 """Where each durable record lives under a catalog's root (docs/design/state.md)."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -59,9 +60,14 @@ class Paths:
         digest = hashlib.sha256(location.encode()).hexdigest()
         return f"{self.state}/metadata_claims/{digest[:2]}/{digest}.json"
 
+    @property
+    def markers(self) -> str:
+        """Prefix of all markers."""
+        return f"{self.state}/iceberg_idempotency/"
+
     def marker(self, key_hash: str) -> str:
         """Prefix of the slots of one idempotency key's marker."""
-        return f"{self.state}/iceberg_idempotency/{key_hash[:2]}/{key_hash}/"
+        return f"{self.markers}{key_hash[:2]}/{key_hash}/"
 
     def marker_slot(self, key_hash: str, slot: int) -> str:
         """One slot of a marker."""
@@ -71,11 +77,40 @@ class Paths:
         """Part of what the reconciler remembers of its walks."""
         return f"{self.state}/operational/reconciler/walked-{shard:02d}.json"
 
+    @property
+    def events(self) -> str:
+        """Prefix of all receipts."""
+        return f"{self.state}/events/"
+
     def receipt(self, stage: str, commit_key: str, metadata_ms: int) -> str:
         """A commit's receipt, `stage` being `pending` or `committed`; the day is that of the metadata file, in UTC, so
         that whoever writes the receipt, whenever, writes the same path (docs/design/reconciliation.md#rule-3)."""
         day = datetime.fromtimestamp(metadata_ms / 1000, UTC).date().isoformat()
-        return f"{self.state}/events/{day}/iceberg/{stage}/{commit_key}.json"
+        return f"{self.events}{day}/iceberg/{stage}/{commit_key}.json"
+
+
+_FOLDERS: Mapping[str, str] = {
+    "iceberg_pointers": "pointer",
+    "iceberg_idempotency": "marker",
+    "transactions": "transaction",
+    "events": "receipt",
+    "operational": "operational",
+}
+_CORE: Mapping[str, str] = {
+    "manifest.json": "manifest",
+    "commits": "registry-commit",
+    "index": "registry-index",
+    "entities": "registry-value",
+}
+
+
+def record_kind(key: str) -> str:
+    """The kind of object under a key, without its name: a table's own files are `metadata`."""
+    _, state, rest = f"/{key}".partition("/_catalog/")
+    if not state:
+        return "metadata"
+    folder, _, below = rest.partition("/")
+    return _CORE.get(below.partition("/")[0], "state") if folder == "core" else _FOLDERS.get(folder, "state")
 
 
 def commit_key(entity: str, metadata_location: str) -> str:

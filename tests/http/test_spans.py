@@ -15,8 +15,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from arco_catalog.http.telemetry import spans as module
 from arco_catalog.http.telemetry.setup import function_telemetry, server_telemetry, traces_exporter
-from arco_catalog.http.telemetry.spans import ATTRIBUTES, Spans, kind_of_object, open_spans
-from arco_catalog.state.paths import Paths
+from arco_catalog.http.telemetry.spans import ATTRIBUTES, Spans, open_spans
+from arco_catalog.state.paths import Paths, record_kind
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreUnavailable
 from tests.cli.process import finished
@@ -160,7 +160,7 @@ def test_every_record_has_a_kind_and_no_key_is_told() -> None:
         f"{paths.state}/other": "state",
     }
 
-    assert {key: kind_of_object(key) for key in kinds} == kinds
+    assert {key: record_kind(key) for key in kinds} == kinds
 
 
 class TestLeavingBeforeTheAnswer:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from arco_catalog.state.paths import Paths
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import Found
 from storage_backends.open import open_store
@@ -77,7 +78,7 @@ async def _committed(url: str) -> defaultdict[str, Counter[str]]:
     try:
         after = None
         while True:
-            page = await store.list(f"{WAREHOUSE}/_catalog/events/", after)
+            page = await store.list(Paths(WAREHOUSE).events, after)
             committed = (entry.key for entry in page.entries if "/iceberg/committed/" in entry.key)
             for answer in await asyncio.gather(*map(store.get, committed)):
                 if isinstance(answer, Found):

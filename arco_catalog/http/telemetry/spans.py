@@ -16,6 +16,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from arco_catalog.http.telemetry import clients
 from arco_catalog.http.telemetry.request_log import RequestLog
+from arco_catalog.state.paths import record_kind
 from storage_backends.wrappers.measuring import StoreCall
 
 _LOG = logging.getLogger(__name__)
@@ -52,29 +53,6 @@ ATTRIBUTES: Mapping[str, str] = {
     "invocation": "faas.invocation_id",
 }
 """What a request's span repeats of its log, and under which name."""
-
-_FOLDERS: Mapping[str, str] = {
-    "iceberg_pointers": "pointer",
-    "iceberg_idempotency": "marker",
-    "transactions": "transaction",
-    "events": "receipt",
-    "operational": "operational",
-}
-_CORE: Mapping[str, str] = {
-    "manifest.json": "manifest",
-    "commits": "registry-commit",
-    "index": "registry-index",
-    "entities": "registry-value",
-}
-
-
-def kind_of_object(key: str) -> str:
-    """The kind of object under a key, without its name: a table's own files are `metadata`."""
-    _, state, rest = f"/{key}".partition("/_catalog/")
-    if not state:
-        return "metadata"
-    folder, _, below = rest.partition("/")
-    return _CORE.get(below.partition("/")[0], "state") if folder == "core" else _FOLDERS.get(folder, "state")
 
 
 class Spans:
@@ -134,7 +112,7 @@ def _attributes(request_log: RequestLog) -> dict[str, str | int | float]:
 
 def _about(call: StoreCall) -> dict[str, str | int]:
     return {
-        "arco.store.object": kind_of_object(call.key),
+        "arco.store.object": record_kind(call.key),
         "arco.store.outcome": call.outcome,
         "arco.store.depth": call.depth,
         "arco.store.bytes_read": call.read,
