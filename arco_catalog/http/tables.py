@@ -9,9 +9,9 @@ from arco_catalog.http.etag import Snapshots, none_match, table_etag
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response, table_response
-from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.iceberg.json import dumps_long, loads
+from arco_catalog.iceberg.json import dumps_long
 from arco_catalog.iceberg.json_pieces import let_go
+from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.iceberg.shapes import NAME
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, table_exists
@@ -67,9 +67,7 @@ def tag_of(state: TableState, snapshots: Snapshots = "all") -> Mapping[str, str]
 def _with_visible_snapshots(state: TableState) -> TableState:
     from arco_catalog.iceberg.table import visible_snapshots_only  # with it all that commits need, and loads don't
 
-    document = loads(state.metadata)
-    if not isinstance(document, dict):
-        raise InternalError(f"{state.metadata_location} is not a JSON object")
+    document = parse_metadata(state.metadata, state.metadata_location)
     visible = replace(state, metadata=dumps_long(visible_snapshots_only(document)))
     let_go(document)
     return visible

@@ -5,7 +5,8 @@ The receipt is a pure function of the pending receipt; if that is gone too, of t
 """
 
 from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.planning.kinds import TABLES, VIEWS
 from arco_catalog.planning.names import dotted
@@ -81,7 +82,7 @@ async def _restored(session: Session, pointer: Pointer, file: MetadataFile) -> J
     """A receipt from what metadata alone can tell: who and why is lost, and it says so."""
     kind = text(pointer.document, "type")
     semantics = TABLES if kind == "table" else VIEWS
-    document = semantics.check_registered(loads(await session.files.read(file.location)))
+    document = semantics.check_registered(parse_metadata(await session.files.read(file.location), file.location))
     fields: JsonObject = {
         "attempt": None,
         "entity_type": kind,

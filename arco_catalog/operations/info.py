@@ -3,8 +3,9 @@
 from functools import partial
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import BadRequest, InternalError, NoSuchTable, NoSuchView
-from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.errors import BadRequest, NoSuchTable, NoSuchView
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.iceberg.summary import table_concerns, table_summary, view_summary
 from arco_catalog.operations.load import load_table, load_view
 from arco_catalog.planning.answers import TableState
@@ -44,13 +45,7 @@ async def info(session: Session, namespace: Namespace, name: str, newest: int) -
 
 async def _parsed(session: Session, state: TableState) -> JsonObject:
     await session.hold.take(PARSED_WEIGHT * len(state.metadata))
-    try:
-        document = await off_loop(len(state.metadata), partial(loads, state.metadata))
-    except MalformedJson as error:
-        raise InternalError(f"{state.metadata_location} is no metadata file: {error}") from error
-    if not isinstance(document, dict):
-        raise InternalError(f"{state.metadata_location} is not a JSON object")
-    return document
+    return await off_loop(len(state.metadata), partial(parse_metadata, state.metadata, state.metadata_location))
 
 
 async def _health(session: Session, document: JsonObject, state: TableState) -> list[JsonValue]:

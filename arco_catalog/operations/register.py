@@ -8,7 +8,8 @@ from functools import partial
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, NotFound, Refusal
-from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.planning.apply_commit import let_long_parts_go, outline
 from arco_catalog.planning.attempt import Attempt
@@ -162,9 +163,10 @@ class _Register(RegistryMutation):
 
     def _checked(self, body: bytes) -> JsonObject:
         try:
-            document = self.semantics.check_registered(loads(body), self.session.check_deadline)
-        except MalformedJson as error:
-            raise BadRequest(f"{self.file} is not a metadata file: {error}") from error
+            parsed = parse_metadata(body, self.file)
+        except UnreadableMetadata as error:
+            raise BadRequest(error.message) from error
+        document = self.semantics.check_registered(parsed, self.session.check_deadline)
         for logged in self.semantics.logged_files(document):
             refuse_reserved_path(logged)
         outlined = outline(document)

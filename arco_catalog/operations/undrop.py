@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, NoSuchTable, NotFound, Refusal
-from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS
@@ -83,10 +84,9 @@ class _Undrop(RegistryMutation):
         if tombstone.kind != "table" or self.force:
             return None
         try:
-            document = loads(body)
-        except MalformedJson as error:
-            return NotFound(f"{called} cannot be restored: {file.location} is not a metadata file: {error}")
-        lists = table.manifest_lists(document) if isinstance(document, dict) else ()
+            lists = table.manifest_lists(parse_metadata(body, file.location))
+        except UnreadableMetadata as error:
+            return NotFound(f"{called} cannot be restored: {error.message}")
         missing = await _first_missing(self.session, iter(lists))
         return None if missing is None else missing.refusal(called)
 

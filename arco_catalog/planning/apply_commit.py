@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.checkpoint import Checkpoint
-from arco_catalog.iceberg.errors import InternalError
-from arco_catalog.iceberg.json import JsonObject, dumps_long, loads
+from arco_catalog.iceberg.json import JsonObject, dumps_long
 from arco_catalog.iceberg.json_pieces import let_go
+from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.planning.kinds import AnyCommit, Base, Semantics
 
 _LONG_PARTS = frozenset(
@@ -60,10 +60,8 @@ def apply(
     checkpoint: Checkpoint,
 ) -> AppliedUpdates:
     """Checks the requirements and applies the updates to the file's bytes. What comes back has outlines of both
-    documents. Raises `Refusal`, `InternalError` for bytes that are no document, and what `checkpoint` does."""
-    before = loads(base)
-    if not isinstance(before, dict):
-        raise InternalError(f"{base_file} is not a JSON object")
+    documents. Raises `Refusal`, `UnreadableMetadata`, and what `checkpoint` does."""
+    before = parse_metadata(base, base_file)
     try:
         checkpoint()
         after = semantics.apply(Base(before, base_file, name), commit, now_ms, checkpoint)

@@ -1,0 +1,19 @@
+"""The bytes of a metadata file, parsed: nothing is asked of it but that it is a JSON object."""
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, loads
+
+
+class UnreadableMetadata(InternalError):
+    """A file that should hold metadata does not. An error of ours, unless somebody else named the file."""
+
+
+def parse_metadata(body: bytes, location: str) -> JsonObject:
+    """The document in a metadata file's bytes. Raises `UnreadableMetadata`."""
+    try:
+        document = loads(body)
+    except MalformedJson as error:
+        raise UnreadableMetadata(f"{location} is not a metadata file: {error}") from error
+    if not isinstance(document, dict):
+        raise UnreadableMetadata(f"{location} is not a metadata file: expected a JSON object")
+    return document
