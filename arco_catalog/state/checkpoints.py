@@ -9,13 +9,15 @@ from the start. Nor do they know `after`, which says whose turn it was last.
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.access import State
+from arco_catalog.state.compare_and_swap import Contended, Stored, update_until_applied
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text
 from arco_catalog.state.pointer import MetadataFile
-from storage_backends import ABSENT, Applied, Found, Matches, Version
+from storage_backends import Found, Version
 
 SHARDS = 16
 """How many objects hold the checkpoints: each run reads all, and writes those in which something changed."""
@@ -94,25 +96,31 @@ class Checkpoints:
         self.unwritten = 0
 
     async def _write(self, state: State, number: int, entries: dict[str, WalkCheckpoint]) -> None:
-        for _ in range(TRIES):
-            if number not in self._versions:
-                entries = {**await self._read(state, number), **{each: entries[each] for each in self._changed[number]}}
-            version = self._versions[number]
-            body = dumps(_to_json(entries, self.after if number == 0 else None), sort_keys=True)
-            when = ABSENT if version is None else Matches(version)
-            outcome = await state.store.put(state.paths.checkpoints(number), body, when)
-            if isinstance(outcome, Applied):
-                self._versions[number] = outcome.version
-                return
-            del self._versions[number]
-            await state.pause()
+        ours = {entity: entries[entity] for entity in self._changed[number]}
+        try:
+            written = await update_until_applied(
+                state,
+                state.paths.checkpoints(number),
+                partial(self._parsed, state.paths.checkpoints(number)),
+                lambda stored: {**stored, **ours},
+                lambda merged: dumps(_to_json(merged, self.after if number == 0 else None), sort_keys=True),
+                known=Stored(entries, self._versions[number]) if number in self._versions else None,
+                tries=TRIES,
+            )
+        except Contended:
+            self._versions.pop(number, None)
+        else:
+            self._versions[number] = written.version
 
     async def _read(self, state: State, number: int) -> dict[str, WalkCheckpoint]:
         """What a shard tells now; nothing, if it can't be read."""
         key = state.paths.checkpoints(number)
         found = await state.store.get(key)
         self._versions[number] = found.version if isinstance(found, Found) else None
-        if not isinstance(found, Found):
+        return self._parsed(key, found if isinstance(found, Found) else None)
+
+    def _parsed(self, key: str, found: Found | None) -> dict[str, WalkCheckpoint]:
+        if found is None:
             return {}
         try:
             document = parse_record(found.body, key)

@@ -5,13 +5,15 @@ decision. So a register beside a cleaning can't lose its file, in whatever order
 """
 
 from enum import StrEnum
+from functools import partial
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.state.access import State
+from arco_catalog.state.compare_and_swap import Stored, update_until_applied
 from arco_catalog.state.fields import parse_record, text
 from arco_catalog.state.locations import Location
-from storage_backends import ABSENT, Applied, Found, PreconditionFailed, StoreUnavailable
+from storage_backends import Found
 
 
 class Claim(StrEnum):
@@ -32,19 +34,19 @@ async def claim(state: State, file: Location, wanted: Claim, *, entity: str, cla
     body = dumps(
         {"version": 1, "id": claim_id, "claim": wanted.value, "entity": entity, "file": file.uri}, sort_keys=True
     )
-    while True:
-        match await state.store.put(key, body, ABSENT):
-            case Applied():
-                return wanted
-            case PreconditionFailed():  # by another's claim, or by the echo of our own
-                found = await state.store.get(key)
-                if not isinstance(found, Found):
-                    raise StoreUnavailable(f"the store refused to create {key}, and {key} does not exist: try again")
-                return _parsed(found, key)
-        await state.pause()
+
+    def first_come(there: Claim | None) -> Claim | None:
+        return wanted if there is None else None
+
+    unclaimed: Stored[Claim | None] = Stored(None, None)
+    claimed = await update_until_applied(state, key, partial(_parsed, key), first_come, lambda _: body, known=unclaimed)
+    assert claimed.value is not None
+    return claimed.value
 
 
-def _parsed(found: Found, key: str) -> Claim:
+def _parsed(key: str, found: Found | None) -> Claim | None:
+    if found is None:
+        return None
     said = text(parse_record(found.body, key), "claim")
     try:
         return Claim(said)
