@@ -24,12 +24,9 @@ from arco_catalog.protocol.mutation import (
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 from storage_backends import Applied, StoreError
+from storage_backends.backoff import growing_pause_s
 
 V = TypeVar("V", bound=ReadSet)
-
-BACKOFF_SECONDS = 0.05
-"""Upper end of the first wait after a lost compare-and-swap; it doubles each time."""
-MAX_BACKOFF_SECONDS = 2.0
 
 
 class CommitLoop(Generic[V]):
@@ -200,9 +197,9 @@ class CommitLoop(Generic[V]):
     async def back_off(self) -> None:
         """Full jitter after a lost compare-and-swap."""
         self.session.stats.conflicts += 1
-        longest = min(MAX_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**self.rounds)
+        pause = growing_pause_s(self.session.runtime.random(), self.rounds)
         self.rounds += 1
-        await self.session.runtime.sleep(longest * self.session.runtime.random())
+        await self.session.runtime.sleep(pause)
 
     # Answers.
 

@@ -12,6 +12,7 @@ from arco_catalog.state.pointer import Pointer
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.transaction import Decision, Status, committed, encode
 from storage_backends import Applied, Found
+from storage_backends.backoff import poll_pause_s
 
 POLL_SECONDS = 0.05
 ANSWER_MS = 2_000
@@ -87,7 +88,7 @@ async def wait_for_decision(session: Session, transaction: str, rank: str | None
             continue
         if session.runtime.now_ms() >= session.request.deadline_ms - ANSWER_MS:
             raise Unavailable("A transaction over the same table or name is under way, and not decided yet: try again")
-        await session.runtime.sleep(POLL_SECONDS * (0.5 + session.runtime.random()))
+        await session.runtime.sleep(poll_pause_s(session.runtime.random(), POLL_SECONDS))
 
 
 async def resolve_for_write(

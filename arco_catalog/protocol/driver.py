@@ -22,6 +22,7 @@ from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.memory import OutOfMemory
 from storage_backends import InvalidKey, StoreDenied, StoreError
+from storage_backends.backoff import poll_pause_s
 
 V = TypeVar("V", bound=ReadSet)
 
@@ -105,7 +106,7 @@ class Driver(Generic[V]):
                 continue
             if session.runtime.now_ms() >= give_up_ms:
                 raise KeyInProgress("A request with this Idempotency-Key is in progress: try again")
-            await session.runtime.sleep(POLL_SECONDS * (0.5 + session.runtime.random()))
+            await session.runtime.sleep(poll_pause_s(session.runtime.random(), POLL_SECONDS))
 
     async def take_over(self) -> Answer:
         """Takes the next slot, makes sure that no earlier attempt can commit any more, and goes on in their place."""
