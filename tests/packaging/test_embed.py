@@ -16,6 +16,7 @@ from arco_catalog.embed import RunningCatalog, open_app, serving
 from arco_catalog.testing import arco_in_memory, arco_on_files
 from storage_backends import StoreError
 from tests.http.client import Client
+from tests.servers import S3Server
 
 __all__ = ["arco_in_memory", "arco_on_files"]
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
@@ -50,6 +51,19 @@ async def test_an_app_serves_the_warehouse_it_was_opened_with(tmp_path: Path) ->
         assert (await client.get("/v1/lake/namespaces")).json["namespaces"] == [["db"]]
     async with open_app(f"file:{tmp_path}", warehouse="lake") as app:
         assert (await Client(app).get("/v1/lake/namespaces")).json["namespaces"] == [["db"]]
+
+
+async def test_an_app_reaches_its_store_by_the_environment_that_it_is_given(
+    s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = s3_server.environment
+    for name, value in S3Server("http://127.0.0.1:9", "wrong", "wrong").environment.items():
+        monkeypatch.setenv(name, value)
+
+    async with open_app(f"s3://{s3_bucket}/catalog", environment=given) as app:
+        answer = await Client(app).post("/v1/arco/namespaces", {"namespace": ["db"]})
+
+    assert answer.status == 200
 
 
 def test_a_server_ends_with_its_context_and_leaves_no_thread() -> None:

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from storage_backends import Missing, StoreDenied, StoreError, StoreUnavailable
-from storage_backends.s3.config import ContainerEndpoint, S3Config
+from storage_backends.s3.config import ContainerEndpoint, DefaultChain, S3Config
 from storage_backends.s3.container import ContainerCredentials, address_of
 from storage_backends.s3.credentials import BotocoreCredentials, CredentialSource, credentials_of, region_of
 from storage_backends.s3.signature import Credentials
@@ -97,6 +97,26 @@ async def test_a_profile_gives_what_the_environment_does_not(
     [request] = s3.requests
     assert "Credential=mine/" in request.headers["authorization"]
     assert "/eu-south-2/s3/" in request.headers["authorization"]
+
+
+async def test_each_store_may_have_a_profile_of_its_own(
+    s3: ScriptedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("[profile ours]\nregion = eu-south-2\n[profile theirs]\nregion = us-west-1\n")
+    keys = "[{0}]\naws_access_key_id = key-of-{0}\naws_secret_access_key = hush\n"
+    (tmp_path / "credentials").write_text(keys.format("ours") + keys.format("theirs"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+
+    for profile in ("ours", "theirs"):
+        config = S3Config(credentials=DefaultChain(profile), endpoint_url=s3.endpoint)
+        store = S3Store("bucket", config=config)
+        await store.get("key")
+        await store.close()
+
+    signed = [request.headers["authorization"] for request in s3.requests]
+    assert ["Credential=key-of-ours/" in signed[0], "/eu-south-2/s3/" in signed[0]] == [True, True]
+    assert ["Credential=key-of-theirs/" in signed[1], "/us-west-1/s3/" in signed[1]] == [True, True]
 
 
 async def test_a_region_is_needed(s3: ScriptedS3, open_bucket: OpenBucket, monkeypatch: pytest.MonkeyPatch) -> None:
