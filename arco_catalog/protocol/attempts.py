@@ -6,6 +6,7 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.idempotency import IdempotencyGuard
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 
 
 class Attempts:
@@ -22,6 +23,7 @@ class Attempts:
         self.written: set[str] = set()
         """What the current attempt has written before its compare-and-swap."""
         self._announced: WriteSet | None = None
+        self._correction_ms = 0
         self._tried: dict[str, WriteSet] = {}
         self.current = self._fresh()
 
@@ -42,7 +44,18 @@ class Attempts:
 
     def time_current(self) -> None:
         """The current attempt is planned now, if it was not yet: by now the store has told its time."""
-        self.current = self.current.at(self._session.now_ms())
+        if not self.current.now_ms:
+            self.current = self.current.at(self._session.now_ms())
+            self._correction_ms = self._correction()
+
+    def _correction(self) -> int:
+        """By how much the machine's clock is set right, for what is kept."""
+        return self._session.now_ms() - self._session.runtime.now_ms()
+
+    @property
+    def is_mistimed(self) -> bool:
+        """Whether what the store has told since makes the time in what the current attempt wrote wrong."""
+        return abs(self._correction() - self._correction_ms) > MAX_CORRECTION_MS
 
     def announce(self, write_set: WriteSet) -> None:
         """What the current attempt is about to write is for this write set."""

@@ -22,7 +22,6 @@ from arco_catalog.protocol.mutation import (
     Write,
 )
 from arco_catalog.state.marker import WriteSet
-from arco_catalog.state.store_clock import MAX_CORRECTION_MS
 from storage_backends import Applied, StoreError
 from storage_backends.backoff import growing_pause_s
 
@@ -144,8 +143,8 @@ class CommitLoop(Generic[V]):
                 if plan.write_set.transaction is not None:
                     self.new_attempt()  # its object names the plan that no longer stands
                 return False, fresher
-            if abs(self.session.now_ms() - self.attempts.current.now_ms) > MAX_CORRECTION_MS:
-                raise AttemptAborted  # what the store has told meanwhile makes the time in what was written wrong
+            if self.attempts.is_mistimed:
+                raise AttemptAborted
             if plan.ready is not None:
                 await plan.ready()
             # Between every read and the compare-and-swap that relies on it (docs/design/commit.md#rule-5).

@@ -78,6 +78,6 @@ def test_a_program_finds(bug: Mutation, about: str) -> None:
 
 def test_a_program_finds_a_takeover_that_fences_before_it_has_its_slot() -> None:
     """Three calls must be slow: two compare-and-swaps of whoever is overtaken, and a look of who takes over."""
-    plans = [FaultPlan.parse(f"p1@8:delay,p1@14:delay,p2@{number}:delay") for number in range(16, 30)]
+    plans = [FaultPlan.parse(f"p1@8:delay,p1@12:delay,p2@{number}:delay") for number in range(16, 30)]
     bug = rule_mutations.a_takeover_that_fences_before_it_has_its_slot
     assert found(bug, "takeovers_and_names_that_move_on", plans, range(20, 80))
