@@ -1,4 +1,4 @@
-# Every command of the project. Needs: make, Python 3.11; for `test` and `demo` also JDK 17 and Maven.
+# Every command of the project. Needs make and Python 3.11 with venv; `make test` says what more it would like.
 # Downloads come from the package indexes that pip and Maven are configured for, pinned by hash.
 
 PYTHON ?= python3.11
@@ -25,6 +25,8 @@ FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) 
 ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
+# It trusts the machine's certificates, as pip does: behind a proxy that has its own, downloads would fail otherwise.
+export UV_SYSTEM_CERTS ?= true
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -185,6 +187,9 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 # Stamps: an environment is brought up to date when a lock file or the project's metadata changed, and only then.
 
 .venv/.bootstrap: requirements/bootstrap.txt
+	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "$(PYTHON) is not here, is older than 3.11 or has no venv. On Debian: apt install python3.11-venv." \
+	  "Elsewhere: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "Making .venv with $(PYTHON)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
