@@ -143,15 +143,19 @@ bench-creates: .venv/.dev ## Clients that create tables at once, with shared reg
 bench-cost: .venv/.dev ## Dollars a million loads and commits, and an idle month, from counted calls and measured CPU
 	$(BIN)/python -m tools.bench.cost
 
+# Every list of pinned Python packages.
+LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))
+
 .PHONY: audit sbom
-audit: .venv-audit/.complete ## Known vulnerabilities of what the lock files pin (asks the package index)
-	for lock in serve lambda dev docs; do \
-	  .venv-audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements/$$lock.txt; done
+audit: .venv-audit/.complete ## Known vulnerabilities of what each lock file pins (asks the package index; fails for a package that it knows nothing of)
+	@failed=; for lock in $(LOCKS); do echo "$$lock"; \
+	  .venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement $$lock || failed+=" $$lock"; done; \
+	if [ -n "$$failed" ]; then echo "Vulnerable, or not audited:$$failed" >&2; exit 1; fi
 
 sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
 	@mkdir -p dist
 	for lock in serve lambda; do \
-	  .venv-audit/bin/cyclonedx-py requirements --output-reproducible --output-format JSON \
+	  .venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
 	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
 
 .PHONY: package
