@@ -158,6 +158,10 @@ sbom: .venv-audit/.complete ## A bill of materials of the server and of the func
 	  .venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
 	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
 
+.PHONY: dist
+dist: .venv/.bootstrap ## Build the wheel and the source distribution into dist
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+
 .PHONY: package
 package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from
 	$(BIN)/python -m tools.package
