@@ -171,7 +171,7 @@ image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as
 	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: docs
-docs: .venv/.dev .venv-docs/.complete ## Build the documentation site in dist/site; a warning or a broken link is an error
+docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/site; a warning or a broken link is an error
 	$(BIN)/python -m tools.configuration --check
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
 
