@@ -6,7 +6,7 @@ Examples:
     >>> import asyncio
     >>> from storage_backends.open import open_store
     >>> async def main():
-    ...     store = open_store("memory:")
+    ...     store = open_store("memory:", {})
     ...     first = await store.put("name", b"ours", ABSENT)
     ...     second = await store.put("name", b"theirs", ABSENT)
     ...     found = await store.get("name")
