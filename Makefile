@@ -1,4 +1,4 @@
-# Every command of the project. Needs: make, Python 3.11; for `test` and `demo` also JDK 17 and Maven.
+# Every command of the project. Needs make and Python 3.11 with venv; `make test` says what more it would like.
 # Downloads come from the package indexes that pip and Maven are configured for, pinned by hash.
 
 PYTHON ?= python3.11
@@ -25,6 +25,8 @@ FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) 
 ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
+# It trusts the machine's certificates, as pip does: behind a proxy that has its own, downloads would fail otherwise.
+export UV_SYSTEM_CERTS ?= true
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -141,16 +143,24 @@ bench-creates: .venv/.dev ## Clients that create tables at once, with shared reg
 bench-cost: .venv/.dev ## Dollars a million loads and commits, and an idle month, from counted calls and measured CPU
 	$(BIN)/python -m tools.bench.cost
 
+# Every list of pinned Python packages.
+LOCKS := $(sort $(filter-out requirements/go.txt,$(wildcard requirements/*.txt)))
+
 .PHONY: audit sbom
-audit: .venv-audit/.complete ## Known vulnerabilities of what the lock files pin (asks the package index)
-	for lock in serve lambda dev docs; do \
-	  .venv-audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements/$$lock.txt; done
+audit: .venv-audit/.complete ## Known vulnerabilities of what each lock file pins (asks the package index; fails for a package that it knows nothing of)
+	@failed=; for lock in $(LOCKS); do echo "$$lock"; \
+	  .venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement $$lock || failed+=" $$lock"; done; \
+	if [ -n "$$failed" ]; then echo "Vulnerable, or not audited:$$failed" >&2; exit 1; fi
 
 sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
 	@mkdir -p dist
 	for lock in serve lambda; do \
-	  .venv-audit/bin/cyclonedx-py requirements --output-reproducible --output-format JSON \
+	  .venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
 	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
+
+.PHONY: dist
+dist: .venv/.bootstrap ## Build the wheel and the source distribution into dist
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 .PHONY: package
 package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from
@@ -161,7 +171,7 @@ image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as
 	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: docs
-docs: .venv/.dev .venv-docs/.complete ## Build the documentation site in dist/site; a warning or a broken link is an error
+docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/site; a warning or a broken link is an error
 	$(BIN)/python -m tools.configuration --check
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-docs/bin/mkdocs build --strict --quiet
 
@@ -185,6 +195,9 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 # Stamps: an environment is brought up to date when a lock file or the project's metadata changed, and only then.
 
 .venv/.bootstrap: requirements/bootstrap.txt
+	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "$(PYTHON) is not here, is older than 3.11 or has no venv. On Debian: apt install python3.11-venv." \
+	  "Elsewhere: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "Making .venv with $(PYTHON)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<

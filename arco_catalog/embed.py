@@ -2,31 +2,32 @@
 
 Serving needs `uvicorn` and `httptools`: pip install 'arco-catalog[serve]'.
 
-An app of one's own event loop, which any ASGI server runs:
+Examples:
+    An app of one's own event loop, which any ASGI server runs:
 
->>> import asyncio
->>> async def main():
-...     async with open_app("memory:", warehouse="lake") as app:
-...         return type(app).__name__
->>> asyncio.run(main())
-'App'
+    >>> import asyncio
+    >>> async def main():
+    ...     async with open_app("memory:", warehouse="lake") as app:
+    ...         return type(app).__name__
+    >>> asyncio.run(main())
+    'App'
 
-A server in a thread, for programs and tests that speak HTTP:
+    A server in a thread, for programs and tests that speak HTTP:
 
->>> import json
->>> from urllib.request import urlopen
->>> with serving("memory:", warehouse="lake") as server:
-...     with urlopen(f"{server.uri}/v1/config?warehouse=lake", timeout=30) as answer:
-...         overrides = json.load(answer)["overrides"]
->>> overrides["prefix"]
-'lake'
+    >>> import json
+    >>> from urllib.request import urlopen
+    >>> with serving("memory:", warehouse="lake") as server:
+    ...     with urlopen(f"{server.uri}/v1/config?warehouse=lake", timeout=30) as answer:
+    ...         overrides = json.load(answer)["overrides"]
+    >>> overrides["prefix"]
+    'lake'
 
-`RunningCatalog.settings` is what PyIceberg's `load_catalog` takes:
+    `RunningCatalog.settings` is what PyIceberg's `load_catalog` takes:
 
->>> from tempfile import TemporaryDirectory
->>> with TemporaryDirectory() as folder, serving(f"file:{folder}/lake") as server:
-...     sorted(server.settings)
-['type', 'uri', 'warehouse']
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, serving(f"file:{folder}/lake") as server:
+    ...     sorted(server.settings)
+    ['type', 'uri', 'warehouse']
 """
 
 import asyncio

@@ -1,4 +1,21 @@
-"""Object stores behind one protocol. Imports no SDK until `open_store` is asked for one."""
+"""Object stores behind one protocol, `ObjectStore`. Imports no SDK until `open_store` is asked for one.
+
+Examples:
+    A write has a condition, and an outcome that says whether it was applied:
+
+    >>> import asyncio
+    >>> from storage_backends.open import open_store
+    >>> async def main():
+    ...     store = open_store("memory:", {})
+    ...     first = await store.put("name", b"ours", ABSENT)
+    ...     second = await store.put("name", b"theirs", ABSENT)
+    ...     found = await store.get("name")
+    ...     third = await store.put("name", b"ours again", Matches(found.version))
+    ...     await store.close()
+    ...     return type(first).__name__, type(second).__name__, found.body, type(third).__name__
+    >>> asyncio.run(main())
+    ('Applied', 'PreconditionFailed', b'ours', 'Applied')
+"""
 
 from storage_backends.base import (
     ABSENT,

@@ -34,8 +34,13 @@ class Anything:
 
 
 ABSENT = Absent()
+"""The only value of `Absent` that anybody needs."""
+
 ANY = Anything()
+"""The only value of `Anything` that anybody needs."""
+
 When = Absent | Matches | Anything
+"""The condition of a write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Unknown:
 
 
 Outcome = Applied | PreconditionFailed | Unknown
+"""What became of a write."""
 
 
 @dataclass(frozen=True, slots=True)

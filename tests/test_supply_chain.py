@@ -1,6 +1,7 @@
 """What is fetched is pinned, and what is shipped says under which licence."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.infra.terraform import PROVIDER, plugins
 
 PROJECT = Path(__file__).parent.parent
+LOCKS = sorted(set((PROJECT / "requirements").glob("*.txt")) - {PROJECT / "requirements" / "go.txt"})
 ROOT_MODULES = [PROJECT / "infra", *sorted((PROJECT / "infra" / "examples").iterdir())]
 
 
@@ -53,3 +55,52 @@ def test_the_licence_is_told_and_shipped() -> None:
 
     assert project["license"] == "Apache-2.0"
     assert "Apache License" in (PROJECT / "LICENSE").read_text()
+
+
+def recipe_of(target: str) -> str:
+    """What `make TARGET` would run."""
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", target],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_a_lock_file_pins_every_package_by_hash_and_names_no_index(lock: Path) -> None:
+    text = lock.read_text()
+
+    packages = re.split(r"(?m)^(?=[a-zA-Z])", re.sub(r"(?m)^ *#.*\n", "", text))
+    pinned = [package for package in packages if re.match(r"[\w.\[\]-]+==\S+", package)]
+    assert pinned
+    assert pinned == [package for package in packages if package.strip()]
+    assert all("--hash=sha256:" in package for package in pinned)
+    assert not re.search(r"://|--(extra-)?index-url|--find-links", text)
+
+
+def test_every_lock_file_is_audited_and_nothing_is_passed_over() -> None:
+    recipe = recipe_of("audit")
+
+    assert {lock.relative_to(PROJECT).as_posix() for lock in LOCKS} <= set(
+        re.findall(r"requirements/[\w-]+\.txt", recipe)
+    )
+    assert "pip-audit --strict --require-hashes" in recipe
+
+
+def test_what_is_shipped_has_a_bill_of_materials() -> None:
+    recipe = recipe_of("sbom")
+
+    assert "for lock in serve lambda;" in recipe
+    assert "cyclonedx-py requirements --pyproject pyproject.toml" in recipe
+
+
+def test_every_lock_file_is_resolved_by_make_lock() -> None:
+    recipe = recipe_of("lock")
+
+    named = {f"requirements/{name}.txt" for name in re.findall(r"for engine in ([\w -]+);", recipe)[0].split()}
+    named |= set(re.findall(r"-o (requirements/\w+\.txt)", recipe))
+    assert named == {lock.relative_to(PROJECT).as_posix() for lock in LOCKS}

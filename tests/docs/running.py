@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from tests.docs.pages import OUTPUT, Block
 PORT = "8181"
 """The port that pages name; a free one takes its place."""
 SECONDS = 600
+ATTEMPTS = 1800
+"""How often, a tenth of a second apart, a server that a page starts is looked for."""
 
 
 def perform(blocks: Sequence[Block], folder: Path) -> None:
@@ -42,7 +45,9 @@ def perform(blocks: Sequence[Block], folder: Path) -> None:
             if block.info == OUTPUT:
                 assert printed == text, f"line {block.line}: printed\n{printed}"
             elif block.language == "sh":
-                shells.append(_shell(text, block.line, folder))
+                _shell(text, block.line, folder, shells)
+                if "arco serve" in text:
+                    _until_it_answers(int(port))
             else:
                 printed = _python(text, block.line, names)
 
@@ -54,8 +59,8 @@ def _python(text: str, line: int, names: dict[str, object]) -> str:
     return out.getvalue()
 
 
-def _shell(text: str, line: int, folder: Path) -> int:
-    """Runs a block in a session of its own, whose id is returned: what it leaves in the background is in it."""
+def _shell(text: str, line: int, folder: Path, sessions: list[int]) -> None:
+    """Runs a block in a session of its own, whose id joins `sessions`: what it leaves in the background is in it."""
     log = folder / f".log-{line}"
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ARCO_", "PYTEST_"))}
@@ -69,6 +74,7 @@ def _shell(text: str, line: int, folder: Path) -> int:
             stderr=out,
             start_new_session=True,
         )
+        sessions.append(process.pid)
         try:
             code = process.wait(SECONDS)
         except subprocess.TimeoutExpired:
@@ -76,7 +82,15 @@ def _shell(text: str, line: int, folder: Path) -> int:
             process.wait()
             raise
     assert code == 0, f"line {line}: {text}\n{log.read_text()}"
-    return process.pid
+
+
+def _until_it_answers(port: int) -> None:
+    """A reader waits for the line that says that the server serves."""
+    for _ in range(ATTEMPTS):
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"nothing listens on port {port}")
 
 
 def _end(sessions: Sequence[int]) -> None:

@@ -1,5 +1,6 @@
 """Every block of code in the docs is run, or says why not."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,24 @@ def test_pages_that_teach_are_among_those_that_are_run() -> None:
 def test_a_wrong_block_is_found(wrong: list[Block], tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         perform(wrong, tmp_path)
+
+
+def test_what_a_block_that_fails_left_running_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        perform([Block("sh", "sleep 600 & echo $! > pid; false\n", 1)], tmp_path)
+    left = int((tmp_path / "pid").read_text())
+    for _ in range(600):
+        if has_ended(left):
+            return
+        time.sleep(0.1)
+    pytest.fail("it still runs")
+
+
+def has_ended(process: int) -> bool:
+    try:
+        return " Z " in Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def test_a_page_that_is_run_elsewhere_is_named_there() -> None:

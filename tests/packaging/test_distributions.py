@@ -17,6 +17,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from arco_catalog.cli.program import COMMANDS
+
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGES = ("arco_catalog", "reconciler", "storage_backends")
 SECONDS = 1200
@@ -180,12 +182,59 @@ def test_traces_without_their_extra_say_which_to_install(installed: Path) -> Non
     assert len(said.stderr.splitlines()) == 1
 
 
-def test_arco_without_any_extra_says_which_to_install(built: Built, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def plain(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a new environment that has `arco-catalog` without any extra."""
+    environment = tmp_path_factory.mktemp("plain") / "venv"
     uv = Path(sys.executable).with_name("uv")
-    run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
-    run(uv, "pip", "install", "--quiet", "--python", tmp_path / "venv/bin/python", built.wheel)
-    for command, extra in ((["serve", "--store", "memory:"], "serve"), (["history", "--store", "s3://bucket"], "s3")):
-        said = outcome_of([f"{tmp_path}/venv/bin/arco", *command], _plain())
-        assert said.returncode == 1
-        assert f"pip install 'arco-catalog[{extra}]'" in said.stderr
-        assert len(said.stderr.splitlines()) == 1
+    run(uv, "venv", "--quiet", "--python", sys.executable, environment)
+    run(uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python", built.wheel)
+    return environment / "bin"
+
+
+TABLE = "db.t"
+ON_S3 = {
+    "serve": [],
+    "ls": [],
+    "history": [],
+    "reconcile": [],
+    "init": [],
+    "info": [TABLE],
+    "receipts": [TABLE],
+    "show": [TABLE],
+    "drop": [TABLE],
+    "undrop": [TABLE],
+    "rename": [TABLE, "db.u"],
+    "register": [TABLE, "s3://bucket/t/metadata/1.metadata.json"],
+    "import": ["folder", "s3://bucket/old"],
+    "doctor": [],
+}
+"""Every command that takes a store, and what else it takes."""
+
+
+def test_every_command_that_takes_a_store_is_tried_without_extras() -> None:
+    assert set(ON_S3) == {command.name for command in COMMANDS if command.needs_store}
+
+
+@pytest.mark.parametrize("command", ON_S3)
+def test_each_command_on_s3_says_which_extra_to_install(plain: Path, command: str) -> None:
+    said = outcome_of([f"{plain}/arco", command, *ON_S3[command], "--store", "s3://bucket"], _plain())
+    assert said.returncode == 1
+    assert f"pip install 'arco-catalog[{'serve' if command == 'serve' else 's3'}]'" in said.stdout + said.stderr
+    assert command == "doctor" or (said.stdout, len(said.stderr.splitlines())) == ("", 1)
+
+
+def test_reading_another_catalog_says_which_extra_to_install(plain: Path, tmp_path: Path) -> None:
+    store = ["--store", f"file:{tmp_path}/lake"]
+    run(plain / "arco", "init", *store)
+    said = outcome_of([f"{plain}/arco", "import", "catalog", "old", *store], _plain())
+    assert (said.returncode, len(said.stderr.splitlines())) == (1, 1)
+    assert "pip install 'arco-catalog[import]'" in said.stderr
+
+
+def test_uvx_runs_the_wheel(built: Built) -> None:
+    uv = Path(sys.executable).with_name("uv")
+    constraints = ("--constraints", PROJECT / "requirements" / "serve.txt")
+    version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    command = (uv, "tool", "run", "--quiet", "--isolated", "--python", sys.executable, *constraints)
+    assert run(*command, "--from", f"{built.wheel}[serve,s3]", "arco", "--version") == f"arco {version}\n"

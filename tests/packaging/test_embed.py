@@ -1,9 +1,13 @@
 """The public Python API: its examples are run, and PyIceberg works with what the fixtures give."""
 
+import ast
 import doctest
+import re
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from urllib.request import urlopen
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -12,6 +16,8 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.types import StringType
 
 import arco_catalog.embed
+import arco_catalog.testing
+import storage_backends
 from arco_catalog.embed import RunningCatalog, open_app, serving
 from arco_catalog.testing import arco_in_memory, arco_on_files
 from storage_backends import StoreError
@@ -19,13 +25,42 @@ from tests.http.client import Client
 from tests.servers import S3Server
 
 __all__ = ["arco_in_memory", "arco_on_files"]
+PROJECT = Path(__file__).resolve().parents[2]
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
 
-def test_the_examples_of_the_api_say_the_truth() -> None:
-    result = doctest.testmod(arco_catalog.embed)
-    assert result.attempted > 5
+@pytest.mark.parametrize(("module", "least"), [(arco_catalog.embed, 9), (storage_backends, 4)])
+def test_the_examples_of_the_api_say_the_truth(module: ModuleType, least: int) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted >= least
     assert result.failed == 0
+
+
+def documented(source: Path) -> set[str]:
+    """The top-level names of a module that have a docstring: of their own, or below them."""
+    body = ast.parse(source.read_text()).body
+    found = {
+        node.name
+        for node in body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node)
+    }
+    for node, after in pairwise(body):
+        match node, after:
+            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str())):
+                found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("module", [arco_catalog.embed, arco_catalog.testing, storage_backends])
+def test_the_reference_shows_every_public_name(module: ModuleType) -> None:
+    """It leaves out what has no docstring."""
+    page = (PROJECT / "docs" / "api.md").read_text()
+    directives = dict(re.findall(r"(?m)^::: (\S+)\n((?: .*\n)*)", page))
+    shown = re.search(r"members: \[(.*)\]", directives[module.__name__])
+    names = set(shown[1].split(", ")) if shown else set(module.__all__)
+    assert set(module.__all__) - names <= set(arco_catalog.embed.__all__)
+    sources = (arco_catalog.embed, arco_catalog.testing, storage_backends.base)
+    assert names <= set().union(*(documented(Path(str(source.__file__))) for source in sources))
 
 
 def test_pyiceberg_makes_and_changes_a_table_in_memory(arco_in_memory: RunningCatalog) -> None:
