@@ -15,10 +15,10 @@ import pytest
 
 from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
-from tests import loggers
-from tests.http.conftest import HttpService
-from tests.servers import S3Server
+from tests.support import loggers
+from tests.support.http_service import HttpService
 from tools.gateway.running import running, unzipped
+from tools.support.s3_servers import S3Server
 
 WAREHOUSE = "wh"
 _numbers = itertools.count(1)

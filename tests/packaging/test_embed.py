@@ -15,8 +15,8 @@ import arco_catalog.embed
 from arco_catalog.embed import RunningCatalog, open_app, serving
 from arco_catalog.testing import arco_in_memory, arco_on_files
 from storage_backends import StoreError
-from tests.http.client import Client
-from tests.servers import S3Server
+from tools.support.asgi_client import Client
+from tools.support.s3_servers import S3Server
 
 __all__ = ["arco_in_memory", "arco_on_files"]
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
