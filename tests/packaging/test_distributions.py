@@ -54,12 +54,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture(scope="module")
 def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a new environment that has `arco-catalog[serve,s3]` and nothing else."""
+    """The programs of a new environment that has `arco-catalog[serve,s3]` and nothing else, from what make fetched."""
     environment = tmp_path_factory.mktemp("environment") / "venv"
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "--quiet", "--python", sys.executable, environment)
     run(
-        *(uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python"),
+        *(uv, "pip", "install", "--offline", "--quiet", "--python", environment / "bin" / "python"),
         *("--constraints", PROJECT / "requirements" / "serve.txt"),
         f"arco-catalog[serve,s3] @ {built.wheel.as_uri()}",
     )
@@ -183,7 +183,7 @@ def test_traces_without_their_extra_say_which_to_install(installed: Path) -> Non
 def test_arco_without_any_extra_says_which_to_install(built: Built, tmp_path: Path) -> None:
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
-    run(uv, "pip", "install", "--quiet", "--python", tmp_path / "venv/bin/python", built.wheel)
+    run(uv, "pip", "install", "--offline", "--quiet", "--python", tmp_path / "venv/bin/python", built.wheel)
     for command, extra in ((["serve", "--store", "memory:"], "serve"), (["history", "--store", "s3://bucket"], "s3")):
         said = outcome_of([f"{tmp_path}/venv/bin/arco", *command], _plain())
         assert said.returncode == 1
