@@ -86,6 +86,9 @@ DEMOS := $(if $(JVM_TESTS),demo-short demo-short-s3)
 KIT_PARTS := $(if $(JVM_TESTS),rck-serve rck-lambda)
 PARTS = $(wordlist 1,3,$(FOLDERS)) $(DEMOS) $(wordlist 4,99,$(FOLDERS)) tests-of-the-rest
 
+# JVMs of tests live for seconds: to compile what they run as well as can be costs more than it saves.
+$(FOLDERS) tests-of-the-rest $(DEMOS) $(KIT_PARTS): export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1
+
 .PHONY: $(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda
 $(FOLDERS): .venv/.dev $(FETCHED)
 	$(BIN)/pytest --quiet $@
