@@ -78,10 +78,13 @@ ifneq ($(MISSING),)
 endif
 
 # Parts run beside each other, the longest first, so that no core is idle before the last of them. One more than there are
-# cores, since some mostly wait: for JVMs, Terraform and gateways. Folders that are not named here are a part together.
+# cores, since some mostly wait: for JVMs, Terraform and gateways. What is not named here, or
+# lacks its tools, is a part together.
 JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
-FOLDERS := tests/simulation tests/engines tests/lambda_ tests/fuzz tests/cli tests/serve tests/packaging tests/infra tests/reconciler
+LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler) $(if $(filter terraform,$(MISSING)),tests/infra)
+FOLDERS := $(filter-out $(LEFT_OUT),tests/simulation tests/engines tests/lambda_ tests/fuzz tests/cli tests/serve \
+  tests/packaging tests/infra tests/reconciler)
 DEMOS := $(if $(JVM_TESTS),demo-short demo-short-s3)
 KIT_PARTS := $(if $(JVM_TESTS),rck-serve rck-lambda)
 PARTS = $(wordlist 1,3,$(FOLDERS)) $(DEMOS) $(wordlist 4,99,$(FOLDERS)) tests-of-the-rest
