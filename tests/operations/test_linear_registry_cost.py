@@ -35,6 +35,7 @@ from tests.support.fake_runtime import FakeRuntime
 from tools.support.catalog_fixture import NS, CatalogFixture, CountingFixture
 from tools.support.registry_builder import packed
 from tools.support.request_bodies import schema, set_property
+from tools.support.steps import result
 
 SIZES = (20, 40, 80)
 EMBEDDED = Limits(embedded=1 << 30, segment=1 << 30, least=1 << 30)
