@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 import pytest
-from tools.support.steps import result
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.drop import drop_table

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from tools.support.steps import result
 
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.paths import Paths
@@ -12,6 +11,7 @@ from arco_catalog.state.registry import Operation
 from storage_backends import Applied
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.scripted_store import Rule, ScriptedStore, get
+from tools.support.steps import result
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from functools import partial
 from itertools import islice
 
 import pytest
-from tools.support.steps import result
 
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.entries import RelationEntry, held_by_another, location_holds, overlapping
@@ -18,6 +17,7 @@ from arco_catalog.state.segments import Directory, Ref, Segment, encode_line
 from arco_catalog.state.spilling import Limits, Spilling, spill
 from tests.iceberg.counted import Items, Text, assert_linear, steps_of
 from tests.state.counting_index import count_indexes, keyed
+from tools.support.steps import result
 
 SIZES = (50, 100, 200)
 NS = ("db",)

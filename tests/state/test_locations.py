@@ -7,7 +7,6 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.support.steps import result
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
@@ -15,6 +14,7 @@ from arco_catalog.state.entries import location_holds, released_holds, restored_
 from arco_catalog.state.entries import overlapping as holder_of
 from arco_catalog.state.index import Index, location_key
 from arco_catalog.state.locations import AllowedLocations, Location, slug
+from tools.support.steps import result
 
 
 def overlapping(index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None) -> str | None:

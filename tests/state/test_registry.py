@@ -1,7 +1,6 @@
 """The registry's commits tell what was done, and by which ids it can be found again."""
 
 import pytest
-from tools.support.steps import result
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.state.index import Edits
@@ -9,6 +8,7 @@ from arco_catalog.state.registry import RECENT_COMMITS, RECENT_OPERATIONS, Opera
 from arco_catalog.state.segments import Segment
 from arco_catalog.state.spilling import Limits, Spilling
 from storage_backends import Version
+from tools.support.steps import result
 
 
 def after(head: RegistryState, number: int) -> RegistryState:
