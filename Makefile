@@ -63,12 +63,14 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-test: lacks .venv/.dev $(FETCHED) ## All tests, then the short demo on local files and on S3
-	$(MAKE) --no-print-directory --jobs=2 test-inside test-outside
-ifdef JVM_TESTS
-	$(BIN)/python -m tools.demo --short
-	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog $(if $(VERSITYGW),--s3-server versitygw)
-endif
+test: lacks .venv/.dev $(FETCHED) ## All tests, and the short demo on local files and on S3
+	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: $(PARTS)"
+	+@$(BESIDE) $(PARTS)
+
+.PHONY: ci
+ci: lacks .venv/.dev $(FETCHED) $(if $(JVM_TESTS),$(KITS)) ## What CI runs: lint, all that `make test` runs, and the compatibility kit
+	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: lint $(PARTS) $(KIT_PARTS)"
+	+@$(BESIDE) $(firstword $(PARTS)) lint $(KIT_PARTS) $(wordlist 2,99,$(PARTS))
 
 .PHONY: lacks
 lacks:
@@ -77,14 +79,39 @@ ifneq ($(MISSING),)
 	@if [ "$${CI:-}" = true ]; then echo "With CI=true all must be there." >&2; exit 1; fi
 endif
 
-# Two halves beside each other: what is computed, and what mostly waits for JVMs, Terraform and gateways.
-.PHONY: test-inside test-outside
-OUTSIDE := tests/engines tests/infra tests/lambda_
-test-inside: .venv/.dev $(FETCHED)
-	$(BIN)/pytest tests $(OUTSIDE:%=--ignore=%)
+# Parts run beside each other, the longest first, so that no core is idle before the last of them. One more than there are
+# cores, since some mostly wait: for JVMs, Terraform and gateways. What is not named here, or
+# lacks its tools, is a part together.
+JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
+BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
+LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler) $(if $(filter terraform,$(MISSING)),tests/infra)
+FOLDERS := $(filter-out $(LEFT_OUT),tests/simulation tests/engines tests/lambda_ tests/fuzz tests/cli tests/serve \
+  tests/packaging tests/infra tests/reconciler)
+DEMOS := $(if $(JVM_TESTS),demo-short demo-short-s3)
+KIT_PARTS := $(if $(JVM_TESTS),rck-serve rck-lambda)
+PARTS = $(wordlist 1,3,$(FOLDERS)) $(DEMOS) $(wordlist 4,99,$(FOLDERS)) tests-of-the-rest
 
-test-outside: .venv/.dev $(FETCHED)
-	$(BIN)/pytest $(OUTSIDE)
+# JVMs of tests live for seconds: to compile what they run as well as can be costs more than it saves.
+$(FOLDERS) tests-of-the-rest $(DEMOS) $(KIT_PARTS): export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1
+
+.PHONY: $(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda
+$(FOLDERS): .venv/.dev $(FETCHED)
+	$(BIN)/pytest --quiet $@
+
+tests-of-the-rest: .venv/.dev $(FETCHED)
+	$(BIN)/pytest --quiet tests $(FOLDERS:%=--ignore=%)
+
+demo-short: .venv/.dev $(JARS)
+	$(BIN)/python -m tools.demo --short
+
+demo-short-s3: .venv/.dev $(JARS) $(VERSITYGW)
+	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog $(if $(VERSITYGW),--s3-server versitygw)
+
+rck-serve: .venv/.dev $(KITS)
+	$(BIN)/python -m tools.rck $(ARGS)
+
+rck-lambda: .venv/.dev $(KITS)
+	$(BIN)/python -m tools.rck --lambda $(ARGS)
 
 .PHONY: test-stores
 test-stores: .venv/.dev $(JARS) .tools/minio ## MinIO, which Go builds in some minutes: the contract, killed servers, the short demo
@@ -97,9 +124,7 @@ test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times
 	@mkdir -p .arco
 	$(BIN)/python -m tests.simulation --schedules 1000000 --state .arco/campaign.json $(ARGS)
 
-rck: .venv/.dev $(KITS) ## Iceberg's REST Compatibility Kit against a fresh server, on local files and on S3, and through the zip for Lambda
-	$(BIN)/python -m tools.rck $(ARGS)
-	$(BIN)/python -m tools.rck --lambda $(ARGS)
+rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit against a fresh server, on local files and on S3, and through the zip for Lambda
 
 .PHONY: fuzz
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")

@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.servers import S3Server, moto_server
+from tests.support.loopback import stay_here
 from tools.package import build
+from tools.support.s3_servers import S3Server, moto_server
 
 # The same examples each time, however long one takes: time is no law of what is tested, and this machine may be busy.
 settings.register_profile("arco", deadline=None, derandomize=True)
 settings.load_profile("arco")
+
+stay_here()
 
 pytest.register_assert_rewrite("tests.storage_backends.contract")
 

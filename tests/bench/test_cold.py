@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from arco_catalog.http.lambda_adapter import Endpoint
-from tests.servers import PROJECT
 from tools.bench.cold import CONFIG, LOAD, OPERATIONS, Measured, Starts, ratio, show, start
 from tools.bench.cold_folders import BARE, HANDLERS, OURS, STOCK, functions, runtime_client
 from tools.gateway.sandbox import Function
+from tools.support.environment import PROJECT
 
 ENVIRONMENT = {
     "ARCO_STORE": "s3://bucket/catalog",

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from storage_backends.s3.store import S3Store
-from tests.servers import S3Server
 from tests.storage_backends.contract import StoreContract
 from tools.bench.peers.objects import unchunked
 from tools.bench.peers.servers import ours
+from tools.support.s3_servers import S3Server
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import pytest
 
 from arco_catalog.cli.crowd import FEWEST, IDLE_SECONDS, KEPT_FOR_OTHERS, Crowd, most_connections
 from arco_catalog.cli.errors import CliError
+from tests.support.fake_runtime import FakeRuntime
 
 
 class Connection:
@@ -20,17 +21,9 @@ class Connection:
         self.was_cut = True
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def crowd_of(most: int) -> tuple[Crowd, Clock]:
-    clock = Clock()
-    return Crowd(most, clock, most_kept_bytes=100), clock
+def crowd_of(most: int) -> tuple[Crowd, FakeRuntime]:
+    clock = FakeRuntime()
+    return Crowd(most, lambda: clock.ms / 1_000, most_kept_bytes=100), clock
 
 
 def cut(*connections: Connection) -> list[bool]:
@@ -52,7 +45,7 @@ def test_the_oldest_that_never_completed_a_head_goes_first() -> None:
     idle, older, newer = Connection(crowd), Connection(crowd), Connection(crowd)
     crowd.busy(idle)
     crowd.idle(idle)
-    clock.now = 100.0
+    clock.ms += 100_000
     assert crowd.make_room()
     assert cut(idle, older, newer) == [False, True, False]
 
@@ -71,21 +64,22 @@ def test_one_with_a_request_under_way_is_never_cut() -> None:
     crowd, clock = crowd_of(1)
     busy = Connection(crowd)
     crowd.busy(busy)
-    clock.now = 1_000.0
+    clock.ms += 1_000_000
     assert not crowd.make_room()
     assert not busy.was_cut
 
 
 def test_who_has_been_idle_longest_goes_once_that_is_long_enough() -> None:
     crowd, clock = crowd_of(2)
+    began_ms = clock.ms
     first, second = Connection(crowd), Connection(crowd)
     for connection in (second, first):
         crowd.busy(connection)
         crowd.idle(connection)
-        clock.now += 1.0
-    clock.now = IDLE_SECONDS - 0.1
+        clock.ms += 1_000
+    clock.ms = began_ms + round(IDLE_SECONDS * 1_000) - 100
     assert not crowd.make_room()
-    clock.now = IDLE_SECONDS
+    clock.ms += 100
     assert crowd.make_room()
     assert cut(first, second) == [False, True]
 
@@ -115,7 +109,7 @@ def test_one_that_is_cut_as_its_request_ends_is_not_idle() -> None:
     crowd.check_kept(busy)
     crowd.idle(busy)
     crowd.left(busy)
-    clock.now = 1_000.0
+    clock.ms += 1_000_000
     assert not crowd.make_room()
 
 

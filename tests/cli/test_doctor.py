@@ -13,7 +13,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.program import main
 from storage_backends import ANY, Applied
 from storage_backends.open import open_store
-from tests.servers import S3Server, moto_server
+from tools.support.s3_servers import S3Server, moto_server
 
 Captured = pytest.CaptureFixture[str]
 NOTHING: Mapping[str, str] = {}

@@ -25,7 +25,7 @@ from storage_backends.base import Outcome as WriteOutcome
 from storage_backends.local.store import LocalStore
 from storage_backends.memory import MemoryStore
 from tests.cli.process import serving
-from tests.support.catalog_fixture import CatalogFixture
+from tools.support.catalog_fixture import CatalogFixture
 
 Captured = pytest.CaptureFixture[str]
 SCHEMA = Schema(NestedField(1, "x", LongType()))

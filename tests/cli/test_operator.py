@@ -27,26 +27,19 @@ from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.planning.answers import TableState
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.receipt import base_of
-from storage_backends import ABSENT, StoreUnavailable, When
-from storage_backends.base import Outcome
-from storage_backends.local.store import LocalStore
+from storage_backends import ABSENT, StoreUnavailable
 from tests.cli.process import arco, finished, serving
-from tests.servers import S3Server
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property
-from tests.support.views import view_request
+from tests.support.scripted_store import Call, Rule, ScriptedFolder
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import set_property, view_request
+from tools.support.s3_servers import S3Server
 
 HALF_WAY = "/transactions/"
 
 
-class Mortal(LocalStore):
-    """Dies when it is asked to decide a transaction."""
-
-    dying = False
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        if self.dying and HALF_WAY in key and b'"status":"pending"' not in body:
-            raise StoreUnavailable("dead")
-        return await super().put(key, body, when)
+def decides(call: Call) -> bool:
+    """Whether a transaction is decided."""
+    return HALF_WAY in call.key and b'"status":"pending"' not in call.body
 
 
 @pytest.fixture
@@ -57,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 async def fixture(folder: Path) -> CatalogFixture:
     """The tables db.t and db.u, with a commit each, in the warehouse `arco` of a folder."""
-    made = CatalogFixture(Mortal(str(folder)))
+    made = CatalogFixture(ScriptedFolder(folder))
     made.settings = type(made.settings)("arco")
     made.catalog = build_catalog(made.settings, made.store, f"file:{folder}", (), made.runtime)
     await made.namespace("db")
@@ -160,13 +153,13 @@ async def test_history_tells_who_made_renamed_and_dropped_what(fixture: CatalogF
 
 
 async def test_show_tells_pointer_moves_intent_and_markers(fixture: CatalogFixture, folder: Path) -> None:
-    assert isinstance(fixture.store, Mortal)
+    assert isinstance(fixture.store, ScriptedFolder)
     await fixture.commit(set_property("a", "2"), key=fixture.key())  # a finished marker
-    fixture.store.dying = True
+    fixture.store.rules = [Rule(decides, fails=StoreUnavailable("dead"))]
     changes = [(NS, name, set_property("p", "1")) for name in ("t", "u")]
     with pytest.raises(Exception, match="dead"):
         await commit_transaction(fixture.session(key=fixture.key(), path="/tx"), changes)
-    fixture.store.dying = False
+    fixture.store.rules = []
     head = await fixture.session().state.head()
     entity = str((head.index.get("relation\ndb\nt") or {})["entity"])
     left = Slot(

@@ -13,8 +13,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving, start
-from tests.servers import S3Server, moto_server
-from tests.support.catalog_fixture import schema, set_property
+from tools.support.request_bodies import schema, set_property
+from tools.support.s3_servers import S3Server, moto_server
 
 NS = "/v1/arco/namespaces"
 HEALTHY = {"status": "ok", "warehouses": [{"name": "arco", "read_only_because": None}]}

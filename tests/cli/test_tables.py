@@ -20,8 +20,8 @@ from arco_catalog.operations.create import create_view
 from arco_catalog.operations.open import build_catalog
 from storage_backends.local.store import LocalStore
 from tests.cli.process import arco, finished
-from tests.support.catalog_fixture import NS, CatalogFixture
-from tests.support.views import view_request
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import view_request
 
 Captured = pytest.CaptureFixture[str]
 

@@ -3,55 +3,44 @@
 import asyncio
 import json
 import re
-import threading
 import urllib.request
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from tests.cli.process import arco, serving
-from tests.support.catalog_fixture import schema
+from tests.support.stub_server import stub_server
+from tools.support.request_bodies import schema
 
 NS = "/v1/arco/namespaces"
 PLANTED = "hunter2"
 
 
-class Collector(ThreadingHTTPServer):
+@dataclass
+class Collector:
     """Takes OTLP over HTTP, and keeps the bodies."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.paths: list[str] = []
-        self.bodies: list[bytes] = []
-        self.arrived = threading.Event()
+    uri: str = ""
+    paths: list[str] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        collector = self.server
-        assert isinstance(collector, Collector)
-        body = self.rfile.read(int(self.headers["content-length"]))
-        collector.paths.append(self.path)
-        collector.bodies.append(body)
-        self.send_response(200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-        collector.arrived.set()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Says nothing."""
+    async def handle(self, request: web.BaseRequest) -> web.Response:
+        self.paths.append(request.path)
+        self.bodies.append(await request.read())
+        self.arrived.set()
+        return web.Response()
 
 
 @pytest.fixture
-def collector() -> Iterator[Collector]:
-    with Collector() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+async def collector() -> AsyncIterator[Collector]:
+    collector = Collector()
+    async with stub_server(collector.handle) as server:
+        collector.uri = server.uri
+        yield collector
 
 
 @pytest.fixture
@@ -66,7 +55,7 @@ async def test_a_server_tells_of_its_requests_in_json_metrics_and_traces_and_of_
         "AWS_ACCESS_KEY_ID": PLANTED,
         "AWS_SECRET_ACCESS_KEY": f"{PLANTED}/secret",
         "AWS_SESSION_TOKEN": f"{PLANTED}/token",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.uri,
         "OTEL_EXPORTER_OTLP_HEADERS": f"authorization=Bearer%20{PLANTED}",
         "ARCO_METRICS_NAMESPACE": "Lake",
     }

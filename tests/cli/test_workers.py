@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving
-from tests.support.catalog_fixture import schema, set_property
+from tools.support.request_bodies import schema, set_property
 
 NS = "/v1/arco/namespaces"
 

@@ -23,7 +23,7 @@ from arco_catalog.config.variables import (
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.operation_request import Dialect
-from tests.servers import PROJECT
+from tools.support.environment import PROJECT
 
 EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS)}
 NAME = re.compile(r"\bARCO_[A-Z_]*[A-Z]\b")

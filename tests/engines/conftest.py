@@ -8,7 +8,7 @@ from tests.engines.lake import Lake, lake
 from tests.engines.shell import Sql
 from tests.engines.spark_shell import spark_shell
 from tests.engines.trino_server import run, trino_server
-from tests.servers import S3Server
+from tools.support.s3_servers import S3Server
 
 BUCKET = "engines"
 

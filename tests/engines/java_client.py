@@ -1,7 +1,12 @@
 """Iceberg's Java client at work in a JVM of its own: tools/javaclient/Commits.java."""
 
 import asyncio
+import atexit
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pyspark
@@ -28,11 +33,25 @@ def runtime_jar(version: str) -> Path:
 async def work(version: str, uri: str, steps: Sequence[str], scratch: Path) -> dict[str, str]:
     """What became of each step: `done`, or the exception's class. Raises `TimeoutError`, and `RuntimeError` if the JVM
     fails."""
-    class_path = f"{runtime_jar(version)}:{Path(pyspark.__file__).parent / 'jars' / '*'}"
-    program = PROJECT / "tools" / "javaclient" / "Commits.java"
-    java = java_home() / "bin" / "java"
-    said = await run([str(java), "-Xmx512m", "-cp", class_path, str(program), uri, WAREHOUSE, *steps], scratch)
+    classes = await asyncio.to_thread(_compiled, version)
+    command = [str(java_home() / "bin" / "java"), "-Xmx512m", "-cp", f"{classes}:{_class_path(version)}", "Commits"]
+    said = await run([*command, uri, WAREHOUSE, *steps], scratch)
     return dict(line.split("\t") for line in said.splitlines())
+
+
+def _class_path(version: str) -> str:
+    return f"{runtime_jar(version)}:{Path(pyspark.__file__).parent / 'jars' / '*'}"
+
+
+@cache
+def _compiled(version: str) -> Path:
+    """The folder with the client's classes, which goes when this process does: compiled once, however often it runs."""
+    folder = tempfile.mkdtemp(prefix="arco-java-")
+    atexit.register(shutil.rmtree, folder)
+    program = PROJECT / "tools" / "javaclient" / "Commits.java"
+    javac = java_home() / "bin" / "javac"
+    subprocess.run([javac, "-cp", _class_path(version), "-d", folder, program], check=True, timeout=LIMIT_S)
+    return Path(folder)
 
 
 async def run(command: Sequence[str], scratch: Path) -> str:

@@ -10,8 +10,8 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from tests.engines.dropping_proxy import DroppingProxy, Exchange, Fate, Judge, always, first_time
 from tests.engines.java_client import GIVES_UP, RETRIES, run, runtime_jar, work
+from tests.support.dropping_proxy import DroppingProxy, Exchange, Fate, Judge, always, first_time
 from tools.demo.engines import pyiceberg_catalog
 from tools.demo.receipts import compare, stored_receipts
 from tools.demo.server import WAREHOUSE, Server, serving

@@ -28,7 +28,7 @@ from tests.fuzz.requests import Fuzz
 from tests.fuzz.services import Address, LiveService, Request, keep_files
 from tests.fuzz.services import seed as plant
 from tests.fuzz.specification import operations
-from tests.serve.server import WAREHOUSE, ArcoServer
+from tools.support.arco_server import WAREHOUSE, ArcoServer
 
 EXAMPLES = 40
 """Sequences at one operation in a row."""

@@ -21,7 +21,7 @@ from tests.iceberg.values import (
     spec,
     struct,
 )
-from tests.support.views import view_request
+from tools.support.request_bodies import view_request
 
 Bodies = st.SearchStrategy[JsonObject]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.fuzz.checks import audit, check_answer, check_unchanged, state_of
 from tests.fuzz.requests import Fuzz
 from tests.fuzz.services import Address, FuzzedService, InMemoryService, Request, prepared
-from tests.http.client import Answer
+from tools.support.asgi_client import Answer
 
 Listener = Callable[[Request, Answer], None]
 

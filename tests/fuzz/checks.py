@@ -10,8 +10,8 @@ from arco_catalog.operations.reconcile import reconcile
 from tests.fuzz.requests import OAUTH
 from tests.fuzz.services import Address, FuzzedService, Request, joined
 from tests.fuzz.specification import violations
-from tests.http.client import Answer
-from tests.support.catalog_fixture import set_property
+from tools.support.asgi_client import Answer
+from tools.support.request_bodies import set_property
 
 SECONDS = 5.0
 """How long an answer may take, by the service's stopwatch."""

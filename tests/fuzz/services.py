@@ -18,10 +18,10 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ABSENT, ObjectStore
 from storage_backends.memory import MemoryStore
-from tests.http.client import Answer, Client, scope_of
 from tests.iceberg.values import TWO_COLUMNS, table_with_snapshots
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.views import view_request
+from tools.support.asgi_client import Answer, Client, scope_of
+from tools.support.request_bodies import view_request
 
 Header = tuple[str, str]
 AUDIT_MS = 60_000

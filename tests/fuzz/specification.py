@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.http.client import Answer
+from tools.support.asgi_client import Answer
 
 EXTRACT = Path(__file__).with_name("openapi.json")
 

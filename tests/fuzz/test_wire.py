@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.server import WAREHOUSE, ArcoServer
+from tools.support.arco_server import WAREHOUSE, ArcoServer
 
 EXCHANGES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "wire.json").read_text())
 CPU_SECONDS = 5.0

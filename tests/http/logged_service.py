@@ -7,8 +7,8 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.telemetry.lines import JsonLines
 from arco_catalog.http.telemetry.telemetry import Exporter, Telemetry
 from arco_catalog.iceberg.json import JsonObject, loads
-from tests.http.client import Client
-from tests.http.conftest import HttpService
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Client
 
 NAMESPACE = "ArcoCatalog"
 

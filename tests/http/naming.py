@@ -6,8 +6,7 @@ from typing import cast
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from tests.http.spellings import Speller, lost
-from tests.support.catalog_fixture import schema, set_property
-from tests.support.views import view_request
+from tools.support.request_bodies import schema, set_property, view_request
 
 Send = Callable[[str, str, bytes, Mapping[str, str]], tuple[int, bytes]]
 """Method, target, body and headers of a request; status and body of its answer."""

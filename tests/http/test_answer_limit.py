@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.answer_limit import ENVELOPE_BYTES, AnswerLimit, pack
-from tests.http.conftest import HttpService
-from tests.support.catalog_fixture import schema, set_property
+from tests.support.http_service import HttpService
+from tools.support.request_bodies import schema, set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 LIMIT = ENVELOPE_BYTES + 100_000

@@ -10,10 +10,10 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.requests import deeper_than
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
-from tests.http.client import Client, scope_of
-from tests.http.conftest import HttpService
 from tests.http.templates import path_of
-from tests.support.catalog_fixture import schema
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Client, scope_of
+from tools.support.request_bodies import schema
 
 POST_PATHS = [path_of(route.template) for route in ROUTES if route.has_body]
 

@@ -7,10 +7,10 @@ import pytest
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.request_context import Effect, Route
 from arco_catalog.http.routes import HEALTH, ROUTES
-from tests.http.client import Answer, Client, scope_of
-from tests.http.conftest import HttpService
 from tests.http.templates import path_of
-from tests.support.catalog_fixture import set_property
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Answer, Client, scope_of
+from tools.support.request_bodies import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 HERE = "127.0.0.1:8181"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from arco_catalog.http.compression import WORTHWHILE_BYTES, accepts_gzip
-from tests.http.conftest import HttpService
-from tests.support.catalog_fixture import set_property
+from tests.support.http_service import HttpService
+from tools.support.request_bodies import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 

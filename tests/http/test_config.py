@@ -9,10 +9,10 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.request_context import Effect, Route
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonValue
-from tests.http.client import Answer, Client
-from tests.http.conftest import HttpService
 from tests.http.specification import Endpoint, sources
 from tests.http.templates import path_of
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Answer, Client
 
 KEYED_ALL_THE_SAME = {"POST /v1/{prefix}/namespaces/{namespace}/views"}
 """Changes that the specification forgot to give a key; its reference implementation takes one."""

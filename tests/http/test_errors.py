@@ -13,12 +13,12 @@ from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import JsonValue, dumps, loads
 from arco_catalog.protocol.operation_request import Dialect
-from storage_backends import Found, InvalidKey, Missing, StoreDenied, StoreError, StoreUnavailable, Unchanged, Version
-from storage_backends.memory import MemoryStore
-from tests.http.client import Client
-from tests.http.conftest import HttpService
+from storage_backends import InvalidKey, StoreDenied, StoreError, StoreUnavailable
 from tests.http.templates import path_of
-from tests.support.catalog_fixture import schema, set_property
+from tests.support.http_service import HttpService
+from tests.support.scripted_store import Rule, ScriptedStore, anything
+from tools.support.asgi_client import Client
+from tools.support.request_bodies import schema, set_property
 
 
 def descendants(root: type[e.CatalogError]) -> Iterator[type[e.CatalogError]]:
@@ -190,11 +190,6 @@ async def test_what_nobody_foresaw_is_logged_and_not_told(
     assert "in explode" in caplog.text
 
 
-class DownStore(MemoryStore):
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        raise StoreUnavailable("connection refused by 10.0.0.7")
-
-
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -207,7 +202,7 @@ class DownStore(MemoryStore):
     ],
 )
 async def test_a_store_that_is_down_means_try_again(service: HttpService, method: str, path: str) -> None:
-    service.store = DownStore()
+    service.store = ScriptedStore(service.clock.now_ms, Rule(anything(), fails=StoreUnavailable("refused by 10.0.0.7")))
 
     answer = await service.serve().send(method, f"/v1/wh/{path}", b'{"requirements": [], "updates": []}')
 

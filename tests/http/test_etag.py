@@ -6,9 +6,9 @@ import pytest
 
 from arco_catalog.http.etag import Snapshots, none_match, table_etag
 from arco_catalog.iceberg.json import JsonObject
-from tests.http.client import Client
-from tests.http.conftest import HttpService
-from tests.support.catalog_fixture import set_property
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Client
+from tools.support.request_bodies import set_property
 
 TAG = '"cafe"'
 LOCATION = "s3://bucket/wh/t-1/metadata/00001-a.metadata.json"

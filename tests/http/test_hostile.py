@@ -12,11 +12,10 @@ from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from storage_backends import ABSENT
 from tests.fuzz.mutations import places, replaced, values
-from tests.http.client import Answer
-from tests.http.conftest import HttpService
 from tests.http.templates import path_of
-from tests.support.catalog_fixture import schema, set_property
-from tests.support.views import view_request
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Answer
+from tools.support.request_bodies import schema, set_property, view_request
 
 BOUNDED = settings(max_examples=60, deadline=None)
 

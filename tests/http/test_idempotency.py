@@ -10,14 +10,11 @@ from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.receipt import base_of
-from storage_backends import ABSENT, Unknown, When
-from storage_backends.base import Outcome
-from storage_backends.memory import MemoryStore
-from tests.http.client import Answer, Client
-from tests.http.conftest import HttpService
 from tests.http.templates import path_of
-from tests.support.catalog_fixture import schema, set_property
-from tests.support.views import view_request
+from tests.support.http_service import HttpService
+from tests.support.scripted_store import Rule, ScriptedStore, lost, swap
+from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import schema, set_property, view_request
 
 NS = "/v1/wh/namespaces"
 TABLE = f"{NS}/db/tables/t"
@@ -170,30 +167,16 @@ async def test_the_same_request_in_other_words_is_the_same_request(service: Http
     assert (first.status, first.body) == (second.status, second.body)
 
 
-class Silent(MemoryStore):
-    """Once `mute`, never says whether a pointer moved; `deaf`, it does not move either."""
-
-    mute = False
-    deaf = False
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        if not self.mute or when == ABSENT or "/iceberg_pointers/" not in key:
-            return await super().put(key, body, when)
-        if not self.deaf:
-            await super().put(key, body, when)
-        return Unknown("reset")
-
-
 async def cut_short(dialect: Dialect, key: str, *, deaf: bool) -> HttpService:
     """A service to which a commit under a key was sent that the store never answered."""
     service = HttpService(options=HttpOptions(dialect=dialect))
-    service.store = store = Silent(now_ms=service.clock.now_ms)
+    service.store = store = ScriptedStore(service.clock.now_ms)
     service.client = service.serve()
     await service.namespace("db", "db")
     await service.table("t")
-    store.mute, store.deaf = True, deaf
+    store.rules = [Rule(swap("/iceberg_pointers/"), made=not deaf, answers=lost)]
     answer = await make(service, COMMIT, key)
-    store.mute = False
+    store.rules = []
     assert (answer.status, answer.error_type) == (500, "CommitStateUnknownException")
     assert "Retry-After" not in answer.headers
     return service

@@ -11,7 +11,7 @@ import pytest
 from arco_catalog.http.telemetry.logs import JsonFormatter, TextFormatter, configure_logging
 from arco_catalog.iceberg.errors import InternalError
 from storage_backends import StoreUnavailable
-from tests import loggers
+from tests.support import loggers
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from arco_catalog.http.telemetry.clients import products
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations import listing
 from arco_catalog.state.memory import BODY_WEIGHT
-from tests.http.client import scope_of
-from tests.http.conftest import HttpService
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import scope_of
 
 MEMORY = 2 << 20
 LARGEST = MEMORY * 3 // 4 // BODY_WEIGHT

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.http.client import Client
-from tests.http.conftest import HttpService
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Client
 
 NS = "/v1/wh/namespaces"
 

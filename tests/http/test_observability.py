@@ -24,10 +24,10 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.request_stats import RequestStats, collect_stats, current_stats
 from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
-from tests.http.client import Answer, Client, scope_of
-from tests.http.conftest import HttpService
 from tests.http.logged_service import NAMESPACE, LoggedService
-from tests.support.catalog_fixture import set_property
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Answer, Client, scope_of
+from tools.support.request_bodies import set_property
 
 DB = "/v1/wh/namespaces/db"
 T = f"{DB}/tables/t"

@@ -3,8 +3,8 @@
 import pytest
 
 from arco_catalog.iceberg.json import JsonValue
-from tests.http.client import Answer, Client
-from tests.http.conftest import HttpService
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Answer, Client
 
 NAMES = [f"t{number:02}" for number in range(7)]
 TABLES = "/v1/wh/namespaces/db/tables"

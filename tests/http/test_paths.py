@@ -10,10 +10,9 @@ import pytest
 from arco_catalog.http.app import create_app
 from arco_catalog.http.names import MAX_LEVELS, MAX_NAME_BYTES
 from arco_catalog.iceberg.json import JsonValue
-from tests.http.client import Client, scope_of
-from tests.http.conftest import HttpService
-from tests.support.catalog_fixture import schema, set_property
-from tests.support.views import view_request
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Client, scope_of
+from tools.support.request_bodies import schema, set_property, view_request
 
 ODD_NAMES = [
     "a/b",

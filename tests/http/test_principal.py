@@ -14,10 +14,10 @@ from arco_catalog.protocol.operation_request import Dialect, OperationRequest
 from arco_catalog.state.marker import key_hash
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found
-from tests.http.client import Client
-from tests.http.conftest import HttpService
 from tests.http.test_source import stored
-from tests.support.catalog_fixture import set_property
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Client
+from tools.support.request_bodies import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 USER = "arn:aws:iam::123456789012:user/ada"

@@ -10,7 +10,7 @@ from arco_catalog.http.request_context import RequestContext, Route
 from arco_catalog.http.responses import NO_CONTENT, Response
 from arco_catalog.http.router import REMEMBERED_PATH_BYTES, Router
 from arco_catalog.http.routes import HEALTH, ROUTES, LazyHandler, import_handlers
-from tests.servers import PROJECT
+from tools.support.environment import PROJECT
 
 FIRST_REQUESTS = """
 import asyncio, sys
@@ -19,7 +19,7 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.memory import MemoryStore
-from tests.http.client import Client
+from tools.support.asgi_client import Client
 
 app = create_app({"wh": build_catalog(Settings("wh"), MemoryStore(), "memory:///", (), SystemRuntime())})
 

@@ -19,11 +19,10 @@ from arco_catalog.http.telemetry.spans import Spans
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import JsonObject, dumps
 from storage_backends import Found, StoreUnavailable
-from tests import loggers
-from tests.http.client import Client
 from tests.http.logged_service import LoggedService
-from tests.support.catalog_fixture import schema, set_property
-from tests.support.views import view_request
+from tests.support import loggers
+from tools.support.asgi_client import Client
+from tools.support.request_bodies import schema, set_property, view_request
 
 PLANTED = "hunter2"
 """Part of every secret, so that none is missed."""

@@ -11,10 +11,10 @@ from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.receipt import base_of
 from storage_backends import Found
-from tests.http.client import Client
-from tests.http.conftest import HttpService
 from tests.http.logged_service import LoggedService
-from tests.support.catalog_fixture import set_property
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Client
+from tools.support.request_bodies import set_property
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 RUN, TASK = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01BX5ZZKBKACTAV9WEVGEMMVRZ"

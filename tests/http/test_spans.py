@@ -21,7 +21,7 @@ from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreUnavailable
 from tests.cli.process import finished
 from tests.http.logged_service import LoggedService
-from tests.support.catalog_fixture import set_property
+from tools.support.request_bodies import set_property
 
 T = "/v1/wh/namespaces/db/tables/t"
 TRACE, PARENT = "a" * 32, "b" * 16

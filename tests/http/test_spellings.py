@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.http.conftest import HttpService
 from tests.http.naming import Naming, Send
 from tests.http.spellings import CLICKHOUSE, ICEBERG_GO, ICEBERG_RUST, JAVA, NAMES, NEVER, SPELLERS, Speller, lost
-from tests.support.catalog_fixture import schema
+from tests.support.http_service import HttpService
+from tools.support.request_bodies import schema
 
 every_client = pytest.mark.parametrize("speller", SPELLERS, ids=str)
 

@@ -4,9 +4,9 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from storage_backends import Found
-from tests.http.client import Answer, Client
-from tests.http.conftest import HttpService
-from tests.support.catalog_fixture import schema, set_property
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import schema, set_property
 
 TABLES = "/v1/wh/namespaces/db/tables"
 TABLE = f"{TABLES}/t"

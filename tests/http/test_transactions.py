@@ -5,8 +5,8 @@ from typing import cast
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from tests.http.conftest import HttpService
-from tests.support.catalog_fixture import set_property
+from tests.support.http_service import HttpService
+from tools.support.request_bodies import set_property
 
 COMMIT = "/v1/wh/transactions/commit"
 TABLES = "/v1/wh/namespaces/db/tables"

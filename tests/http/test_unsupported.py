@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.http.client import Client
+from tools.support.asgi_client import Client
 
 TABLE = "/v1/wh/namespaces/db/tables/t"
 

@@ -5,10 +5,9 @@ from typing import cast
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from tests.http.client import Answer
-from tests.http.conftest import HttpService
-from tests.support.catalog_fixture import schema, set_property
-from tests.support.views import view_request
+from tests.support.http_service import HttpService
+from tools.support.asgi_client import Answer
+from tools.support.request_bodies import schema, set_property, view_request
 
 VIEWS = "/v1/wh/namespaces/db/views"
 VIEW = f"{VIEWS}/v"

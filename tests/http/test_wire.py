@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import uvicorn
 
-from tests.http.conftest import HttpService
+from tests.support.http_service import HttpService
 
 
 class Wire:

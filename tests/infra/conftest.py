@@ -5,7 +5,7 @@ import pytest
 
 from tests.infra.deployments import ACCEPTED, any_package, named
 from tests.infra.terraform import Plan, Workspace
-from tests.servers import S3Server, moto_server
+from tools.support.s3_servers import S3Server, moto_server
 
 
 @pytest.fixture(scope="session")

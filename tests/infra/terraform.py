@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from tests.servers import PROJECT, S3Server
+from tools.support.environment import PROJECT
+from tools.support.s3_servers import S3Server
 
 INFRA = PROJECT / "infra"
 REGION = "us-east-1"

@@ -24,9 +24,9 @@ from pyiceberg.catalog import load_catalog
 from arco_catalog.cli.client_config import client_config
 from arco_catalog.http.lambda_adapter import Endpoint
 from tests.infra.terraform import REGION, TerraformFailed, Variables, Workspace
-from tests.servers import S3Server
 from tools.gateway.running import API, running, unzipped
 from tools.gateway.sandbox import Function, Pool
+from tools.support.s3_servers import S3Server
 
 KEYS = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "region_name": REGION}
 BUCKET = "lake-123456789012-us-east-1"

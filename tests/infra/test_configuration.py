@@ -9,7 +9,8 @@ import pytest
 
 from tests.infra.deployments import REFUSED_ALONE, REFUSED_TOGETHER, any_package, named
 from tests.infra.terraform import INFRA, TerraformFailed, Variables, Workspace, plugins, terraform
-from tests.servers import PROJECT, S3Server
+from tools.support.environment import PROJECT
+from tools.support.s3_servers import S3Server
 
 Refused = Mapping[str, tuple[Variables, str]]
 _FUNCTION = 'resource "aws_lambda_function" "function"'

@@ -4,7 +4,7 @@ import asyncio
 import http.client
 import itertools
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,34 +14,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from arco_catalog.http.lambda_adapter import Endpoint
-from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
-from tests import loggers
-from tests.http.conftest import HttpService
-from tests.servers import S3Server
+from arco_catalog.iceberg.json import JsonValue, dumps
+from tests.support import loggers
+from tests.support.http_service import HttpService
 from tools.gateway.running import running, unzipped
+from tools.support.asgi_client import Answer
+from tools.support.s3_servers import S3Server
 
 WAREHOUSE = "wh"
 _numbers = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A response, header names in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> JsonObject:
-        document = loads(self.body)
-        assert isinstance(document, dict), document
-        return document
-
-    @property
-    def message(self) -> str:
-        """What an error in Iceberg's shape says."""
-        return str(cast(JsonObject, self.json["error"])["message"])
 
 
 @dataclass(frozen=True)

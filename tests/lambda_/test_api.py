@@ -18,12 +18,13 @@ from pyiceberg.types import LongType
 from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
-from tests.engines.dropping_proxy import DroppingProxy, Fate, Request
-from tests.lambda_.conftest import WAREHOUSE, Answer, Caller
-from tests.support.catalog_fixture import schema, set_property, uuid7
+from tests.lambda_.conftest import WAREHOUSE, Caller
+from tests.support.dropping_proxy import DroppingProxy, Fate, Request
 from tools.demo.engines import pyiceberg_catalog, s3_properties
 from tools.gateway.running import API, open_gateway
 from tools.gateway.sandbox import Function
+from tools.support.asgi_client import Answer
+from tools.support.request_bodies import schema, set_property, uuid7
 
 ENDPOINTS = list(Endpoint)
 KEEPING = [Endpoint.REST_API, Endpoint.FUNCTION_URL]

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from arco_catalog.http.lambda_adapter import Endpoint
-from tests.lambda_.conftest import Answer, Caller
+from tests.lambda_.conftest import Caller
 from tools.gateway.gateway import LIMITS
 from tools.gateway.running import open_gateway
 from tools.gateway.sandbox import Function, Pool
+from tools.support.asgi_client import Answer
 
 FUNCTION = """
 import json, os, pathlib, time

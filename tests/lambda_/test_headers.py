@@ -11,10 +11,10 @@ from arco_catalog.http.lambda_adapter import Endpoint, Handler, WithRawPath, ada
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import dumps
-from tests.http.conftest import HttpService
-from tests.support.catalog_fixture import schema
+from tests.support.http_service import HttpService
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of, response_of
 from tools.gateway.http1 import Headers, Request
+from tools.support.request_bodies import schema
 
 every_endpoint = pytest.mark.parametrize("endpoint", [*Endpoint], ids=str)
 NS = "/v1/wh/namespaces"

@@ -8,9 +8,9 @@ from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.state.runtime import SystemRuntime
 from tests.lambda_.conftest import WAREHOUSE, Caller
-from tests.support.catalog_fixture import schema, set_property, uuid7
 from tools.gateway.running import running
 from tools.gateway.sandbox import Function, Pool
+from tools.support.request_bodies import schema, set_property, uuid7
 
 PLANTED = "planted-51f0c2"
 NAMESPACE = f"/v1/{WAREHOUSE}/namespaces/db"

@@ -12,12 +12,13 @@ import pytest
 
 from arco_catalog.iceberg.json import JsonObject
 from storage_backends.local.store import LocalStore
-from tests.support.catalog_fixture import CatalogFixture, set_property
+from tools.support.catalog_fixture import CatalogFixture
+from tools.support.request_bodies import set_property
 
-Handler = Callable[[object, "Clock"], JsonObject]
+Handler = Callable[[object, "Invocation"], JsonObject]
 
 
-class Clock:
+class Invocation:
     """An invocation that has so many milliseconds left, each time it is asked."""
 
     def __init__(self, *left_ms: int) -> None:
@@ -53,10 +54,10 @@ def test_a_run_puts_its_metrics_on_stdout(
     handler: Handler, committed: list[Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     committed[0].unlink()
-    handler({}, Clock(60_000, 5_000))
-    handler({}, Clock(60_000))
+    handler({}, Invocation(60_000, 5_000))
+    handler({}, Invocation(60_000))
     monkeypatch.setenv("ARCO_METRICS_NAMESPACE", "")
-    handler({}, Clock(60_000))
+    handler({}, Invocation(60_000))
 
     stopped, done, silent = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     [directive] = done["_aws"]["CloudWatchMetrics"]
@@ -71,14 +72,14 @@ def test_a_run_writes_what_a_dead_writer_owed(handler: Handler, committed: list[
     lost = {path: path.read_bytes() for path in committed[::2]}
     for path in lost:
         path.unlink()
-    told = handler({}, Clock(60_000))
+    told = handler({}, Invocation(60_000))
     assert (told["written"], told["walked"], told["stopped"]) == (len(lost), 3, False)
     assert {path: path.read_bytes() for path in lost} == lost
-    assert handler({}, Clock(60_000))["unchanged"] == 3
+    assert handler({}, Invocation(60_000))["unchanged"] == 3
 
 
 def test_a_run_stops_in_time_and_the_next_goes_on(handler: Handler, committed: list[Path]) -> None:
     committed[0].unlink()
-    assert handler({}, Clock(60_000, 5_000))["stopped"] is True
+    assert handler({}, Invocation(60_000, 5_000))["stopped"] is True
     assert not committed[0].exists()
-    assert handler({}, Clock(60_000))["written"] == 1
+    assert handler({}, Invocation(60_000))["written"] == 1

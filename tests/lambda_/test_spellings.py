@@ -9,12 +9,12 @@ from mangum import Mangum
 from arco_catalog.http.app import create_app
 from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
 from arco_catalog.http.options import HttpOptions
-from tests.http.conftest import HttpService
 from tests.http.naming import Naming, Send
 from tests.http.spellings import JAVA, NAMES, NEVER, PYICEBERG, SPELLERS, Speller
-from tests.support.catalog_fixture import schema
+from tests.support.http_service import HttpService
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of
 from tools.gateway.http1 import Request
+from tools.support.request_bodies import schema
 
 every_endpoint = pytest.mark.parametrize("endpoint", [*Endpoint], ids=str)
 every_client = pytest.mark.parametrize("speller", SPELLERS, ids=str)

@@ -12,10 +12,11 @@ import pytest
 from arco_catalog.iceberg.json import JsonObject
 from storage_backends.local.store import LocalStore
 from storage_backends.wrappers.nonconditional import NonconditionalStore
-from tests.lambda_.test_reconcile import Clock
-from tests.support.catalog_fixture import CatalogFixture, set_property
+from tests.lambda_.test_reconcile import Invocation
+from tools.support.catalog_fixture import CatalogFixture
+from tools.support.request_bodies import set_property
 
-Handler = Callable[[Mapping[str, object], Clock], JsonObject]
+Handler = Callable[[Mapping[str, object], Invocation], JsonObject]
 
 ALL = {"version": 1, "work": "reconcile"}
 IN_TIME, TOO_LATE = 60_000, 5_000
@@ -71,13 +72,13 @@ def failed(answer: JsonObject) -> list[object]:
 
 
 def test_a_reconcile_walks_everything(handler: Handler, store: Path) -> None:
-    assert failed(handler(batch(a=ALL), Clock(IN_TIME))) == []
+    assert failed(handler(batch(a=ALL), Invocation(IN_TIME))) == []
     assert len(receipts(store)) == 6
 
 
 def test_a_reconcile_of_one_entity_walks_that_one(handler: Handler, store: Path) -> None:
     message = {**ALL, "entity": entities(store)[1]}
-    assert failed(handler(batch(a=message), Clock(IN_TIME))) == []
+    assert failed(handler(batch(a=message), Invocation(IN_TIME))) == []
     assert len(receipts(store)) == 2
 
 
@@ -97,29 +98,29 @@ BAD = {
 def test_what_asks_for_nothing_that_there_is_fails_and_the_others_do_not(
     handler: Handler, store: Path, message: object
 ) -> None:
-    assert failed(handler(batch(bad=message, good=ALL), Clock(IN_TIME))) == ["bad"]
+    assert failed(handler(batch(bad=message, good=ALL), Invocation(IN_TIME))) == ["bad"]
     assert len(receipts(store)) == 6
 
 
 def test_a_walk_that_is_not_complete_comes_again(handler: Handler, store: Path) -> None:
     entity = entities(store)[0]
     (store / f"wh/_catalog/iceberg_pointers/{entity}.json").write_text("{}")
-    assert failed(handler(batch(a={**ALL, "entity": entity}), Clock(IN_TIME))) == ["a"]
+    assert failed(handler(batch(a={**ALL, "entity": entity}), Invocation(IN_TIME))) == ["a"]
 
 
 def test_no_message_is_begun_when_time_is_over(handler: Handler, store: Path) -> None:
     first, second = entities(store)[:2]
     messages = batch(a={**ALL, "entity": first}, b={**ALL, "entity": second})
     begun, between_two_files = (IN_TIME, IN_TIME), (IN_TIME,)
-    assert failed(handler(messages, Clock(*begun, *between_two_files, TOO_LATE))) == ["b"]
+    assert failed(handler(messages, Invocation(*begun, *between_two_files, TOO_LATE))) == ["b"]
     assert len(receipts(store)) == 2
 
 
 def test_a_long_walk_of_one_entity_goes_on_where_time_cut_it(handler: Handler, store: Path) -> None:
     message = batch(a={**ALL, "entity": entities(store)[0]})
-    assert failed(handler(message, Clock(IN_TIME, IN_TIME, TOO_LATE))) == ["a"]
+    assert failed(handler(message, Invocation(IN_TIME, IN_TIME, TOO_LATE))) == ["a"]
     assert len(receipts(store)) == 1
-    assert failed(handler(message, Clock(IN_TIME))) == []
+    assert failed(handler(message, Invocation(IN_TIME))) == []
     assert len(receipts(store)) == 2
 
 
@@ -129,14 +130,14 @@ def test_a_message_earns_no_receipt_for_what_no_name_leads_to(handler: Handler, 
     pointers = store / "wh/_catalog/iceberg_pointers"
     one = pointers / f"{entities(store)[0]}.json"
     (pointers / f"{entity}.json").write_text(one.read_text().replace(one.stem, entity))
-    assert failed(handler(batch(a={**ALL, "entity": entity}), Clock(IN_TIME))) == ["a"]
+    assert failed(handler(batch(a={**ALL, "entity": entity}), Invocation(IN_TIME))) == ["a"]
     assert receipts(store) == []
 
 
 def test_a_walk_that_time_cuts_short_comes_again(handler: Handler, store: Path) -> None:
-    assert failed(handler(batch(a=ALL), Clock(IN_TIME, IN_TIME, TOO_LATE))) == ["a"]
+    assert failed(handler(batch(a=ALL), Invocation(IN_TIME, IN_TIME, TOO_LATE))) == ["a"]
     assert receipts(store) == []
-    assert failed(handler(batch(a=ALL), Clock(IN_TIME))) == []
+    assert failed(handler(batch(a=ALL), Invocation(IN_TIME))) == []
     assert len(receipts(store)) == 6
 
 
@@ -147,4 +148,4 @@ def test_work_on_a_store_that_ignores_conditions_fails_as_a_whole(
     careless = NonconditionalStore(LocalStore(store))
     monkeypatch.setattr("arco_catalog.operations.environment.opener_in", lambda _: lambda _url: careless)
     with pytest.raises(RuntimeError, match="could get lost"):
-        importlib.import_module(name).handler(batch(a=ALL), Clock(IN_TIME))
+        importlib.import_module(name).handler(batch(a=ALL), Invocation(IN_TIME))

@@ -8,7 +8,8 @@ from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.support.catalog_fixture import CatalogFixture, set_property
+from tools.support.catalog_fixture import CatalogFixture
+from tools.support.request_bodies import set_property
 
 WRITERS = 8
 

@@ -9,7 +9,8 @@ import pytest
 
 from arco_catalog.iceberg.errors import CommitStateUnknown
 from storage_backends.local.store import LocalStore
-from tests.support.catalog_fixture import CatalogFixture, set_property
+from tools.support.catalog_fixture import CatalogFixture
+from tools.support.request_bodies import set_property
 
 
 @pytest.mark.parametrize("keyed", [False, True])

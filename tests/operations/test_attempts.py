@@ -2,8 +2,6 @@
 docs/design/commit.md)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -25,79 +23,53 @@ from arco_catalog.state.pointer import Pointer
 from storage_backends import (
     ABSENT,
     Applied,
-    Found,
-    Matches,
     Outcome,
-    StoreUnavailable,
-    Unchanged,
-    Unknown,
-    Version,
-    When,
 )
-from storage_backends.base import Missing
-from storage_backends.memory import MemoryStore
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.views import view_request
+from tests.support.scripted_store import DOWN, Rule, ScriptedStore, Step, get, lost, put, swap
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema, set_property, view_request
 
 POINTERS = "wh/_catalog/iceberg_pointers/"
 MANIFEST = "wh/_catalog/core/manifest.json"
 MARKERS = "wh/_catalog/iceberg_idempotency/"
 TRANSACTIONS = "wh/_catalog/transactions/"
 
-Step = Callable[[], Awaitable[object]]
 
-
-@dataclass
-class Scripted(MemoryStore):
+class Script(ScriptedStore):
     """A store in which one compare-and-swap is preceded by what others do, and a later one lands unheard."""
 
-    watched: str = ""
-    """What the compare-and-swaps that count begin with; nothing counts while this is empty."""
-    meanwhile: list[Step] = field(default_factory=list)
-    """What happens before each of the next ones."""
-    unheard: list[bool] = field(default_factory=list)
-    """Whether the answers to those that land get lost, one after the other."""
-    before_get: dict[str, list[Step]] = field(default_factory=dict)
-    """What happens before the next reads of keys that begin so."""
-    puts: list[str] = field(default_factory=list)
-    down: str = ""
-    """The end of keys whose writes fail."""
+    def __init__(self) -> None:
+        self.clock = FakeRuntime()
+        super().__init__(self.clock.now_ms)
 
-    def __post_init__(self) -> None:
-        super().__init__(now_ms=self.clock.now_ms)
+    def script(self, watched: str, meanwhile: Step, *, unheard: bool = False) -> None:
+        """The next compare-and-swap of what lies in `watched` comes behind `meanwhile`. With `unheard`, the first that
+        lands is not answered."""
+        first = Rule(swap(watched), first=meanwhile, times=1)
+        last = Rule(swap(watched))
 
-    clock: FakeRuntime = field(default_factory=FakeRuntime)
+        def lose(outcome: Outcome) -> Outcome:
+            if not isinstance(outcome, Applied):
+                return outcome
+            self.rules.remove(last)
+            return lost(outcome)
 
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        for prefix, steps in self.before_get.items():
-            if steps and key.startswith(prefix):
-                await steps.pop(0)()
-        return await super().get(key, if_changed_from)
+        last.answers = lose
+        self.rules = [first, last] if unheard else [first]
 
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        self.puts.append(key)
-        if self.down and key.endswith(self.down):
-            raise StoreUnavailable("down")
-        counts = bool(self.watched) and key.startswith(self.watched) and isinstance(when, Matches)
-        if counts and self.meanwhile:
-            step, watched = self.meanwhile.pop(0), self.watched
-            self.watched = ""
-            await step()
-            self.watched = watched
-        outcome = await super().put(key, body, when)
-        if counts and isinstance(outcome, Applied) and self.unheard and self.unheard.pop(0):
-            return Unknown("the answer was lost")
-        return outcome
+    @property
+    def puts(self) -> list[str]:
+        return [call.key for call in self.calls if call.method == "put"]
 
 
 @pytest.fixture
-def store() -> Scripted:
-    return Scripted()
+def store() -> Script:
+    return Script()
 
 
 @pytest.fixture
-async def fixture(store: Scripted) -> CatalogFixture:
+async def fixture(store: Script) -> CatalogFixture:
     made = CatalogFixture(store, store.clock, Settings("wh", in_progress_ms=0))
     await made.namespace("db")
     return made
@@ -161,10 +133,10 @@ ADD_A_SCHEMA: JsonObject = {
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("body", [APPEND, ADD_A_SCHEMA, set_property("a", "1")])
 async def test_a_commit_whose_name_came_to_mean_another_table_sees_itself_there(
-    fixture: CatalogFixture, store: Scripted, keyed: bool, body: JsonObject
+    fixture: CatalogFixture, store: Script, keyed: bool, body: JsonObject
 ) -> None:
     await fixture.table("t")
-    store.watched, store.meanwhile, store.unheard = POINTERS, [replaced_by_others(fixture)], [True]
+    store.script(POINTERS, replaced_by_others(fixture), unheard=True)
 
     answer = await fixture.commit(body, key=fixture.key() if keyed else None)
 
@@ -173,10 +145,10 @@ async def test_a_commit_whose_name_came_to_mean_another_table_sees_itself_there(
     assert (await pointer_of(fixture, now.entity)).sequence == 2
 
 
-async def test_each_slot_of_a_marker_holds_an_attempt_of_its_own(fixture: CatalogFixture, store: Scripted) -> None:
+async def test_each_slot_of_a_marker_holds_an_attempt_of_its_own(fixture: CatalogFixture, store: Script) -> None:
     """An id that stood in two slots would be looked for where the later one says, and missed where the earlier does."""
     await fixture.table("t")
-    store.watched, store.meanwhile = POINTERS, [replaced_by_others(fixture)]
+    store.script(POINTERS, replaced_by_others(fixture))
     key = fixture.key()
 
     await fixture.commit(set_property("a", "1"), key=key)
@@ -189,7 +161,7 @@ async def test_each_slot_of_a_marker_holds_an_attempt_of_its_own(fixture: Catalo
 
 @pytest.mark.parametrize("keyed", [False, True])
 async def test_a_commit_to_a_view_that_was_made_anew_sees_itself_there(
-    fixture: CatalogFixture, store: Scripted, keyed: bool
+    fixture: CatalogFixture, store: Script, keyed: bool
 ) -> None:
     view = view_request("v")
     await create_view(fixture.session(view), NS, view)
@@ -199,7 +171,7 @@ async def test_a_commit_to_a_view_that_was_made_anew_sees_itself_there(
         await drop_view(other.session(), NS, "v")
         await create_view(other.session(view), NS, view)
 
-    store.watched, store.meanwhile, store.unheard = POINTERS, [replaced], [True]
+    store.script(POINTERS, replaced, unheard=True)
     body = set_property("a", "1")
 
     await commit_view(fixture.session(body, key=fixture.key() if keyed else None), NS, "v", body)
@@ -211,7 +183,7 @@ async def test_a_commit_to_a_view_that_was_made_anew_sees_itself_there(
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("overwrite", [False, True])
 async def test_what_takes_a_table_away_marks_the_one_that_it_took(
-    fixture: CatalogFixture, store: Scripted, keyed: bool, overwrite: bool
+    fixture: CatalogFixture, store: Script, keyed: bool, overwrite: bool
 ) -> None:
     first = await fixture.table("t")
     await load_table(fixture.session(), NS, "t")
@@ -221,7 +193,7 @@ async def test_what_takes_a_table_away_marks_the_one_that_it_took(
         await replaced_by_others(fixture)()
         made.append((await load_table(fixture.another().session(), NS, "t")).entity)
 
-    store.watched, store.meanwhile, store.unheard = MANIFEST, [replaced], [True]
+    store.script(MANIFEST, replaced, unheard=True)
     session = fixture.session(key=fixture.key() if keyed else None)
     if overwrite:
         elsewhere = {**as_object(loads(first.metadata)), "location": "memory:///wh/warehouse/elsewhere"}
@@ -237,7 +209,7 @@ async def test_what_takes_a_table_away_marks_the_one_that_it_took(
 
 
 async def test_a_resent_overwrite_leaves_no_mark_on_what_another_dropped(
-    fixture: CatalogFixture, store: Scripted
+    fixture: CatalogFixture, store: Script
 ) -> None:
     """The first plan replaces the table; it is dropped meanwhile, so what commits replaces nothing."""
     first = await fixture.table("t")
@@ -247,7 +219,7 @@ async def test_a_resent_overwrite_leaves_no_mark_on_what_another_dropped(
     async def dropped() -> None:
         await drop_table(fixture.another().session(), NS, "t", purge=False)
 
-    store.watched, store.meanwhile = MANIFEST, [dropped]
+    store.script(MANIFEST, dropped)
     key = fixture.key()
     await register_table(fixture.session(key=key), NS, "t", "memory:///wh/warehouse/elsewhere/v1.json", True)
     mark = (await pointer_of(fixture, first.entity)).dropped_by
@@ -262,12 +234,12 @@ async def test_a_resent_overwrite_leaves_no_mark_on_what_another_dropped(
 
 @pytest.mark.parametrize("keyed", [False, True])
 async def test_a_transaction_over_a_table_that_was_made_anew_is_applied_once(
-    fixture: CatalogFixture, store: Scripted, keyed: bool
+    fixture: CatalogFixture, store: Script, keyed: bool
 ) -> None:
     for name in ("t", "u"):
         await fixture.table(name)
         await load_table(fixture.session(), NS, name)
-    store.watched, store.meanwhile = POINTERS, [replaced_by_others(fixture)]
+    store.script(POINTERS, replaced_by_others(fixture))
     changes = [(NS, name, ADD_A_SCHEMA) for name in ("t", "u")]
 
     await commit_transaction(fixture.session(key=fixture.key() if keyed else None), changes)
@@ -281,10 +253,10 @@ async def test_a_transaction_over_a_table_that_was_made_anew_is_applied_once(
 
 @pytest.mark.parametrize("keyed", [False, True])
 async def test_a_rename_of_a_table_that_was_made_anew_is_made_once(
-    fixture: CatalogFixture, store: Scripted, keyed: bool
+    fixture: CatalogFixture, store: Script, keyed: bool
 ) -> None:
     await fixture.table("t")
-    store.watched, store.meanwhile, store.unheard = MANIFEST, [replaced_by_others(fixture)], [True]
+    store.script(MANIFEST, replaced_by_others(fixture), unheard=True)
     session = fixture.session(key=fixture.key() if keyed else None)
 
     assert await rename_table(session, (NS, "t"), (NS, "u")) == Document(204)
@@ -294,34 +266,22 @@ async def test_a_rename_of_a_table_that_was_made_anew_is_made_once(
 # A claim that was cancelled may have landed.
 
 
-class SlowClaims(Scripted):
-    """Slots land, and are acknowledged late; the first object of a transaction is answered with silence, once."""
-
-    slow = False
-    silent = False
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        outcome = await super().put(key, body, when)
-        if self.slow and key.startswith(MARKERS):
-            self.slow = False
-            await asyncio.Event().wait()
-        if self.silent and key.startswith(TRANSACTIONS):
-            self.silent = False
-            for _ in range(20):  # until the slot is there
-                await asyncio.sleep(0)
-            return Unknown("silence")
-        return outcome
-
-
-async def test_a_request_goes_on_from_a_claim_of_its_own_that_was_cancelled_and_landed() -> None:
-    store = SlowClaims()
+async def test_a_request_goes_on_from_a_claim_of_its_own_that_was_cancelled_and_landed(store: Script) -> None:
+    """Its slot lands, and is not acknowledged; the first object of the transaction is answered with silence."""
     fixture = CatalogFixture(store, store.clock)
     await fixture.namespace("db")
     for name in ("t", "u"):
         await fixture.table(name)
     began_ms, key = store.clock.ms, fixture.key()
-    store.slow = store.silent = True
 
+    async def until_the_slot_is_there() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    store.rules = [
+        Rule(put(MARKERS), then=asyncio.Event().wait, times=1),
+        Rule(put(TRANSACTIONS), then=until_the_slot_is_there, answers=lost, times=1),
+    ]
     changes = [(NS, name, set_property("a", "1")) for name in ("t", "u")]
     await commit_transaction(fixture.session(key=key), changes)
 
@@ -345,12 +305,12 @@ async def test_a_slot_that_names_something_else_is_no_echo_of_a_claim(fixture: C
 # Takeovers.
 
 
-async def test_a_takeover_has_its_slot_before_it_fences(fixture: CatalogFixture, store: Scripted) -> None:
+async def test_a_takeover_has_its_slot_before_it_fences(fixture: CatalogFixture, store: Script) -> None:
     """Fenced first, an attempt could read again, see its next slot empty, and commit behind the answer to come."""
     await fixture.table("t")
     key, body = fixture.key(), set_property("a", "1")
     await left_in_progress(fixture, key, body)
-    store.puts.clear()
+    store.calls.clear()
 
     await fixture.another().commit(body, key=key)
 
@@ -362,14 +322,14 @@ async def test_a_takeover_has_its_slot_before_it_fences(fixture: CatalogFixture,
 
 
 async def test_a_takeover_of_a_registry_operation_has_its_slot_before_it_fences(
-    fixture: CatalogFixture, store: Scripted
+    fixture: CatalogFixture, store: Script
 ) -> None:
     key = fixture.key()
     session = fixture.session({"name": "u", "schema": schema("x")}, key=key, path="/create/u")
     marker = session.marker()
     assert marker is not None
     assert await marker.put(Slot("died", WriteSet(registry=1), marker.identity.to_json(), None))
-    store.puts.clear()
+    store.calls.clear()
 
     await fixture.another().table("u", key=key)
 
@@ -390,16 +350,16 @@ async def left_in_progress(fixture: CatalogFixture, key: str, body: JsonObject) 
 
 @pytest.mark.parametrize("in_progress_ms", [0, 25_000])
 async def test_what_a_pointer_no_longer_remembers_is_unknown_and_leaves_the_marker_as_it_is(
-    store: Scripted, monkeypatch: pytest.MonkeyPatch, in_progress_ms: int
+    store: Script, monkeypatch: pytest.MonkeyPatch, in_progress_ms: int
 ) -> None:
     monkeypatch.setattr(pointer_module, "RECENT_MOVES", 3)
     fixture = CatalogFixture(store, store.clock, Settings("wh", in_progress_ms=in_progress_ms))
     await fixture.namespace("db")
     await fixture.table("t")
     key, body = fixture.key(), set_property("a", "mine")
-    store.down = "/1.json"
+    store.rules = [Rule(put("/1.json"), fails=DOWN)]
     await fixture.commit(body, key=key)
-    store.down = ""
+    store.rules = []
     for value in "12345":
         await fixture.commit(set_property("a", value))
     before = len(await slots_of(fixture, key))
@@ -415,13 +375,13 @@ async def test_what_a_pointer_no_longer_remembers_is_unknown_and_leaves_the_mark
 
 
 async def test_what_the_history_of_the_registry_no_longer_reaches_is_unknown(
-    fixture: CatalogFixture, store: Scripted, monkeypatch: pytest.MonkeyPatch
+    fixture: CatalogFixture, store: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry_module, "RECENT_COMMITS", 2)
     key = fixture.key()
-    store.down = "/1.json"
+    store.rules = [Rule(put("/1.json"), fails=DOWN)]
     await fixture.table("u", key=key)
-    store.down = ""
+    store.rules = []
     for name in "abcde":
         await fixture.namespace(name)
     for commit in store.keys("wh/_catalog/core/commits/")[:-1]:
@@ -433,7 +393,7 @@ async def test_what_the_history_of_the_registry_no_longer_reaches_is_unknown(
     assert not any(slot.final for slot in await slots_of(fixture, key))
 
 
-async def test_the_next_slot_is_looked_at_again_after_a_fresher_view(fixture: CatalogFixture, store: Scripted) -> None:
+async def test_the_next_slot_is_looked_at_again_after_a_fresher_view(fixture: CatalogFixture, store: Script) -> None:
     """Behind the back of one who holds a claim the same request is taken over, refused for good and undone: HEAD as it
     is read after that is no base to create on."""
     stale, key = fixture.another(), fixture.key()
@@ -447,7 +407,7 @@ async def test_the_next_slot_is_looked_at_again_after_a_fresher_view(fixture: Ca
             await fixture.table("u", key=key)
         await drop_table(fixture.session(), NS, "u", purge=False)
 
-    store.before_get[MANIFEST] = [meanwhile]
+    store.rules = [Rule(get(MANIFEST), first=meanwhile, times=1)]
     with pytest.raises(AlreadyExists):
         await stale.table("u", key=key)
 

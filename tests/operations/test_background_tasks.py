@@ -6,24 +6,21 @@ from dataclasses import replace
 import pytest
 
 from arco_catalog.protocol.background_tasks import BackgroundTasks
-from storage_backends import Found, Outcome, When
-from storage_backends.memory import MemoryStore
-from tests.support.catalog_fixture import CatalogFixture, set_property
+from storage_backends import Found
+from storage_backends.clock import system_now_ms
+from tests.support.scripted_store import Rule, ScriptedStore, put
+from tools.support.catalog_fixture import CatalogFixture
+from tools.support.request_bodies import set_property
 
 COMMITTED = "/iceberg/committed/"
 
 
-class SlowReceipts(MemoryStore):
+class SlowReceipts(ScriptedStore):
     """A store that takes committed receipts only when it is let."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.open = asyncio.Event()
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        if COMMITTED in key:
-            await self.open.wait()
-        return await super().put(key, body, when)
+        super().__init__(system_now_ms, Rule(put(COMMITTED), first=self.open.wait))
 
     async def receipts(self) -> int:
         return sum(COMMITTED in entry.key for entry in (await self.list("")).entries)

@@ -13,7 +13,8 @@ from arco_catalog.state.spilling import Limits
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.support.catalog_fixture import NS, CountingFixture, set_property
+from tools.support.catalog_fixture import NS, CountingFixture
+from tools.support.request_bodies import set_property
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Old metadata files are removed where a table asks for it, and never one that anybody else may need
 (docs/decisions/0022)."""
 
-import asyncio
-
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
@@ -16,10 +14,10 @@ from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import TableState
 from arco_catalog.planning.old_files import own_files
 from arco_catalog.state.locations import Location
-from storage_backends import ABSENT, ANY, Found, Outcome, StoreUnavailable, Version, When
-from storage_backends.base import Missing, Unchanged
-from storage_backends.memory import MemoryStore
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property, state
+from storage_backends import ABSENT, ANY, Found
+from tests.support.scripted_store import DOWN, Rule, ScriptedStore, anything, delete, put
+from tools.support.catalog_fixture import NS, CatalogFixture, state
+from tools.support.request_bodies import set_property
 
 WAREHOUSE = "memory:///wh/warehouse"
 CLEANED: JsonObject = {
@@ -189,54 +187,24 @@ def test_a_tables_own_files_are_told_by_name_and_place(file: str, own: bool) -> 
     assert [*own_files("s3://b/_catalog/t/metadata", [file])] == []
 
 
-class PausingStore(MemoryStore):
-    """Runs a step of the test just before one call on a key."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waiting: dict[tuple[str, str], list[object]] = {}
-        self.broken: set[str] = set()
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        await self._pass("get", key)
-        return await super().get(key, if_changed_from)
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        await self._pass("put", key)
-        return await super().put(key, body, when)
-
-    async def delete(self, key: str, when: When = ANY) -> Outcome:
-        await self._pass("delete", key)
-        return await super().delete(key, when)
-
-    async def _pass(self, call: str, key: str) -> None:
-        for (wanted, part), steps in list(self.waiting.items()):
-            if call == wanted and part in key and steps:
-                step = steps.pop()
-                assert asyncio.iscoroutine(step)
-                await step
-        if any(part in key for part in self.broken):
-            raise StoreUnavailable("as the test wants it")
+@pytest.fixture
+async def pausing() -> ScriptedStore:
+    return ScriptedStore()
 
 
 @pytest.fixture
-async def pausing() -> PausingStore:
-    return PausingStore()
-
-
-@pytest.fixture
-async def paused(pausing: PausingStore) -> CatalogFixture:
+async def paused(pausing: ScriptedStore) -> CatalogFixture:
     fixture = CatalogFixture(pausing)
     await fixture.namespace("db")
     return fixture
 
 
 async def test_a_file_that_is_registered_while_it_is_being_removed_is_kept_or_refused(
-    pausing: PausingStore, paused: CatalogFixture
+    pausing: ScriptedStore, paused: CatalogFixture
 ) -> None:
     """Whatever call of the cleaning the register comes before."""
     kept = []
-    for number, moment in enumerate([("put", "metadata_claims"), ("delete", "/metadata/"), ("get", "manifest.json")]):
+    for number, moment in enumerate([put("metadata_claims"), delete("/metadata/"), None]):
         name = f"t{number}"
         await paused.table(name, properties=CLEANED)
         early = (await paused.commit(set_property("n", "1"), name)).metadata_location
@@ -252,13 +220,12 @@ async def test_a_file_that_is_registered_while_it_is_being_removed_is_kept_or_re
                 outcomes.append(False)
 
         # The drop comes behind the commit: its cleaning is what is left of it.
-        pending = take_over()
-        if moment == ("get", "manifest.json"):
-            await pending
+        if moment is None:
+            await take_over()
             with pytest.raises(Exception, match="does not exist"):
                 await paused.commit(set_property("n", "3"), name)
         else:
-            pausing.waiting[moment] = [pending]
+            pausing.rules = [Rule(moment, first=take_over, times=1)]
             await paused.commit(set_property("n", "3"), name)
         assert len(outcomes) == 1
         assert await there(paused, early) or not outcomes[0]
@@ -269,7 +236,7 @@ async def test_a_file_that_is_registered_while_it_is_being_removed_is_kept_or_re
 
 
 async def test_a_register_that_read_its_file_before_it_was_removed_is_refused(
-    pausing: PausingStore, paused: CatalogFixture
+    pausing: ScriptedStore, paused: CatalogFixture
 ) -> None:
     await paused.table("t", properties=CLEANED)
     early = (await paused.commit(set_property("n", "1"))).metadata_location
@@ -282,7 +249,7 @@ async def test_a_register_that_read_its_file_before_it_was_removed_is_refused(
         await other.commit(set_property("n", "3"))
         await drop_table(other.session(), NS, "t", purge=False)
 
-    pausing.waiting["put", "metadata_claims"] = [come_back_and_clean()]
+    pausing.rules = [Rule(put("metadata_claims"), first=come_back_and_clean, times=1)]
     key = paused.key()
     for _ in range(2):
         with pytest.raises(BadRequest, match="left its table's metadata log and is removed"):
@@ -292,10 +259,10 @@ async def test_a_register_that_read_its_file_before_it_was_removed_is_refused(
 
 @pytest.mark.parametrize("part", ["metadata_claims", "core/index"])
 async def test_a_store_that_fails_the_cleaning_fails_no_commit(
-    pausing: PausingStore, paused: CatalogFixture, part: str
+    pausing: ScriptedStore, paused: CatalogFixture, part: str
 ) -> None:
     await paused.table("t", properties=CLEANED)
-    pausing.broken.add(part)
+    pausing.rules = [Rule(anything(part), fails=DOWN)]
     body = set_property("n", "x")
     await commits(paused, "t", 2)
     session = paused.session(body)

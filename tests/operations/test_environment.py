@@ -7,7 +7,7 @@ import pytest
 from arco_catalog.cli.program import build_parser
 from arco_catalog.operations.environment import catalog_to_serve, settings_from_env
 from arco_catalog.state.runtime import SystemRuntime
-from tests.servers import S3Server, moto_server
+from tools.support.s3_servers import S3Server, moto_server
 
 STORE = {"ARCO_STORE": "memory:", "ARCO_WAREHOUSE": "wh"}
 

@@ -13,35 +13,20 @@ from arco_catalog.operations.load import load_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.state.store_clock import PRECISION_MS
 from storage_backends.memory import MemoryStore
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property, uuid7
-from tests.support.fake_runtime import FakeRuntime
-from tests.support.views import view_request
+from tests.support.fake_runtime import FakeRuntime, WrongClock
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import set_property, uuid7, view_request
 
 MINUTES = 60_000
 
 
-class Wrong(FakeRuntime):
-    """A machine's clock, wrong by as much as is set."""
-
-    def __init__(self, right: FakeRuntime) -> None:
-        super().__init__()
-        self.right = right
-        self.ahead_ms = 0
-
-    def now_ms(self) -> int:
-        return self.right.ms + self.ahead_ms
-
-    async def sleep(self, seconds: float) -> None:
-        await self.right.sleep(seconds)
+@pytest.fixture
+def machine() -> WrongClock:
+    return WrongClock(FakeRuntime())
 
 
 @pytest.fixture
-def machine() -> Wrong:
-    return Wrong(FakeRuntime())
-
-
-@pytest.fixture
-async def fixture(machine: Wrong) -> CatalogFixture:
+async def fixture(machine: WrongClock) -> CatalogFixture:
     fixture = CatalogFixture(MemoryStore(machine.right.now_ms), machine)
     await fixture.namespace("db")
     return fixture
@@ -63,7 +48,7 @@ def near(time_ms: int, clock: FakeRuntime) -> bool:
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("cold", [False, True])
 async def test_a_commit_of_a_machine_whose_clock_is_wrong_has_the_time_of_the_store(
-    fixture: CatalogFixture, machine: Wrong, ahead_ms: int, keyed: bool, cold: bool
+    fixture: CatalogFixture, machine: WrongClock, ahead_ms: int, keyed: bool, cold: bool
 ) -> None:
     """Also where the clock was set wrong after the last answer: what the store tells before the commit counts."""
     await fixture.table("t")
@@ -81,7 +66,7 @@ async def test_a_commit_of_a_machine_whose_clock_is_wrong_has_the_time_of_the_st
 
 @pytest.mark.parametrize("ahead_ms", [-10 * MINUTES, 10 * MINUTES])
 async def test_what_is_made_on_such_a_machine_has_it_too(
-    fixture: CatalogFixture, machine: Wrong, ahead_ms: int
+    fixture: CatalogFixture, machine: WrongClock, ahead_ms: int
 ) -> None:
     for name in ("t", "u"):
         await fixture.table(name)
@@ -101,7 +86,9 @@ async def test_what_is_made_on_such_a_machine_has_it_too(
     assert near(pointer.metadata.ms, machine.right)
 
 
-async def test_a_snapshot_of_now_is_taken_by_a_machine_that_is_behind(fixture: CatalogFixture, machine: Wrong) -> None:
+async def test_a_snapshot_of_now_is_taken_by_a_machine_that_is_behind(
+    fixture: CatalogFixture, machine: WrongClock
+) -> None:
     """The writer's clock is right, and so is its snapshot, which must not be later than the file that it is in."""
     made = await fixture.table("t")
     machine.ahead_ms = -10 * MINUTES
@@ -126,7 +113,7 @@ async def test_a_snapshot_of_now_is_taken_by_a_machine_that_is_behind(fixture: C
     await fixture.another().commit(append)
 
 
-async def test_a_time_is_always_later_than_that_of_the_base(fixture: CatalogFixture, machine: Wrong) -> None:
+async def test_a_time_is_always_later_than_that_of_the_base(fixture: CatalogFixture, machine: WrongClock) -> None:
     first = await fixture.table("t")
     second = await fixture.commit(set_property("a", "1"))
     third = await fixture.commit(set_property("a", "2"))

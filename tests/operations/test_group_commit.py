@@ -30,7 +30,8 @@ from storage_backends import Applied, Found, Missing, Outcome, PreconditionFaile
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.support.catalog_fixture import NS, CatalogFixture, schema
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema
 
 MANIFEST = "wh/_catalog/core/manifest.json"
 COMMITS = "wh/_catalog/core/commits/"

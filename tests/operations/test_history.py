@@ -17,7 +17,7 @@ from arco_catalog.state import registry
 from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.operations.test_transactions import creation
-from tests.support.catalog_fixture import NS, CatalogFixture
+from tools.support.catalog_fixture import NS, CatalogFixture
 
 
 async def told(fixture: CatalogFixture, *, own: bool = False) -> list[JsonObject]:

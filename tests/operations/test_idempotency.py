@@ -28,11 +28,12 @@ from arco_catalog.planning.answers import Document
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.operation_request import DAY_MS, KEY_AHEAD_MS, Dialect, IdempotencyKey
 from arco_catalog.state.marker import Slot, WriteSet
-from storage_backends import ABSENT, Applied, StoreUnavailable, Unknown, When
-from storage_backends.base import Outcome
+from storage_backends import ABSENT, Applied
 from storage_backends.memory import MemoryStore
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
-from tests.support.fake_runtime import FakeRuntime
+from tests.support.fake_runtime import FakeRuntime, WrongClock
+from tests.support.scripted_store import DOWN, Rule, ScriptedStore, lost, put
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema, set_property
 
 
 @pytest.fixture
@@ -183,36 +184,17 @@ async def test_staging_a_table_twice_gives_the_same_table(fixture: CatalogFixtur
     assert again == first
 
 
-class Stumbling(MemoryStore):
-    """Answers one chosen put as a broken network would."""
-
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        super().__init__(now_ms=now_ms)
-        self.stumble: Callable[[str], str | None] = lambda key: None
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        match self.stumble(key):
-            case "lost":
-                self.stumble = lambda key: None
-                await super().put(key, body, when)
-                return Unknown("the answer was lost")
-            case "down":
-                raise StoreUnavailable("down")
-            case _:
-                return await super().put(key, body, when)
-
-
 @pytest.fixture
 async def stumbling(clock: FakeRuntime) -> CatalogFixture:
-    made = CatalogFixture(Stumbling(clock.now_ms), clock)
+    made = CatalogFixture(ScriptedStore(clock.now_ms), clock)
     await made.namespace("db")
     await made.table("t")
     return made
 
 
-def on(fixture: CatalogFixture, part: str, what: str) -> None:
-    assert isinstance(fixture.store, Stumbling)
-    fixture.store.stumble = lambda key: what if part in key else None
+def on(fixture: CatalogFixture, *rules: Rule) -> None:
+    assert isinstance(fixture.store, ScriptedStore)
+    fixture.store.rules = [*rules]
 
 
 @pytest.mark.parametrize("part", ["iceberg_idempotency", "/metadata/", "/pending/", "iceberg_pointers", "/committed/"])
@@ -220,17 +202,17 @@ def on(fixture: CatalogFixture, part: str, what: str) -> None:
 async def test_a_lost_answer_to_any_write_of_a_commit_is_no_lost_and_no_double_commit(
     stumbling: CatalogFixture, part: str, keyed: bool
 ) -> None:
-    on(stumbling, part, "lost")
+    on(stumbling, Rule(put(part), answers=lost, times=1))
     await stumbling.commit(set_property("a", "1"), key=stumbling.key() if keyed else None)
     assert await versions(stumbling) == 2
 
 
 async def test_a_store_that_goes_away_after_the_claim_leaves_the_outcome_open(stumbling: CatalogFixture) -> None:
-    on(stumbling, "iceberg_pointers", "down")
+    on(stumbling, Rule(put("iceberg_pointers"), fails=DOWN))
     key = stumbling.key()
     with pytest.raises(CommitStateUnknown):
         await stumbling.commit(set_property("a", "1"), key=key)
-    on(stumbling, "nothing", "down")
+    on(stumbling)
     with pytest.raises(KeyInProgress):
         await stumbling.another().commit(set_property("a", "1"), key=key)
 
@@ -238,11 +220,11 @@ async def test_a_store_that_goes_away_after_the_claim_leaves_the_outcome_open(st
 async def test_an_attempt_that_died_is_taken_over_when_it_is_old_enough(
     stumbling: CatalogFixture, clock: FakeRuntime
 ) -> None:
-    on(stumbling, "iceberg_pointers", "down")
+    on(stumbling, Rule(put("iceberg_pointers"), fails=DOWN))
     key = stumbling.key()
     with pytest.raises(CommitStateUnknown):
         await stumbling.commit(set_property("a", "1"), key=key)
-    on(stumbling, "nothing", "down")
+    on(stumbling)
     clock.ms += stumbling.settings.in_progress_ms
     await stumbling.another().commit(set_property("a", "1"), key=key)
     assert await versions(stumbling) == 2
@@ -253,10 +235,10 @@ async def test_a_commit_whose_process_died_before_the_final_slot_is_recognised_a
     stumbling: CatalogFixture,
 ) -> None:
     key = stumbling.key()
-    on(stumbling, "/1.json", "down")  # the final slot
+    on(stumbling, Rule(put("/1.json"), fails=DOWN))  # the final slot
     await stumbling.commit(set_property("a", "1"), key=key)
     await stumbling.another().commit(set_property("b", "2"))
-    on(stumbling, "nothing", "down")
+    on(stumbling)
     again = await stumbling.another().commit(set_property("a", "1"), key=key)
     assert await versions(stumbling) == 3
     assert again.metadata_location.rpartition("/")[2].startswith("00002")
@@ -264,9 +246,9 @@ async def test_a_commit_whose_process_died_before_the_final_slot_is_recognised_a
 
 async def test_whoever_answers_on_evidence_leaves_the_answer_in_the_marker(stumbling: CatalogFixture) -> None:
     key = stumbling.key()
-    on(stumbling, "/1.json", "down")  # the final slot
+    on(stumbling, Rule(put("/1.json"), fails=DOWN))  # the final slot
     await stumbling.commit(set_property("a", "1"), key=key)
-    on(stumbling, "nothing", "down")
+    on(stumbling)
     await stumbling.another().commit(set_property("a", "1"), key=key)
     marker = stumbling.another().session(set_property("a", "1"), key=key, path="/commit/t").marker()
     assert marker is not None
@@ -278,9 +260,9 @@ async def test_a_commit_that_was_made_is_never_denied_though_its_metadata_file_i
     stumbling: CatalogFixture, answered: bool
 ) -> None:
     key = stumbling.key()
-    on(stumbling, "nothing" if answered else "/1.json", "down")  # the final slot
+    on(stumbling, *([] if answered else [Rule(put("/1.json"), fails=DOWN)]))  # the final slot
     made = await stumbling.commit(set_property("a", "1"), key=key)
-    on(stumbling, "nothing", "down")
+    on(stumbling)
     gone = await stumbling.store.delete(made.metadata_location.removeprefix("memory:///"))
     assert isinstance(gone, Applied)
     with pytest.raises(CommitStateUnknown):
@@ -292,10 +274,10 @@ async def test_a_drop_that_died_before_its_mark_is_marked_by_whoever_answers_for
 ) -> None:
     entity = (await load_table(stumbling.session(), NS, "t")).entity
     key = stumbling.key()
-    on(stumbling, "iceberg_pointers", "down")
+    on(stumbling, Rule(put("iceberg_pointers"), fails=DOWN))
     with pytest.raises(CommitStateUnknown):
         await drop_table(stumbling.session(key=key), NS, "t", purge=False)
-    on(stumbling, "nothing", "down")
+    on(stumbling)
     other = stumbling.another()
     assert await drop_table(other.session(key=key), NS, "t", purge=False) == Document(204)
     pointer = await other.session().state.pointer(entity)
@@ -322,9 +304,9 @@ async def test_a_takeover_of_a_slot_that_names_a_vanished_pointer_answers_unknow
 
 
 async def test_a_create_that_lost_its_answer_is_not_told_that_its_own_table_exists(stumbling: CatalogFixture) -> None:
-    on(stumbling, "manifest", "lost")
+    on(stumbling, Rule(put("manifest"), answers=lost, times=1))
     await stumbling.table("u", key=stumbling.key())
-    on(stumbling, "manifest", "lost")
+    on(stumbling, Rule(put("manifest"), answers=lost, times=1))
     await stumbling.table("v")
     with pytest.raises(AlreadyExists):
         await stumbling.table("v")
@@ -345,7 +327,7 @@ def test_settings_give_takeovers_more_time_than_requests() -> None:
 async def test_a_catalog_that_became_read_only_denies_nothing_that_was_done(stumbling: CatalogFixture) -> None:
     done, begun, other = stumbling.key(), stumbling.key(), stumbling.key()
     first = await stumbling.commit(set_property("a", "1"), key=done)
-    on(stumbling, "iceberg_pointers", "down")
+    on(stumbling, Rule(put("iceberg_pointers"), fails=DOWN))
     with pytest.raises(CommitStateUnknown):
         await stumbling.commit(set_property("b", "1"), key=begun)
     closed = CatalogFixture(
@@ -376,25 +358,9 @@ async def test_a_place_that_is_allowed_only_when_decoded_is_refused_by_a_final_s
 # The age of a key is judged by the store's clock.
 
 
-class Elsewhere(FakeRuntime):
-    """The clock of a machine that is `ahead_ms` ahead of the store's; ids of its own."""
-
-    def __init__(self, clock: FakeRuntime, ahead_ms: int) -> None:
-        super().__init__()
-        self._clock = clock
-        self._ahead_ms = ahead_ms
-        self._ids = abs(ahead_ms) << 20
-
-    def now_ms(self) -> int:
-        return self._clock.ms + self._ahead_ms
-
-    async def sleep(self, seconds: float) -> None:
-        await self._clock.sleep(seconds)
-
-
 def machine(fixture: CatalogFixture, clock: FakeRuntime, ahead_ms: int) -> CatalogFixture:
     """Another process, on a machine whose clock is wrong."""
-    return CatalogFixture(fixture.store, Elsewhere(clock, ahead_ms), fixture.settings)
+    return CatalogFixture(fixture.store, WrongClock(clock, ahead_ms), fixture.settings)
 
 
 async def slots_of(fixture: CatalogFixture, key: str) -> Sequence[Slot]:
@@ -453,7 +419,7 @@ async def test_a_key_that_one_machine_executes_is_refused_by_none_that_is_behind
     stumbling: CatalogFixture, clock: FakeRuntime
 ) -> None:
     key, body = stumbling.key(), set_property("a", "1")
-    on(stumbling, "iceberg_pointers", "down")
+    on(stumbling, Rule(put("iceberg_pointers"), fails=DOWN))
     with pytest.raises(CommitStateUnknown):
         await stumbling.commit(body, key=key)
 

@@ -34,12 +34,12 @@ from arco_catalog.protocol import lapsed, transaction_coordinator
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import read_decision
 from arco_catalog.state.transaction import LEASE_MS
-from storage_backends import ANY, Found, StoreUnavailable, When
-from storage_backends.base import Outcome
-from storage_backends.memory import MemoryStore
+from storage_backends import ANY, Found
 from tests.operations.test_transactions import change, creation, transact
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.scripted_store import DOWN, Rule, ScriptedStore, put
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema, set_property
 
 Step = Callable[[], Awaitable[object]]
 NEW_COLUMN: JsonObject = {
@@ -55,31 +55,18 @@ OLD_SCHEMA: JsonObject = {
 }
 
 
-class Hooked(MemoryStore):
-    """Lets something else happen first, once, when a write has `at` in its key and `saying` in its body."""
-
-    at = saying = ""
-    first: Step | None = None
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        if self.first is not None and self.at in key and self.saying.encode() in body:
-            first, self.first = self.first, None
-            await first()
-        return await super().put(key, body, when)
-
-
 @pytest.fixture
 def clock() -> FakeRuntime:
     return FakeRuntime()
 
 
 @pytest.fixture
-def store(clock: FakeRuntime) -> Hooked:
-    return Hooked(now_ms=clock.now_ms)
+def store(clock: FakeRuntime) -> ScriptedStore:
+    return ScriptedStore(clock.now_ms)
 
 
 @pytest.fixture
-async def fixture(store: Hooked, clock: FakeRuntime) -> CatalogFixture:
+async def fixture(store: ScriptedStore, clock: FakeRuntime) -> CatalogFixture:
     made = CatalogFixture(store, clock)
     await made.namespace("db")
     await made.table("a")
@@ -133,14 +120,14 @@ async def dies_after_its_decision(fixture: CatalogFixture, *changes: TableChange
 
 
 async def test_a_request_that_is_refused_after_an_aborted_attempt_leaves_no_intents(
-    fixture: CatalogFixture, store: Hooked
+    fixture: CatalogFixture, store: ScriptedStore
 ) -> None:
     other = fixture.another()
 
     async def move_on() -> None:
         await other.commit(NEW_COLUMN, name="a")
 
-    store.at, store.saying, store.first = "/iceberg_pointers/", '"intent"', move_on
+    store.rules = [Rule(put("/iceberg_pointers/", b'"intent"'), first=move_on, times=1)]
     with pytest.raises(CommitFailed, match="current schema changed"):
         await transact(fixture, [change("a", OLD_SCHEMA), change("b", OLD_SCHEMA), creation("c"), creation("d")])
 
@@ -152,7 +139,7 @@ async def test_a_request_that_is_refused_after_an_aborted_attempt_leaves_no_inte
 
 
 async def test_a_transaction_that_was_aborted_before_its_decision_takes_its_names_back(
-    fixture: CatalogFixture, store: Hooked, clock: FakeRuntime
+    fixture: CatalogFixture, store: ScriptedStore, clock: FakeRuntime
 ) -> None:
     """It wakes up behind its lease, when another has aborted it and changed what its requirements ask for."""
     other = fixture.another()
@@ -161,7 +148,7 @@ async def test_a_transaction_that_was_aborted_before_its_decision_takes_its_name
         clock.ms += LEASE_MS
         await other.commit(NEW_COLUMN, name="a")
 
-    store.at, store.saying, store.first = "/transactions/", '"committed"', abort
+    store.rules = [Rule(put("/transactions/", b'"committed"'), first=abort, times=1)]
     session = fixture.session(deadline_ms=10 * LEASE_MS)
     with pytest.raises(CommitFailed, match="current schema changed"):
         await commit_transaction(session, [change("a", OLD_SCHEMA), change("b", OLD_SCHEMA), creation("c")])
@@ -171,15 +158,12 @@ async def test_a_transaction_that_was_aborted_before_its_decision_takes_its_name
 
 
 @pytest.mark.parametrize(
-    ("at", "saying"), [("/iceberg_pointers/", '"intent"'), ("/transactions/", '"committed"')], ids=["lay", "decide"]
+    ("at", "saying"), [("/iceberg_pointers/", b'"intent"'), ("/transactions/", b'"committed"')], ids=["lay", "decide"]
 )
 async def test_a_coordinator_that_loses_the_store_for_one_write_aborts_and_makes_nobody_wait(
-    fixture: CatalogFixture, store: Hooked, at: str, saying: str
+    fixture: CatalogFixture, store: ScriptedStore, at: str, saying: bytes
 ) -> None:
-    async def down() -> None:
-        raise StoreUnavailable("down")
-
-    store.at, store.saying, store.first = at, saying, down
+    store.rules = [Rule(put(at, saying), fails=DOWN, times=1)]
     with pytest.raises((Unavailable, CommitStateUnknown)):
         await transact(fixture, [change("a", OLD_SCHEMA), creation("c")])
 
@@ -204,14 +188,13 @@ async def test_who_aborts_by_lease_takes_the_names_of_the_dead_away(
 
 async def test_who_aborts_by_rank_takes_the_names_of_the_dead_away(fixture: CatalogFixture, clock: FakeRuntime) -> None:
     store, key = fixture.store, fixture.key()
-    assert isinstance(store, Hooked)
+    assert isinstance(store, ScriptedStore)
 
-    async def down() -> None:
-        await asyncio.sleep(0)  # what was sent beside it lands
-        raise StoreUnavailable("down")
+    async def what_was_sent_beside_it_lands() -> None:
+        await asyncio.sleep(0)
 
     changes = [change(name, set_property("p", "1")) for name in "ab"]
-    store.at, store.first = "/transactions/", down
+    store.rules = [Rule(put("/transactions/"), first=what_was_sent_beside_it_lands, fails=DOWN, times=1)]
     with pytest.raises(CommitStateUnknown):
         await transact(fixture, changes, key)  # it claims, and so has the smaller rank
     clock.ms += fixture.settings.in_progress_ms
@@ -525,7 +508,7 @@ async def test_receipts_of_a_name_that_is_not_decided_are_those_of_no_table(fixt
 
 
 async def test_a_lease_ends_for_a_coordinator_that_is_alive_too(
-    fixture: CatalogFixture, store: Hooked, clock: FakeRuntime
+    fixture: CatalogFixture, store: ScriptedStore, clock: FakeRuntime
 ) -> None:
     """Who acts on an expired transaction aborts it first: its coordinator, waking up, must find that it can't commit
     any more, and so begins again on top of what was done meanwhile."""
@@ -537,7 +520,7 @@ async def test_a_lease_ends_for_a_coordinator_that_is_alive_too(
         await other.commit(set_property("q", "other"), name="a")
         seen.append(await status(fixture, sleeping))
 
-    store.at, store.saying, store.first = "/transactions/", '"committed"', past_the_lease
+    store.rules = [Rule(put("/transactions/", b'"committed"'), first=past_the_lease, times=1)]
     changes = [change("a", set_property("p", "mine")), creation("c")]
     assert await commit_transaction(fixture.session(deadline_ms=10 * LEASE_MS), changes) == Document(204)
 

@@ -22,7 +22,8 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state import worker_threads
 from arco_catalog.state.memory import Hold
 from tests.iceberg.counted import Text, assert_linear, steps_of
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema, set_property
 
 SIZES = (100, 200, 400)
 

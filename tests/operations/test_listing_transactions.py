@@ -2,7 +2,7 @@
 other, and its pages with minutes in between."""
 
 import base64
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 
@@ -17,44 +17,39 @@ from arco_catalog.protocol import instant
 from arco_catalog.protocol.decisions import decide, read_decision
 from arco_catalog.protocol.internal_commits import settle_decided
 from arco_catalog.state.transaction import Decision
-from storage_backends import Found, Missing, Unchanged, Version
-from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
 from tests.operations.test_intents_on_names import dies_before_its_decision
 from tests.operations.test_transactions import creation
-from tests.support.catalog_fixture import NS, CatalogFixture
+from tests.support.scripted_store import Rule, ScriptedStore, get
+from tools.support.catalog_fixture import NS, CatalogFixture
 
 Step = Callable[[], Awaitable[None]]
 
 
-class Interrupted(MemoryStore):
-    """Lets other things happen between the reads of whoever is watched."""
+@dataclass
+class BetweenReads:
+    """Lets other things happen between reads: before which read, and what, in order."""
 
-    watched = False
-    reads = 0
-    happens: Sequence[tuple[int, Step]] = ()
-    """Before which read, and what; in order."""
+    steps: list[tuple[int, Step]]
+    reads: int = 0
+    busy: bool = False
 
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        if self.watched:
-            self.reads += 1
-            await self.let_happen(self.reads)
-        return await super().get(key, if_changed_from)
-
-    async def let_happen(self, before: int) -> None:
-        self.watched = False
-        while self.happens and self.happens[0][0] <= before:
-            (_, step), *self.happens = self.happens
-            await step()
-        self.watched = True
+    async def __call__(self) -> None:
+        if self.busy:  # a read beside the one before which something happens
+            return
+        self.reads += 1
+        self.busy = True
+        while self.steps and self.steps[0][0] <= self.reads:
+            await self.steps.pop(0)[1]()
+        self.busy = False
 
 
 @dataclass
 class TransactionScenario:
     """A catalog with transactions of crashed processes, which a test decides."""
 
-    store: Interrupted = field(default_factory=Interrupted)
+    store: ScriptedStore = field(default_factory=ScriptedStore)
     transactions: dict[str, str] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     states: list[list[str]] = field(default_factory=list)
@@ -184,12 +179,12 @@ async def test_whatever_happens_between_its_reads_a_list_shows_what_was_so_at_on
     shown: set[tuple[str, ...]] = set()
     for moments in combinations_with_replacement(range(1, READS + 1), len(scripts(TransactionScenario())[script])):
         scenario = await built()
-        scenario.store.happens = list(zip(moments, scripts(scenario)[script], strict=True))
-        scenario.store.reads, scenario.store.watched = 0, True
+        between = BetweenReads(list(zip(moments, scripts(scenario)[script], strict=True)))
+        scenario.store.rules = [Rule(get(), first=between)]
         found = await all_pages(scenario, 1, nothing) if paged else names(await page(scenario, None))
-        scenario.store.watched = False
+        scenario.store.rules = []
         assert found in scenario.states, f"{moments}: {found} was never so, but {scenario.states}"
-        assert scenario.store.reads <= 16
+        assert between.reads <= 16
         shown.add((*found,))
     assert len(shown) > 1
 
@@ -235,7 +230,7 @@ async def test_a_decision_that_was_collected_changes_no_page_of_an_older_token()
 
 
 async def test_a_list_asks_once_for_each_transaction_and_side_by_side() -> None:
-    store = Interrupted()
+    store = ScriptedStore()
     scenario = TransactionScenario(store)
     await scenario.fixture.namespace("db")
     await scenario.lay("a1", "b1", "c1", "d1")

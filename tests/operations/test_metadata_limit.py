@@ -12,7 +12,8 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
 from storage_backends import ABSENT
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import set_property
 
 LIMIT = 100_000
 

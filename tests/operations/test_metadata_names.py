@@ -16,8 +16,8 @@ from arco_catalog.planning.answers import TableState
 from arco_catalog.protocol.catalog import Settings
 from storage_backends.memory import MemoryStore
 from tests.operations.test_transactions import creation
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property, state
-from tests.support.views import view_request
+from tools.support.catalog_fixture import NS, CatalogFixture, state
+from tools.support.request_bodies import set_property, view_request
 
 
 @pytest.fixture

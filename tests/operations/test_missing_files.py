@@ -1,6 +1,6 @@
 """A metadata file is believed to be gone only if the pointer, read again, still leads to it."""
 
-import asyncio
+from itertools import count
 
 import pytest
 
@@ -12,32 +12,16 @@ from arco_catalog.operations.register import register_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import TableState
-from storage_backends import Found, Version
-from storage_backends.base import Missing, Unchanged
-from storage_backends.memory import MemoryStore
 from tests.operations.test_cleaning import CLEANED
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property, state
-
-
-class Overtaken(MemoryStore):
-    """Before each of the first reads of a metadata file somebody else acts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: list[object] = []
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        if self.before and key.endswith(".metadata.json"):
-            step = self.before.pop()
-            assert asyncio.iscoroutine(step)
-            await step
-        return await super().get(key, if_changed_from)
+from tests.support.scripted_store import Rule, ScriptedStore, get
+from tools.support.catalog_fixture import NS, CatalogFixture, state
+from tools.support.request_bodies import set_property
 
 
 @pytest.fixture
 async def writer() -> CatalogFixture:
     """A table `t` that is cleaned at each commit."""
-    fixture = CatalogFixture(Overtaken())
+    fixture = CatalogFixture(ScriptedStore())
     await fixture.namespace("db")
     await fixture.table("t", properties=CLEANED)
     await fixture.commit(set_property("n", "0"))
@@ -47,17 +31,16 @@ async def writer() -> CatalogFixture:
 def overtake(fixture: CatalogFixture, times: int) -> None:
     """The next reads of a metadata file each come just behind two commits."""
 
-    store = fixture.store
-    assert isinstance(store, Overtaken)
+    store, other = fixture.store, fixture.another()
+    assert isinstance(store, ScriptedStore)
+    commits = count(times - 1, -1)
 
-    async def two_commits(number: int) -> None:
-        other = fixture.another()
-        rest, store.before = store.before, []
+    async def two_commits() -> None:
+        number = next(commits)
         for half in "ab":
             await other.commit(set_property("n", f"{number}{half}"))
-        store.before = rest
 
-    store.before = [two_commits(number) for number in range(times)]
+    store.rules = [Rule(get(".metadata.json"), first=two_commits, times=times)]
 
 
 def properties(told: TableState) -> JsonObject:

@@ -17,7 +17,7 @@ from arco_catalog.operations.namespaces import (
 from arco_catalog.planning.answers import Document
 from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore
-from tests.support.catalog_fixture import CatalogFixture
+from tools.support.catalog_fixture import CatalogFixture
 
 SECRET = "correct horse battery staple"
 

@@ -20,7 +20,7 @@ from arco_catalog.operations.namespaces import (
     update_properties,
 )
 from arco_catalog.planning.answers import Document
-from tests.support.catalog_fixture import NS, CatalogFixture
+from tools.support.catalog_fixture import NS, CatalogFixture
 
 
 async def test_a_namespace_comes_back_with_its_properties_and_a_location(fixture: CatalogFixture) -> None:

@@ -1,7 +1,7 @@
 """Every file that became current has its committed receipt in the end, whatever died
 (docs/design/reconciliation.md#reconciler)."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 
 import pytest
 
@@ -19,37 +19,28 @@ from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import decide, read_decision
 from arco_catalog.state import receipt
 from arco_catalog.state.checkpoints import Checkpoints
-from storage_backends import ANY, Found, StoreUnavailable, When
+from storage_backends import ANY, Found, StoreUnavailable
 from storage_backends import memory as memory_module
-from storage_backends.base import Outcome
-from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from tests.operations.test_transactions import creation
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.views import view_request
+from tests.support.scripted_store import Call, Match, Rule, ScriptedStore, put
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import set_property, view_request
 
-Death = Callable[[str, bytes], bool]
-
-
-def never(key: str, body: bytes) -> bool:
-    return False
+DEAD = StoreUnavailable("dead")
 
 
-class Mortal(MemoryStore):
-    """A store whose client dies at a write: that one and all after it do not happen, until it is revived."""
+class Dying:
+    """A write at which a client dies: that one and all after it do not happen."""
 
-    dies: Death = staticmethod(never)
-    dead = False
+    def __init__(self, at: Match) -> None:
+        self._at = at
+        self._dead = False
 
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        self.dead = self.dead or self.dies(key, body)
-        if self.dead:
-            raise StoreUnavailable("dead")
-        return await super().put(key, body, when)
-
-    def revive(self) -> None:
-        self.dies, self.dead = never, False
+    def __call__(self, call: Call) -> bool:
+        self._dead = self._dead or (put()(call) and self._at(call))
+        return self._dead and put()(call)
 
 
 class ReceiptScenario:
@@ -57,7 +48,7 @@ class ReceiptScenario:
 
     def __init__(self) -> None:
         clock = FakeRuntime()
-        self.store = Mortal(now_ms=clock.now_ms)
+        self.store = ScriptedStore(clock.now_ms)
         self.counting = CountingStore(self.store)
         self.fixture = CatalogFixture(self.counting, clock)
 
@@ -140,20 +131,20 @@ async def test_a_walk_that_is_killed_anywhere_is_made_good_by_the_next(scenario:
             await scenario.store.delete(key)
         writes = 0
 
-        def at(key: str, body: bytes, fatal: int = fatal) -> bool:
+        def at(_: Call, fatal: int = fatal) -> bool:
             nonlocal writes
             writes += 1
             return writes > fatal
 
-        scenario.store.dies = at
+        scenario.store.rules = [Rule(Dying(at), fails=DEAD)]
         try:
             await scenario.walk()
             break
         except StoreUnavailable:
-            scenario.store.revive()
+            scenario.store.rules = []
         await scenario.walk()
         assert await scenario.receipts() == written
-    scenario.store.revive()
+    scenario.store.rules = []
     assert writes > 10
     assert await scenario.receipts() == written
 
@@ -381,20 +372,20 @@ async def test_tables_that_a_transaction_creates_are_there_once_it_committed(
     assert (stats.orphaned, stats.walked, stats.written, stats.incomplete) == (orphaned, 5 - orphaned, written, 0)
 
 
-async def dies(scenario: ReceiptScenario, operation: Awaitable[object], at: Death) -> None:
+async def dies(scenario: ReceiptScenario, operation: Awaitable[object], at: Match) -> None:
     """Has the client die in an operation."""
-    scenario.store.dies = at
+    scenario.store.rules = [Rule(Dying(at), fails=DEAD)]
     with pytest.raises((Unavailable, CommitStateUnknown)):
         await operation
-    scenario.store.revive()
+    scenario.store.rules = []
 
 
-def is_manifest(key: str, body: bytes) -> bool:
-    return key.endswith("/manifest.json")
+def is_manifest(call: Call) -> bool:
+    return call.key.endswith("/manifest.json")
 
 
-def is_decision(key: str, body: bytes) -> bool:
-    return "/transactions/" in key and b'"status":"pending"' not in body
+def is_decision(call: Call) -> bool:
+    return "/transactions/" in call.key and b'"status":"pending"' not in call.body
 
 
 async def decide_left(scenario: ReceiptScenario, status: str) -> None:

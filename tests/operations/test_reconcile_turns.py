@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -15,47 +14,17 @@ from arco_catalog.operations.reconcile_stats import MAX_EXAMPLES, ReconcileStats
 from arco_catalog.state import receipt
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from storage_backends import ANY, Found, Missing, Page, StoreUnavailable, Unchanged, Version, When
-from storage_backends.base import Cursor, Outcome
-from storage_backends.memory import MemoryStore
-from tests.support.catalog_fixture import CatalogFixture
+from storage_backends import ANY, Found, StoreUnavailable
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.scripted_store import Rule, ScriptedStore, anything, get
+from tools.support.catalog_fixture import CatalogFixture
 
 CALL_MS = 20
 """What each call takes."""
 RUN_MS = 4_000
 """What a run has: two hundred calls."""
 LAMBDA_ANSWER = 6 << 20
-
-
-class SlowStore(MemoryStore):
-    """A store whose calls take time, and in which some keys cannot be read."""
-
-    def __init__(self, clock: FakeRuntime) -> None:
-        super().__init__(now_ms=clock.now_ms)
-        self.clock = clock
-        self.slow = False
-        self.lost: str | None = None
-        self.calls: Counter[str] = Counter()
-
-    def _take(self, key: str) -> None:
-        self.calls[key] += 1
-        if self.slow:
-            self.clock.ms += CALL_MS
-        if self.lost is not None and self.lost in key:
-            raise StoreUnavailable("no answer")
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        self._take(key)
-        return await super().get(key, if_changed_from)
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        self._take(key)
-        return await super().put(key, body, when)
-
-    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
-        self._take(prefix)
-        return await super().list(prefix, after)
+NO_ANSWER = StoreUnavailable("no answer")
 
 
 class BacklogScenario:
@@ -63,7 +32,7 @@ class BacklogScenario:
 
     def __init__(self) -> None:
         self.clock = FakeRuntime()
-        self.store = SlowStore(self.clock)
+        self.store = ScriptedStore(self.clock.now_ms)
         self.fixture = CatalogFixture(self.store, self.clock)
         self.paths = Paths("wh")
         self.entities: dict[str, str] = {}
@@ -102,14 +71,17 @@ class BacklogScenario:
     def owed(self) -> int:
         return len(self.keys("pending")) - len(self.keys("committed"))
 
+    async def _a_call_takes_time(self) -> None:
+        self.clock.ms += CALL_MS
+
     async def run(self, budget_ms: int = RUN_MS, concurrency: int = 4) -> ReconcileStats:
         """One run of a process that remembers nothing, with so much time."""
-        self.store.slow = True
         began = self.clock.ms
+        self.store.rules.insert(0, Rule(anything(), first=self._a_call_takes_time))
         try:
             return await reconcile(self.fixture.another().session(deadline_ms=budget_ms), concurrency=concurrency)
         finally:
-            self.store.slow = False
+            del self.store.rules[0]
             assert self.clock.ms - began <= budget_ms, "a run ends in its time"
 
     async def until_done(self, runs: int, budget_ms: int = RUN_MS) -> list[ReconcileStats]:
@@ -224,17 +196,18 @@ async def test_a_store_that_does_not_answer_for_one_table_costs_only_that_one(
 ) -> None:
     await made(scenario, {"a": 2, "b": 2, "c": 2})
     entity = scenario.entities["b"]
-    scenario.store.lost = (
+    lost = (
         scenario.paths.pointer(entity)
         if what == "pointer"
         else next(key for key in scenario.keys("pending") if entity.encode() in scenario.store._objects[key].body)
     ).replace("/pending/", f"/{what}/")
+    scenario.store.rules = [Rule(anything(lost), fails=NO_ANSWER)]
 
     stats = await scenario.run(concurrency=1)
 
     assert (stats.unreadable_count, stats.incomplete, stats.walked) == (1, 1, 3)
     assert stats.unreadable == [f"{entity}: no answer"]
-    scenario.store.lost = None
+    scenario.store.rules = []
     assert (await scenario.run()).unchanged == 2
     assert scenario.owed() == 0
 
@@ -243,38 +216,26 @@ async def test_a_store_that_answers_for_no_table_ends_the_run_and_the_next_begin
     scenario: BacklogScenario,
 ) -> None:
     await made(scenario, {f"t{number:02}": 1 for number in range(20)})
-    scenario.store.lost = "/iceberg_pointers/0"
+    scenario.store.rules = [Rule(anything("/iceberg_pointers/0"), fails=NO_ANSWER)]
 
     first = await scenario.run(concurrency=2)
-    scenario.store.lost = None
+    scenario.store.rules = []
     second = await scenario.run(concurrency=2)
 
     assert (first.stopped, first.walked, first.unreadable_count) == (True, 2 * driver.UNANSWERED, 6)
     assert (second.walked, second.incomplete) == (20, 0)
 
 
-class Hanging(SlowStore):
-    """Never answers for one key."""
-
-    hangs: str | None = None
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        if key == self.hangs:
-            await asyncio.Event().wait()
-        return await super().get(key, if_changed_from)
-
-
 async def test_a_table_whose_walk_hangs_is_left_in_time_to_remember_the_others(scenario: BacklogScenario) -> None:
-    scenario.store = Hanging(scenario.clock)
-    scenario.fixture = CatalogFixture(scenario.store, scenario.clock)
     await made(scenario, {"a": 1, "b": 1, "c": 1})
-    scenario.store.hangs = scenario.paths.pointer(scenario.entities["b"])
+    never = asyncio.Event()
+    scenario.store.rules = [Rule(get(scenario.paths.pointer(scenario.entities["b"])), first=never.wait)]
 
     stats = await scenario.run(budget_ms=2_000)
 
     assert (stats.walked, stats.incomplete, stats.stopped) == (3, 1, False)
     assert stats.unreadable == [f"{scenario.entities['b']}: its walk did not end in time"]
-    scenario.store.hangs = None
+    scenario.store.rules = []
     again = await scenario.run()
     assert (again.unchanged, again.walked, again.incomplete) == (2, 1, 0)
 

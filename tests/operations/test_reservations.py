@@ -1,8 +1,6 @@
 """A table holds every location that its metadata ever named, and none for a commit that never came
 (docs/decisions/0023)."""
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, CatalogError
@@ -26,12 +24,12 @@ from arco_catalog.state.index import Edits, location_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.registry import RegistryState
-from storage_backends import ANY, Found, Outcome, Version, When
-from storage_backends.base import Missing, Unchanged
-from storage_backends.memory import MemoryStore
+from storage_backends import ANY
 from tests.simulation.clients import build_from_nothing
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.scripted_store import Call, Nth, Rule, ScriptedStore
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema, set_property
 
 WAREHOUSE = "memory:///wh/warehouse"
 
@@ -116,41 +114,14 @@ async def test_a_commit_names_only_so_many_locations(fixture: CatalogFixture) ->
         await fixture.commit({"requirements": [], "updates": updates})
 
 
-class Interrupted(MemoryStore):
-    """Runs something just before its n-th call, once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls = 0
-        self.at = 0
-        self.acted = False
-
-    def run(self, at: int, act: Callable[[], Awaitable[None]]) -> None:
-        """Counts from now on, and acts before the n-th call."""
-        self.calls, self.at, self.acted, self.act = 0, at, False, act
-
-    async def _count(self) -> None:
-        self.calls += 1
-        if self.calls == self.at and not self.acted:
-            self.acted = True
-            await self.act()
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        await self._count()
-        return await super().get(key, if_changed_from)
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        await self._count()
-        return await super().put(key, body, when)
-
-    async def delete(self, key: str, when: When = ANY) -> Outcome:
-        await self._count()
-        return await super().delete(key, when)
+def asked(call: Call) -> bool:
+    """Whether a call is about one object."""
+    return call.method in ("get", "put", "delete")
 
 
-async def interrupted() -> tuple[Interrupted, CatalogFixture]:
+async def interrupted() -> tuple[ScriptedStore, CatalogFixture]:
     """A catalog with two tables, and its store."""
-    store = Interrupted()
+    store = ScriptedStore()
     fixture = CatalogFixture(store, FakeRuntime())
     await fixture.namespace("db")
     for name in "tv":
@@ -184,11 +155,12 @@ async def test_no_commit_loses_a_location_that_is_given_back_beside_it(transacti
         async def act(committing: CatalogFixture = committing) -> None:
             await commit_wanted(committing, transaction)
 
-        store.run(at, act)
+        moment = Nth(at, asked)
+        store.rules = [Rule(moment, first=act, times=1)]
         await giver.commit(data_in("other"))
-        longest = store.calls
+        longest = moment.seen
         await held_by_nobody_else(fixture, "other")
-        if not store.acted:
+        if moment.seen < at:
             break
         await held_by_nobody_else(fixture, "wanted")
     assert 10 < longest < 59
@@ -206,11 +178,12 @@ async def test_no_commit_relies_on_a_location_that_was_given_back_under_it(trans
         async def act(giver: CatalogFixture = giver) -> None:
             await dead_writer(giver, "other")
 
-        store.run(at, act)
+        moment = Nth(at, asked)
+        store.rules = [Rule(moment, first=act, times=1)]
         await commit_wanted(committing, transaction)
-        longest = store.calls
+        longest = moment.seen
         await held_by_nobody_else(fixture, "wanted")
-        if not store.acted:
+        if moment.seen < at:
             break
     assert 10 < longest < 79
 
@@ -239,25 +212,17 @@ async def test_a_release_that_died_half_way_is_made_good_by_the_next(fixture: Ca
     await fixture.table("t")
     await dead_writer(fixture, "dead")
     store = fixture.store
-    assert isinstance(store, MemoryStore)
+    assert isinstance(store, ScriptedStore)
 
     class Died(Exception):
         """The writer's process."""
 
-    class Dying(Interrupted):
-        """Shares what the other holds."""
-
-    dying = Dying()
-    dying.__dict__.update(vars(store))
-
-    async def die() -> None:
-        raise Died
-
     for at in range(1, 14):
-        dying.run(at, die)
-        writer = CatalogFixture(dying)
+        store.rules = [Rule(Nth(at, asked), fails=Died())]
+        writer = CatalogFixture(store)
         with pytest.raises((Died, CatalogError)):
             await writer.commit(data_in("never"))
+    store.rules = []
     await fixture.commit(data_in("mine"))
     assert set(await added(fixture)) == {"mine"}
 

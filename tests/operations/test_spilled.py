@@ -23,7 +23,8 @@ from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.spilling import Limits
 from tests.simulation.clients import build_from_nothing
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema, set_property
 
 TINY = Settings("wh", spill=Limits(embedded=0, segment=500))
 

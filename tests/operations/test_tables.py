@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 import pytest
@@ -26,9 +25,10 @@ from arco_catalog.operations.rename import rename_table
 from arco_catalog.planning.answers import Document
 from arco_catalog.state.entries import find_relation
 from arco_catalog.state.index import tombstones_of
-from storage_backends import ABSENT, ANY, Found, Missing, Unchanged, Version
-from storage_backends.memory import MemoryStore
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property, state
+from storage_backends import ABSENT, ANY, Found
+from tests.support.scripted_store import Rule, ScriptedStore, get
+from tools.support.catalog_fixture import NS, CatalogFixture, state
+from tools.support.request_bodies import schema, set_property
 
 WAREHOUSE = "memory:///wh/warehouse"
 
@@ -361,20 +361,6 @@ async def test_every_commit_has_one_receipt_which_says_who_and_what(fixture: Cat
         await receipts(fixture.session(), NS, "nothing")
 
 
-class SlowHead(MemoryStore):
-    """Things happen between the arrival of a read of HEAD and its answer."""
-
-    meanwhile: Callable[[], Awaitable[object]] | None = None
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        if key.endswith("manifest.json") and self.meanwhile is not None:
-            meanwhile, self.meanwhile = self.meanwhile, None
-            for _ in range(20):  # until what is read beside it has been read
-                await asyncio.sleep(0)
-            await meanwhile()
-        return await super().get(key, if_changed_from)
-
-
 def ready_in(metadata: JsonValue) -> JsonValue:
     assert isinstance(metadata, dict)
     properties = metadata["properties"]
@@ -383,12 +369,14 @@ def ready_in(metadata: JsonValue) -> JsonValue:
 
 
 async def renamed_away_changed_and_back(writer: CatalogFixture) -> None:
+    for _ in range(20):  # until what is read beside HEAD has been read
+        await asyncio.sleep(0)
     await writer.commit(set_property("ready", "yes"), "staging")
     await rename_table(writer.session(), (NS, "staging"), (NS, "t"))
 
 
 async def test_a_load_never_shows_a_state_from_before_the_table_had_the_name() -> None:
-    store = SlowHead()
+    store = ScriptedStore()
     writer = CatalogFixture(store)
     reader = writer.another()
     await writer.namespace("db")
@@ -396,7 +384,7 @@ async def test_a_load_never_shows_a_state_from_before_the_table_had_the_name() -
     await load_table(reader.session(), NS, "t")
     await rename_table(writer.session(), (NS, "t"), (NS, "staging"))
 
-    store.meanwhile = partial(renamed_away_changed_and_back, writer)
+    store.rules = [Rule(get("manifest.json"), first=partial(renamed_away_changed_and_back, writer), times=1)]
     loaded = loads((await load_table(reader.session(), NS, "t")).metadata)
 
     assert ready_in(loaded) == "yes"
@@ -404,7 +392,7 @@ async def test_a_load_never_shows_a_state_from_before_the_table_had_the_name() -
 
 async def test_a_verdict_never_rests_on_a_state_from_before_the_table_had_the_name() -> None:
     """A commit finds nothing to do, or a requirement that fails, only in what the name has meant."""
-    store = SlowHead()
+    store = ScriptedStore()
     writer = CatalogFixture(store)
     other = writer.another()
     await writer.namespace("db")
@@ -412,7 +400,7 @@ async def test_a_verdict_never_rests_on_a_state_from_before_the_table_had_the_na
     await other.commit(set_property("ready", "no"))
     await rename_table(writer.session(), (NS, "t"), (NS, "staging"))
 
-    store.meanwhile = partial(renamed_away_changed_and_back, writer)
+    store.rules = [Rule(get("manifest.json"), first=partial(renamed_away_changed_and_back, writer), times=1)]
     answer = await other.commit(set_property("ready", "no"))
 
     assert answer.metadata_location == (await load_table(writer.session(), NS, "t")).metadata_location

@@ -31,8 +31,10 @@ from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.scripted_store import DOWN, Rule, ScriptedStore, put
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema, set_property
 
 
 @pytest.fixture
@@ -40,20 +42,9 @@ def clock() -> FakeRuntime:
     return FakeRuntime()
 
 
-class Breakable(MemoryStore):
-    """Goes away for keys that hold `broken`."""
-
-    broken: str | None = None
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        if self.broken is not None and self.broken in key:
-            raise StoreUnavailable("down")
-        return await super().put(key, body, when)
-
-
 @pytest.fixture
 async def fixture(clock: FakeRuntime) -> CatalogFixture:
-    made = CatalogFixture(Breakable(now_ms=clock.now_ms), clock)
+    made = CatalogFixture(ScriptedStore(clock.now_ms), clock)
     await made.namespace("db")
     await made.table("a")
     await made.table("b")
@@ -193,11 +184,11 @@ async def test_two_transactions_over_the_same_tables_in_opposite_order_both_comm
 
 async def break_at(fixture: CatalogFixture, part: str, changes: list[TableChange], key: str | None = None) -> None:
     """A transaction whose process loses the store when it writes a key that holds `part`."""
-    assert isinstance(fixture.store, Breakable)
-    fixture.store.broken = part
+    assert isinstance(fixture.store, ScriptedStore)
+    fixture.store.rules = [Rule(put(part), fails=DOWN)]
     with pytest.raises((CommitStateUnknown, StoreUnavailable)):
         await transact(fixture.another(), changes, key)
-    fixture.store.broken = None
+    fixture.store.rules = []
 
 
 async def pending_with_intents(fixture: CatalogFixture, changes: list[TableChange], key: str | None = None) -> None:

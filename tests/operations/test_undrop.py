@@ -37,41 +37,36 @@ from arco_catalog.state.entries import newest_tombstone
 from arco_catalog.state.index import Edits, location_key, released_key, tombstones_of
 from arco_catalog.state.needs import immediately
 from arco_catalog.state.registry import RegistryState
-from storage_backends import ABSENT, When
-from storage_backends.base import Outcome
+from storage_backends import ABSENT
 from storage_backends.memory import MemoryStore
 from tests.operations.test_group_commit import until
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.views import view_request
+from tests.support.scripted_store import Rule, ScriptedStore, put
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import set_property, view_request
 
 PLACE = "memory:///wh/warehouse/place"
 
 
-class Slowed(MemoryStore):
-    """Holds the first slot of requests back, by their path, and lets something happen before a write."""
+class Slowed(ScriptedStore):
+    """Holds the first slot of requests back, by their path."""
 
     def __init__(self) -> None:
         super().__init__()
         self.held: dict[str, asyncio.Event] = {}
         self.arrived: set[str] = set()
-        self.before: tuple[str, Callable[[], Awaitable[None]]] | None = None
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        if self.before is not None and self.before[0] in key:
-            (_, happens), self.before = self.before, None
-            await happens()
-        for path, go_on in [*self.held.items()]:
-            if "/iceberg_idempotency/" in key and f'"path":"{path}"'.encode() in body:
-                self.arrived.add(path)
-                await go_on.wait()
-        return await super().put(key, body, when)
 
     def start(
         self, fixture: CatalogFixture, path: str, request: Callable[[Session], Awaitable[Answer]]
     ) -> asyncio.Task[Answer]:
         """A request whose claim is held back until its event is set."""
         self.held[path] = asyncio.Event()
+
+        async def hold() -> None:
+            self.arrived.add(path)
+            await self.held[path].wait()
+
+        self.rules.append(Rule(put("/iceberg_idempotency/", f'"path":"{path}"'.encode()), first=hold))
 
         async def run() -> Answer:
             return await request(fixture.session(key=fixture.key(), path=path, commit=False))
@@ -522,7 +517,7 @@ async def test_a_drop_after_an_undrop_leaves_a_mark_of_its_own(fixture: CatalogF
 
 async def test_a_commit_that_slept_through_drop_undrop_and_drop_does_not_land(clock: FakeRuntime) -> None:
     """It was planned between the undrop and the second drop: only the mark of that one stops it."""
-    slow = Slowed()
+    slow = ScriptedStore()
     fixture = CatalogFixture(slow, clock)
     await fixture.namespace("db")
     made = await fixture.table("t")
@@ -532,7 +527,7 @@ async def test_a_commit_that_slept_through_drop_undrop_and_drop_does_not_land(cl
     async def drop_again() -> None:
         await drop_table(fixture.another().session(), NS, "t", purge=False)
 
-    slow.before = ("/iceberg_pointers/", drop_again)
+    slow.rules = [Rule(put("/iceberg_pointers/"), first=drop_again, times=1)]
     with pytest.raises(NoSuchTable):
         await fixture.another().commit(set_property("a", "1"))
 

@@ -12,8 +12,8 @@ from arco_catalog.operations.load import load_table, load_view, view_exists
 from arco_catalog.operations.register import register_table, register_view
 from arco_catalog.operations.rename import rename_table, rename_view
 from arco_catalog.planning.answers import TableState
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property, state
-from tests.support.views import view_request
+from tools.support.catalog_fixture import NS, CatalogFixture, state
+from tools.support.request_bodies import set_property, view_request
 
 
 async def make(fixture: CatalogFixture, name: str = "v", key: str | None = None) -> TableState:

@@ -56,12 +56,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture(scope="module")
 def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a new environment that has `arco-catalog[serve,s3]` and nothing else."""
+    """The programs of a new environment that has `arco-catalog[serve,s3]` and nothing else, from what make fetched."""
     environment = tmp_path_factory.mktemp("environment") / "venv"
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "--quiet", "--python", sys.executable, environment)
     run(
-        *(uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python"),
+        *(uv, "pip", "install", "--offline", "--quiet", "--python", environment / "bin" / "python"),
         *("--constraints", PROJECT / "requirements" / "serve.txt"),
         f"arco-catalog[serve,s3] @ {built.wheel.as_uri()}",
     )
@@ -188,7 +188,7 @@ def plain(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = tmp_path_factory.mktemp("plain") / "venv"
     uv = Path(sys.executable).with_name("uv")
     run(uv, "venv", "--quiet", "--python", sys.executable, environment)
-    run(uv, "pip", "install", "--quiet", "--python", environment / "bin" / "python", built.wheel)
+    run(uv, "pip", "install", "--offline", "--quiet", "--python", environment / "bin" / "python", built.wheel)
     return environment / "bin"
 
 
@@ -236,5 +236,5 @@ def test_uvx_runs_the_wheel(built: Built) -> None:
     uv = Path(sys.executable).with_name("uv")
     constraints = ("--constraints", PROJECT / "requirements" / "serve.txt")
     version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
-    command = (uv, "tool", "run", "--quiet", "--isolated", "--python", sys.executable, *constraints)
+    command = (uv, "tool", "run", "--offline", "--quiet", "--isolated", "--python", sys.executable, *constraints)
     assert run(*command, "--from", f"{built.wheel}[serve,s3]", "arco", "--version") == f"arco {version}\n"

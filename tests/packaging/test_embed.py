@@ -21,8 +21,8 @@ import storage_backends
 from arco_catalog.embed import RunningCatalog, open_app, serving
 from arco_catalog.testing import arco_in_memory, arco_on_files
 from storage_backends import StoreError
-from tests.http.client import Client
-from tests.servers import S3Server
+from tools.support.asgi_client import Client
+from tools.support.s3_servers import S3Server
 
 __all__ = ["arco_in_memory", "arco_on_files"]
 PROJECT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ import pytest
 from pyspark import SparkContext
 
 from tests.reconciler.lakes import FolderLake
-from tests.reconciler.local_spark import local_spark
+from tools.support.local_spark import local_spark
 
 TABLES = 40
 COMMITS = 3

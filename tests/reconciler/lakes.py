@@ -16,7 +16,8 @@ from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
 from storage_backends.local.store import LocalStore
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
-from tests.support.catalog_fixture import CatalogFixture, set_property
+from tools.support.catalog_fixture import CatalogFixture
+from tools.support.request_bodies import set_property
 
 WAREHOUSE = "wh"
 

@@ -19,7 +19,8 @@ from reconciler import spark as driver
 from reconciler.spark import reconcile
 from tests.reconciler.conftest import COMMITS, TABLES
 from tests.reconciler.lakes import FolderLake, committed, parsed
-from tests.reconciler.local_spark import PROJECT, environment, settings
+from tools.support.environment import PROJECT
+from tools.support.local_spark import environment, settings
 
 # PySpark leaves the sockets to its JVM for the garbage collector to close.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

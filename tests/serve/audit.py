@@ -18,8 +18,8 @@ from arco_catalog.state.paths import commit_key
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import Found
 from storage_backends.open import open_store
-from tests.serve.server import WAREHOUSE
 from tests.serve.writers import LAST, NAMESPACE, PERMANENT, Request
+from tools.support.arco_server import WAREHOUSE
 
 READING_MS = 60_000
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.serve.server import WAREHOUSE, ArcoServer
-from tests.support.catalog_fixture import schema
+from tools.support.arco_server import WAREHOUSE, ArcoServer
+from tools.support.request_bodies import schema
 
 MB = 1 << 20
 AT_REST = 120 * MB

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from tests.serve.many_tables import NAMESPACE, make_tables
-from tests.serve.server import WAREHOUSE, ArcoServer
+from tools.support.arco_server import WAREHOUSE, ArcoServer
 
 TABLES = [f"t{number:05}" for number in range(10_000)]
 CLIENTS = 8

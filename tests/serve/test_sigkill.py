@@ -11,7 +11,6 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.s3_servers import versitygw
 from tests.serve.audit import (
     History,
     check_answers,
@@ -22,9 +21,10 @@ from tests.serve.audit import (
     read_history,
     reading,
 )
-from tests.serve.server import ARCO, WAREHOUSE, ArcoServer
 from tests.serve.writers import ANSWER_S, NAMESPACE, PERMANENT, TABLES, Crowd, Sender
-from tests.servers import exported
+from tools.support.arco_server import ARCO, WAREHOUSE, ArcoServer
+from tools.support.environment import exported
+from tools.support.s3_servers import versitygw
 
 SERVERS = 2
 BOUND_S = 400.0

@@ -12,8 +12,8 @@ import aiohttp
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.state.fields import integer, mapping, text
 from arco_catalog.state.runtime import SystemRuntime
-from tests.serve.server import WAREHOUSE
-from tests.support.catalog_fixture import schema, uuid7
+from tools.support.arco_server import WAREHOUSE
+from tools.support.request_bodies import schema, uuid7
 
 NAMESPACE = "db"
 TABLES = f"/v1/{WAREHOUSE}/namespaces/{NAMESPACE}/tables"

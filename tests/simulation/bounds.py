@@ -13,7 +13,8 @@ from tests.simulation.clients import EAGER
 from tests.simulation.history import Event
 from tests.simulation.programs.run import short_memory
 from tests.simulation.world import DIED, Process, World
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, set_property
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema, set_property
 
 PATHS = Paths("wh")
 HISTORY = f"{PATHS.state}/core/commits/"

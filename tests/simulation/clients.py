@@ -20,7 +20,8 @@ from arco_catalog.protocol.operation_request import Dialect, IdempotencyKey, Ope
 from storage_backends import StoreUnavailable
 from tests.simulation.auditor import Ask, Auditor
 from tests.simulation.world import DIED, Process, World
-from tests.support.catalog_fixture import NS, CatalogFixture, schema, uuid7
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import schema, uuid7
 
 EAGER = Settings("wh", request_ms=90_000, in_progress_ms=500, duplicate_timeout_ms=400)
 """Takeovers come long before deadlines, so what they overtake is still alive: they are to be safe at any age."""

@@ -66,6 +66,7 @@ def explore(
     max_runs: int = 10_000,
     seconds: float = 60.0,
     make_world: MakeWorld = World,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Exploration:
     """Runs every plan under the first seed, then under the second, until a budget is spent.
 
@@ -77,16 +78,16 @@ def explore(
     if replay := os.environ.get(REPLAY):
         _replay(name, replay, scenario, make_world)
     covered = Exploration(name)
-    began = time.perf_counter()
+    began = clock()
     for seed, plan in product(seeds, plans):
-        if covered.runs >= max_runs or time.perf_counter() - began > seconds:
+        if covered.runs >= max_runs or clock() - began > seconds:
             covered.complete = False
             break
         world, error = _attempt(scenario, seed, plan, make_world)
         if error is not None:
             _fail(name, *_reduce(scenario, world, error, make_world))
         covered.add(world)
-    covered.seconds = time.perf_counter() - began
+    covered.seconds = clock() - began
     return covered
 
 

@@ -167,6 +167,16 @@ def every_single_fault(
                     yield FaultPlan((PlannedFault(process, number, fault),))
 
 
+def distinct_crashes(calls_by_process: Mapping[str, Sequence[Kind]]) -> Iterator[FaultPlan]:
+    """Every crash point but those that leave the store as another does: a process that dies at the second of two reads
+    in a row has asked for no more than one that dies at the first."""
+    for plan in every_single_fault(calls_by_process, CRASHES):
+        [planned] = plan.faults
+        kinds = calls_by_process[planned.process][max(0, planned.number - 2) : planned.number]
+        if len(kinds) < 2 or WRITES & {*kinds}:
+            yield plan
+
+
 def random_plans(
     seed: int,
     count: int,

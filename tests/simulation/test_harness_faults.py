@@ -17,9 +17,11 @@ from tests.simulation.faults import (
     NO_FAULTS,
     Fault,
     FaultPlan,
+    Kind,
     Lands,
     PlannedFault,
     Then,
+    distinct_crashes,
     every_single_fault,
     random_plans,
 )
@@ -70,6 +72,12 @@ class TestPlans:
     @given(plans)
     def test_a_plan_is_its_text(self, plan: FaultPlan) -> None:
         assert FaultPlan.parse(str(plan)) == plan
+
+    def test_crashes_differ_by_what_was_written_before_and_what_was_under_way(self) -> None:
+        calls: dict[str, list[Kind]] = {"p1": ["get", "get", "put", "get", "list", "get"], "p2": ["get"]}
+        kept = [str(plan) for plan in distinct_crashes(calls)]
+        writes = ["p1@3:crash-before", "p1@3:crash-after", "p1@3:crash-late"]
+        assert kept == ["p1@1:crash-before", *writes, "p1@4:crash-before", "p2@1:crash-before"]
 
     def test_the_text_is_short(self) -> None:
         plan = FaultPlan.parse("p1@7:crash-after,p2@3:echo")

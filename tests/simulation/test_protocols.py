@@ -9,7 +9,15 @@ import os
 import pytest
 
 from tests.simulation.explore import Scenario, explore, name_of, trace
-from tests.simulation.faults import CRASHES, FAULTS, Kind, every_single_fault, random_plans
+from tests.simulation.faults import (
+    CRASHES,
+    FAULTS,
+    FaultPlan,
+    Kind,
+    distinct_crashes,
+    every_single_fault,
+    random_plans,
+)
 from tests.simulation.scenarios import REGISTRY, SCENARIOS, spilled
 
 SPARED = ("setup", "last walk")
@@ -30,6 +38,12 @@ def calls_of(scenario: Scenario, seed: int = 0) -> dict[str, list[Kind]]:
     return {process: kinds for process, kinds in trace(scenario, seed).calls.items() if process not in SPARED}
 
 
+def crashes(scenario: Scenario) -> list[FaultPlan]:
+    """Every crash point; those that differ for the store, unless there is time for all."""
+    calls = calls_of(scenario)
+    return list(every_single_fault(calls, CRASHES) if THOROUGHNESS > 1 else distinct_crashes(calls))
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_writers_that_meet_in_any_order_are_told_the_truth(scenario: Scenario) -> None:
     explored = explore(scenario, range(20 * THOROUGHNESS), seconds=SECONDS)
@@ -38,8 +52,7 @@ def test_writers_that_meet_in_any_order_are_told_the_truth(scenario: Scenario) -
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_a_crash_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
-    plans = list(every_single_fault(calls_of(scenario), CRASHES))
-    explored = explore(scenario, range(THOROUGHNESS), plans, seconds=SECONDS)
+    explored = explore(scenario, range(THOROUGHNESS), crashes(scenario), seconds=SECONDS)
     assert explored.complete
     assert explored.deaths > 0
 
@@ -69,7 +82,7 @@ def test_over_a_spilled_index_writers_are_told_the_truth(scenario: Scenario) -> 
 @pytest.mark.parametrize("scenario", SPILLED, ids=name_of)
 def test_over_a_spilled_index_a_crash_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
     """Where names change, every call; elsewhere a sample, unless there is time."""
-    plans = list(every_single_fault(calls_of(scenario), CRASHES))
+    plans = crashes(scenario)
     every = THOROUGHNESS > 1 or scenario in SPILLED_REGISTRY
     explored = explore(scenario, range(THOROUGHNESS), plans if every else plans[::6], seconds=SECONDS)
     assert explored.complete

@@ -8,37 +8,31 @@ from arco_catalog.state.access import Caches, State
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import Operation
-from storage_backends import Applied, Found, Missing, Unchanged, Version
-from storage_backends.memory import MemoryStore
+from storage_backends import Applied
 from tests.support.fake_runtime import FakeRuntime
-from tests.support.steps import result
-
-
-class Slow(MemoryStore):
-    """Keeps the answer to its next read back, if it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.keeps = False
-        self.kept = asyncio.Event()
-        self.go_on = asyncio.Event()
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        answer = await super().get(key, if_changed_from)
-        if self.keeps:
-            self.keeps = False
-            self.kept.set()
-            await self.go_on.wait()
-        return answer
+from tests.support.scripted_store import Rule, ScriptedStore, get
+from tools.support.steps import result
 
 
 @pytest.fixture
-def store() -> Slow:
-    return Slow()
+def store() -> ScriptedStore:
+    return ScriptedStore()
 
 
-def a_process(store: Slow) -> State:
+def a_process(store: ScriptedStore) -> State:
     return State(store, Paths("wh"), Caches.of(1 << 20), FakeRuntime())
+
+
+def keep_back_the_next_answer(store: ScriptedStore) -> tuple[asyncio.Event, asyncio.Event]:
+    """Of the next read: that its answer is there, and that it may go on."""
+    kept, go_on = asyncio.Event(), asyncio.Event()
+
+    async def keep() -> None:
+        kept.set()
+        await go_on.wait()
+
+    store.rules = [Rule(get(), then=keep, times=1)]
+    return kept, go_on
 
 
 async def move_head(state: State, operation: str) -> None:
@@ -53,15 +47,15 @@ async def move_pointer(state: State, move: str) -> None:
     assert isinstance(await state.move_pointer(pointer.fenced(move), pointer.version), Applied)
 
 
-async def test_a_head_that_was_read_before_a_newer_one_was_made_is_not_remembered(store: Slow) -> None:
+async def test_a_head_that_was_read_before_a_newer_one_was_made_is_not_remembered(store: ScriptedStore) -> None:
     other, state = a_process(store), a_process(store)
     await move_head(other, "first")
-    store.keeps = True
+    kept, go_on = keep_back_the_next_answer(store)
     reading = asyncio.create_task(state.head())
-    await store.kept.wait()
+    await kept.wait()
     await move_head(state, "second")
 
-    store.go_on.set()
+    go_on.set()
 
     assert (await reading).sequence == 1
     known = state.cached_head()
@@ -70,16 +64,16 @@ async def test_a_head_that_was_read_before_a_newer_one_was_made_is_not_remembere
     assert known.version == (await other.head()).version
 
 
-async def test_a_pointer_that_was_read_before_a_newer_one_was_made_is_not_remembered(store: Slow) -> None:
+async def test_a_pointer_that_was_read_before_a_newer_one_was_made_is_not_remembered(store: ScriptedStore) -> None:
     other, state = a_process(store), a_process(store)
     first = Pointer.first(entity="e", kind="table", move="m1", metadata=MetadataFile("memory:///f", 1), summary={})
     assert isinstance(await other.move_pointer(first, None), Applied)
-    store.keeps = True
+    kept, go_on = keep_back_the_next_answer(store)
     reading = asyncio.create_task(state.pointer("e"))
-    await store.kept.wait()
+    await kept.wait()
     await move_pointer(state, "m2")
 
-    store.go_on.set()
+    go_on.set()
 
     read, known = await reading, state.cached_pointer("e")
     assert read is not None
@@ -88,7 +82,7 @@ async def test_a_pointer_that_was_read_before_a_newer_one_was_made_is_not_rememb
     assert known.recent == ("m2", "m1")
 
 
-async def test_what_others_made_since_is_remembered_once_it_is_read(store: Slow) -> None:
+async def test_what_others_made_since_is_remembered_once_it_is_read(store: ScriptedStore) -> None:
     other, state = a_process(store), a_process(store)
     await move_head(state, "first")
     await move_head(other, "second")

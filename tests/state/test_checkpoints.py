@@ -1,5 +1,7 @@
 """What the reconciler remembers, in today's form and in that of earlier versions."""
 
+from itertools import count
+
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
@@ -7,10 +9,10 @@ from arco_catalog.state.access import Caches, State
 from arco_catalog.state.checkpoints import SHARDS, Checkpoints, Span, WalkCheckpoint, shard_of
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import MetadataFile
-from storage_backends import ANY, Found, When
-from storage_backends.base import Outcome
+from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.scripted_store import Rule, ScriptedStore, put
 
 DONE = WalkCheckpoint("v7", "f9")
 CUT = WalkCheckpoint("", "f9", (Span(MetadataFile("f4", 4), "f1"), Span(MetadataFile("f0", 1), None, failed=True)))
@@ -78,28 +80,22 @@ async def test_runs_at_once_do_not_undo_each_others_progress(store: MemoryStore)
     assert (await Checkpoints.read(process(store))).by_entity == {first: DONE, second: DONE}
 
 
-class Overtaken(MemoryStore):
-    """Another run writes the shard just before ours, so many times."""
-
-    times = 0
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        if self.times > 0:
-            self.times -= 1
-            entry: JsonObject = {"version": "v", "file": str(self.times)}
-            await super().put(key, dumps({"version": 1, "walked": {"theirs": entry}}), ANY)
-        return await super().put(key, body, when)
-
-
 @pytest.mark.parametrize(("times", "kept"), [(0, True), (2, True), (1_000, False)])
 async def test_a_shard_that_others_write_is_tried_again_a_few_times(times: int, kept: bool) -> None:
-    store = Overtaken()
-    store.times = times
+    """Another run writes the shard just before ours, so many times."""
+    store, left = ScriptedStore(), count(times - 1, -1)
+
+    async def overtake() -> None:
+        entry: JsonObject = {"version": "v", "file": str(next(left))}
+        theirs = dumps({"version": 1, "walked": {"theirs": entry}})
+        await store.put(Paths("wh").checkpoints(shard_of("ours")), theirs, ANY)
+
+    store.rules = [Rule(put(), first=overtake, times=times)]
     checkpoints = Checkpoints()
     checkpoints.record("ours", DONE)
     await checkpoints.write(process(store))
 
-    store.times = 0
+    store.rules = []
     again = (await Checkpoints.read(process(store))).by_entity
     assert ("ours" in again, "theirs" in again) == (kept, times > 0)
 

@@ -11,11 +11,13 @@ from arco_catalog.planning.writes import PointerWrite
 from arco_catalog.protocol.writing import writes
 from arco_catalog.state.access import Occupied
 from arco_catalog.state.pointer import MetadataFile, Pointer
-from storage_backends import ABSENT, ANY, Applied, Found, Missing, PreconditionFailed, Unchanged, Version, When
+from storage_backends import ABSENT, ANY, Applied, Found, PreconditionFailed, When
 from storage_backends.base import Outcome
 from storage_backends.memory import MemoryStore
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property
 from tests.support.fake_runtime import FakeRuntime
+from tests.support.scripted_store import Rule, ScriptedStore, get, put
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import set_property
 
 Create = Callable[[CatalogFixture], Awaitable[None]]
 
@@ -23,19 +25,12 @@ FILE = "memory:///wh/warehouse/t/metadata/00000-6c97e413-d51b-4538-ac70-12fe2a85
 ENTITY = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
 
 
-class Echoing(MemoryStore):
-    """Sends each write that creates something twice, as transports do, and shows the second answer; `meanwhile` happens
-    between the two."""
-
-    meanwhile: Callable[[str], Awaitable[None]] | None = None
+class Echoing(ScriptedStore):
+    """Sends each write that creates something twice, as transports do, and shows the second answer."""
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         first = await super().put(key, body, when)
-        if when != ABSENT or not isinstance(first, Applied):
-            return first
-        if self.meanwhile is not None:
-            await self.meanwhile(key)
-        return await super().put(key, body, when)
+        return await super().put(key, body, when) if when == ABSENT and isinstance(first, Applied) else first
 
 
 async def a_file(fixture: CatalogFixture) -> None:
@@ -96,41 +91,42 @@ async def test_a_pointer_that_moved_before_its_echo_came_back_is_ours_and_is_not
     fixture = CatalogFixture(store, FakeRuntime())
     moved = pointer().fenced("01KAN0Y7Q2M3C4D5E6F7G8H9JP")
 
-    async def move(key: str) -> None:
-        await MemoryStore.put(store, key, moved.body, ANY)
+    async def move() -> None:
+        await store.put(store.calls[-1].key, moved.body, ANY)
 
-    store.meanwhile = move
+    store.rules = [Rule(put(), then=move, times=1)]
     await a_pointer(fixture)
 
     remembered = fixture.session().state.cached_pointer(ENTITY)
     assert remembered is None or remembered.sequence == moved.sequence
 
 
-class Emptied(Echoing):
-    """Loses an object just before it is first read."""
-
-    emptied = False
-
-    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
-        if not self.emptied:
-            self.emptied = True
-            await self.delete(key)
-        return await super().get(key, if_changed_from)
-
-
 async def test_an_echo_that_was_removed_before_it_was_read_is_written_again() -> None:
-    store = Emptied()
+    async def lose_it() -> None:
+        await store.delete(store.calls[-1].key)
+
+    store = Echoing()
+    store.rules = [Rule(get(), first=lose_it, times=1)]
     await a_commit(CatalogFixture(store, FakeRuntime()))
-    assert store.emptied
+    assert store.rules[0].times == 0
     assert store.keys() == ["wh/_catalog/core/commits/c.json"]
 
 
+def forestall(store: ScriptedStore, part: str) -> None:
+    """Somebody else's write comes before each of ours at a place."""
+
+    async def theirs() -> None:
+        await store.put(store.calls[-1].key, b"theirs", ANY)
+
+    store.rules = [Rule(put(part), first=theirs)]
+
+
 async def test_a_commit_is_answered_though_another_record_stands_where_its_receipt_belongs() -> None:
-    store = Forestalled()
+    store = ScriptedStore()
     fixture = CatalogFixture(store, FakeRuntime())
     await fixture.namespace("db")
     await fixture.table("t")
-    store.theirs = b"theirs"
+    forestall(store, "/iceberg/committed/")
 
     session = fixture.session()
     state = await commit_table(session, NS, "t", set_property("p", "1"))
@@ -140,29 +136,17 @@ async def test_a_commit_is_answered_though_another_record_stands_where_its_recei
 
 
 async def test_a_commit_is_not_made_where_its_metadata_file_would_be_anothers() -> None:
-    store = Forestalled()
+    store = ScriptedStore()
     fixture = CatalogFixture(store, FakeRuntime())
     await fixture.namespace("db")
     before = await fixture.table("t")
-    store.theirs, store.where = b"theirs", "/metadata/"
+    forestall(store, "/metadata/")
 
     with pytest.raises(Occupied):
         await fixture.commit(set_property("p", "1"))
 
     after = await load_table(fixture.another().session(), NS, "t")
     assert after.metadata_location == before.metadata_location
-
-
-class Forestalled(MemoryStore):
-    """Somebody else's write, `theirs`, comes before each of ours at a place."""
-
-    theirs: bytes | None = None
-    where = "/iceberg/committed/"
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        if self.theirs is not None and self.where in key:
-            await super().put(key, self.theirs, ANY)
-        return await super().put(key, body, when)
 
 
 async def test_the_echoing_store_shows_the_second_answer() -> None:

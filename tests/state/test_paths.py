@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.servers import PROJECT
+from tools.support.environment import PROJECT
 
 OURS = re.compile(
     r"(?<![a-z])_catalog/|iceberg_pointers|iceberg_idempotency|metadata_claims|core/(manifest|commits|index)"

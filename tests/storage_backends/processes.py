@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from tests.servers import PROJECT
+from tools.support.environment import PROJECT
 
 
 class Worker:

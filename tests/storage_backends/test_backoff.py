@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from storage_backends.backoff import ATTEMPTS, CAP_S, full_jitter, growing_pause_s, pause_s, poll_pause_s
-from tests.servers import PROJECT
+from tools.support.environment import PROJECT
 
 
 @pytest.mark.parametrize(("random", "pause"), [(0.0, 1.0), (0.5, 2.0), (0.75, 2.5)])

@@ -11,8 +11,8 @@ from storage_backends.memory import MemoryStore
 from storage_backends.open import open_store
 from storage_backends.probe import honours_conditions
 from storage_backends.wrappers.nonconditional import NonconditionalStore
-from tests.servers import S3Server, moto_server
 from tests.storage_backends.contract import ConditionalContract, ConditionalDeleteContract, listed
+from tools.support.s3_servers import S3Server, moto_server
 
 
 class Conditions(ConditionalContract, ConditionalDeleteContract):

@@ -9,7 +9,8 @@ from storage_backends.local.store import LocalStore
 from storage_backends.memory import MemoryStore
 from storage_backends.open import open_store
 from storage_backends.s3.store import S3Store
-from tests.servers import PROJECT, S3Server
+from tools.support.environment import PROJECT
+from tools.support.s3_servers import S3Server
 
 
 @pytest.mark.parametrize("form", ["file:{}", "file://{}", "file://localhost{}", "FILE:{}/"])

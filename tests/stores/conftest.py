@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.s3_servers import minio
-from tests.servers import S3Server, exported
+from tools.support.environment import exported
+from tools.support.s3_servers import S3Server, minio
 
 HERE = Path(__file__).resolve().parent
 

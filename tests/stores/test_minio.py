@@ -11,8 +11,8 @@ from storage_backends.probe import honours_conditions
 from storage_backends.s3.store import S3Store
 from tests.cli.process import serving
 from tests.serve.test_sigkill import survive
-from tests.servers import S3Server
 from tests.storage_backends.contract import WriteContract
+from tools.support.s3_servers import S3Server
 
 _buckets = itertools.count(1)
 

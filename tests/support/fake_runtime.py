@@ -1,4 +1,4 @@
-"""A runtime whose time moves only when a task sleeps, or a test sets it."""
+"""A runtime whose time moves only when a task sleeps, or a test sets it; and one on a machine whose clock is wrong."""
 
 import asyncio
 
@@ -29,3 +29,19 @@ class FakeRuntime:
     async def sleep(self, seconds: float) -> None:
         self.ms += round(seconds * 1000)
         await asyncio.sleep(0)
+
+
+class WrongClock(FakeRuntime):
+    """A machine whose clock is `ahead_ms` ahead of the `right` one; ids of its own."""
+
+    def __init__(self, right: FakeRuntime, ahead_ms: int = 0) -> None:
+        super().__init__()
+        self.right = right
+        self.ahead_ms = ahead_ms
+        self._ids = abs(ahead_ms) << 20
+
+    def now_ms(self) -> int:
+        return self.right.ms + self.ahead_ms
+
+    async def sleep(self, seconds: float) -> None:
+        await self.right.sleep(seconds)

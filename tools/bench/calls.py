@@ -18,8 +18,9 @@ from arco_catalog.protocol.catalog import Settings
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.support.catalog_fixture import NS, CountingFixture, set_property
 from tools.demo.server import s3
+from tools.support.catalog_fixture import NS, CountingFixture
+from tools.support.request_bodies import set_property
 
 STORES = ("s3", "local", "memory")
 S3_URL = "s3://arco-bench/calls"

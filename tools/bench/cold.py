@@ -30,14 +30,14 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
-from tests.http.client import Client
-from tests.servers import moto_server
-from tests.support.catalog_fixture import schema, set_property
 from tools.bench.cold_folders import BARE, HANDLERS, OURS, STOCK, functions, runtime_client
 from tools.bench.cost import expect
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of
 from tools.gateway.http1 import Request
 from tools.gateway.sandbox import Function, Sandbox
+from tools.support.asgi_client import Client
+from tools.support.request_bodies import schema, set_property
+from tools.support.s3_servers import moto_server
 
 PROCESSES = 10
 BUCKET = "cold"

@@ -23,11 +23,12 @@ from storage_backends.memory import MemoryStore
 from storage_backends.probe import honours_conditions
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.http.client import Client
-from tests.support.catalog_fixture import NS, CatalogFixture, set_property, uuid7
 from tools.bench import prices
 from tools.bench.metadata_semantics import table
 from tools.bench.prices import AVAILABLE_SERVICE, DATED, S3, S3_EXPRESS, SMALL_SERVICE, StorePrices
+from tools.support.asgi_client import Client
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.request_bodies import set_property, uuid7
 
 SNAPSHOTS = 100
 IDLE_TABLES = 1_000

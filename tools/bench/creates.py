@@ -21,7 +21,7 @@ from storage_backends.memory import MemoryStore
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
 from storage_backends.wrappers.delaying import DelayingStore
-from tests.support.catalog_fixture import CatalogFixture
+from tools.support.catalog_fixture import CatalogFixture
 
 CLIENTS = (1, 8, 64)
 DELAY_SECONDS = 0.02

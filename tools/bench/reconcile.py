@@ -37,7 +37,7 @@ from reconciler.catalog_config import CatalogConfig
 from storage_backends import ObjectStore
 from storage_backends.open import open_store
 from storage_backends.wrappers.measuring import Measurement, MeasuringStore
-from tests.reconciler.local_spark import local_spark
+from tools.support.local_spark import local_spark
 
 SIZES = (1_000, 10_000, 100_000)
 QUICK = SIZES[:2]

@@ -25,9 +25,10 @@ from arco_catalog.operations.load import load_table
 from storage_backends import ANY, Applied
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
-from tests.support.catalog_fixture import CountingFixture, schema
-from tests.support.registry_builder import RegistryBuilder, spread
 from tools.bench.calls import place
+from tools.support.catalog_fixture import CountingFixture
+from tools.support.registry_builder import RegistryBuilder, spread
+from tools.support.request_bodies import schema
 
 SIZES = (100, 10_000, 100_000)
 RUNS = 40

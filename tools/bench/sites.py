@@ -16,8 +16,8 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import ANY, Applied
 from storage_backends.memory import MemoryStore
-from tests.http.client import Client
-from tests.serve.server import WAREHOUSE, ArcoServer
+from tools.support.arco_server import WAREHOUSE, ArcoServer
+from tools.support.asgi_client import Client
 
 
 class Site(Protocol):

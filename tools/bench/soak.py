@@ -27,8 +27,8 @@ import aiohttp
 from arco_catalog.http.options import MAX_BODY_BYTES
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.runtime import SystemRuntime
-from tests.serve.server import WAREHOUSE, ArcoServer
-from tests.support.catalog_fixture import schema, uuid7
+from tools.support.arco_server import WAREHOUSE, ArcoServer
+from tools.support.request_bodies import schema, uuid7
 
 SAMPLE_SECONDS = 5.0
 CLIENTS = 12

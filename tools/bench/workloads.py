@@ -11,10 +11,10 @@ import orjson
 from arco_catalog.http.etag import table_etag
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.state.runtime import SystemRuntime
-from tests.serve.server import WAREHOUSE
-from tests.support.catalog_fixture import schema, set_property, uuid7
 from tools.bench.metadata_semantics import snapshot, table
 from tools.bench.sites import Site
+from tools.support.arco_server import WAREHOUSE
+from tools.support.request_bodies import schema, set_property, uuid7
 
 SMALL = 8
 """How many small tables there are, so that as many clients commit beside each other."""

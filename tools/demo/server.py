@@ -52,7 +52,7 @@ def s3(store: str, emulator: str) -> Iterator[None]:
     if not store.startswith("s3://") or os.environ.get("AWS_ENDPOINT_URL_S3"):
         yield
         return
-    from tests.s3_servers import SERVERS  # the demo on a real S3 needs none of these
+    from tools.support.s3_servers import SERVERS  # the demo on a real S3 needs none of these
 
     with SERVERS[emulator]() as server:
         os.environ.update(server.environment)

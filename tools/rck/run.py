@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arco_catalog.http.lambda_adapter import Endpoint
-from tests.servers import exported, moto_server
 from tools import package
 from tools.demo.engines import s3_properties
 from tools.demo.java import java_home
@@ -18,6 +17,8 @@ from tools.demo.server import WAREHOUSE, serving
 from tools.gateway.running import running
 from tools.rck import report
 from tools.rck.kits import CANNOT_PASS, Kit, Server, Store
+from tools.support.environment import exported
+from tools.support.s3_servers import moto_server
 
 HERE = Path(__file__).parent
 JARS = HERE.parents[1] / ".jars"

@@ -18,8 +18,7 @@ from arco_catalog.planning.answers import Answer
 from arco_catalog.protocol.catalog import Session
 from tests.simulation.clients import build_from_nothing
 from tests.simulation.programs.requests import Conditions, Name, Request
-from tests.support.catalog_fixture import schema
-from tests.support.views import view_request
+from tools.support.request_bodies import schema, view_request
 
 Perform = Callable[[Session], Awaitable[Answer]]
 

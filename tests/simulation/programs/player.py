@@ -31,7 +31,8 @@ from tests.simulation.programs.setting_up import begin
 from tests.simulation.programs.working import work
 from tests.simulation.scenarios import TINY
 from tests.simulation.world import Died, Process, World
-from tests.support.catalog_fixture import CatalogFixture, uuid7
+from tools.support.catalog_fixture import CatalogFixture
+from tools.support.request_bodies import uuid7
 
 TRIES = 60
 QUIET_AFTER = 400.0

@@ -15,7 +15,7 @@ from tests.simulation.programs.grammar import DB
 from tests.simulation.programs.recorder import Recorder
 from tests.simulation.programs.requests import Conditions, Name, Program, Request
 from tests.simulation.world import World
-from tests.support.catalog_fixture import CatalogFixture
+from tools.support.catalog_fixture import CatalogFixture
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from tests.support.stub_server import StubServer, stub_server
+
 DATE = "Sat, 21 Nov 2026 12:00:00 GMT"
 DATE_MS = 1_795_262_400_000
 LAST_MODIFIED = "Sat, 21 Nov 2026 11:59:00 GMT"
@@ -63,7 +65,7 @@ class ScriptedS3:
     endpoint: str = ""
     hanging: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     """Released by each request that comes and is not answered."""
-    _site: web.TCPSite | None = None
+    _server: StubServer | None = None
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if "Expect" in request.headers:  # the body would never come
@@ -82,8 +84,8 @@ class ScriptedS3:
             case Drop(applied, last):
                 if applied:
                     self._serve(request, body)
-                if last and self._site:
-                    await self._site.stop()
+                if last and self._server:
+                    await self._server.stop_listening()
                 return self._abort(request)
             case Truncate():
                 response = web.StreamResponse(headers={"Content-Length": "100", "ETag": '"x"'})
@@ -139,13 +141,6 @@ def _error(status: int, code: str) -> web.Response:
 async def scripted_s3(script: Sequence[Step], tls: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedS3]:
     """Runs one on a free port of 127.0.0.1."""
     s3 = ScriptedS3(list(script))
-    runner = web.ServerRunner(web.Server(s3.handle, access_log=None), shutdown_timeout=0.01)
-    await runner.setup()
-    try:
-        s3._site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-        await s3._site.start()
-        host, port = runner.addresses[0]
-        s3.endpoint = f"{'https' if tls else 'http'}://{host}:{port}"
+    async with stub_server(s3.handle, tls) as server:
+        s3._server, s3.endpoint = server, server.uri
         yield s3
-    finally:
-        await runner.cleanup()

@@ -27,7 +27,6 @@ from storage_backends.backoff import ATTEMPTS, full_jitter
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.store import S3Store
 from storage_backends.wrappers.deadline import DeadlineStore
-from tests.servers import S3Server
 from tests.storage_backends.s3.scripted_s3 import (
     DATE_MS,
     Drop,
@@ -39,6 +38,7 @@ from tests.storage_backends.s3.scripted_s3 import (
     Truncate,
     scripted_s3,
 )
+from tools.support.s3_servers import S3Server
 
 STALE = Matches(Version('"0123"'))
 AGAIN = [

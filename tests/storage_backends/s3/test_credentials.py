@@ -16,15 +16,20 @@ import pytest
 from aiohttp import web
 
 from storage_backends import Missing, StoreDenied, StoreError, StoreUnavailable
+from storage_backends.clock import system_now_ms
 from storage_backends.s3.config import ContainerEndpoint, DefaultChain, S3Config
 from storage_backends.s3.container import ContainerCredentials, address_of
 from storage_backends.s3.credentials import BotocoreCredentials, CredentialSource, credentials_of, region_of
 from storage_backends.s3.signature import Credentials
 from storage_backends.s3.store import S3Store
-from tests.servers import PROJECT, S3Server
 from tests.storage_backends.s3.scripted_s3 import ScriptedS3, scripted_s3
+from tests.support.fake_runtime import FakeRuntime
+from tests.support.stub_server import stub_server
+from tools.support.environment import PROJECT
+from tools.support.s3_servers import S3Server
 
 KEYS = {"AWS_ACCESS_KEY_ID": "access", "AWS_SECRET_ACCESS_KEY": "secret"}
+MINUTE_MS = 60_000
 
 OpenBucket = Callable[[], S3Store]
 
@@ -178,13 +183,9 @@ class Container:
 async def container(s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Container]:
     """On the event loop of the test: whoever blocks that loop while it asks, waits for ever."""
     container = Container()
-    runner = web.ServerRunner(web.Server(container.handle, access_log=None), shutdown_timeout=0.01)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0]
-    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://{host}:{port}/")
-    yield container
-    await runner.cleanup()
+    async with stub_server(container.handle) as server:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{server.uri}/")
+        yield container
 
 
 async def test_keys_are_asked_for_once_while_they_are_good(container: Container) -> None:
@@ -216,25 +217,18 @@ async def test_keys_that_nobody_gives_are_a_denial_and_asked_for_again(container
     assert (await source.current()).token == "token"
 
 
-class Clock:
-    """Ahead of the machine's by hours."""
-
-    def __init__(self) -> None:
-        self.ahead = timedelta()
-
-    def __call__(self) -> int:
-        return int((datetime.now(UTC) + self.ahead).timestamp() * 1_000)
+@pytest.fixture
+def clock() -> FakeRuntime:
+    """Begins with the machine's time, which the container goes by."""
+    made = FakeRuntime()
+    made.ms = system_now_ms()
+    return made
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def agent(container: Container, clock: Clock) -> ContainerCredentials:
+def agent(container: Container, clock: FakeRuntime) -> ContainerCredentials:
     """Asks the container without botocore."""
-    return ContainerCredentials(address_in(os.environ), clock)
+    return ContainerCredentials(address_in(os.environ), clock.now_ms)
 
 
 def address_in(environment: Mapping[str, str]) -> ContainerEndpoint:
@@ -268,24 +262,24 @@ async def test_what_botocore_asks_before_containers_stays_before_them(name: str)
 
 
 async def test_an_agents_keys_are_renewed_a_quarter_of_an_hour_before_they_expire(
-    container: Container, agent: ContainerCredentials, clock: Clock
+    container: Container, agent: ContainerCredentials, clock: FakeRuntime
 ) -> None:
     assert (await agent.current()).access_key == "key-1"
-    clock.ahead = timedelta(minutes=104)
+    clock.ms += 104 * MINUTE_MS
     assert (await agent.current()).access_key == "key-1"
-    clock.ahead = timedelta(minutes=106)
+    clock.ms += 2 * MINUTE_MS
     assert (await agent.current()).access_key == "key-2"
 
 
 @pytest.mark.parametrize("status", [500, 429, 404])
 async def test_keys_that_cannot_be_renewed_serve_until_they_expire(
-    container: Container, agent: ContainerCredentials, clock: Clock, status: int
+    container: Container, agent: ContainerCredentials, clock: FakeRuntime, status: int
 ) -> None:
     await agent.current()
     container.status, container.body = status, "no"
-    clock.ahead = timedelta(minutes=119)
+    clock.ms += 119 * MINUTE_MS
     assert (await agent.current()).access_key == "key-1"
-    clock.ahead = timedelta(minutes=121)
+    clock.ms += 2 * MINUTE_MS
     with pytest.raises(StoreDenied if status == 404 else StoreUnavailable):
         await agent.current()
     container.status, container.body = 200, None
@@ -317,16 +311,16 @@ async def test_nobody_at_the_address_may_pass() -> None:
         deaf.bind(("127.0.0.1", 0))
         address = ContainerEndpoint(f"http://127.0.0.1:{deaf.getsockname()[1]}/")
         with pytest.raises(StoreUnavailable, match="does not answer"):
-            await ContainerCredentials(address, Clock()).current()
+            await ContainerCredentials(address, FakeRuntime().now_ms).current()
 
 
 async def test_a_token_in_a_file_is_read_each_time_and_before_the_other(
-    container: Container, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    container: Container, tmp_path: Path, clock: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "token"
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "other")
     monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(file))
-    agent = ContainerCredentials(address_in(os.environ), clock)
+    agent = ContainerCredentials(address_in(os.environ), clock.now_ms)
     with pytest.raises(StoreDenied, match="TOKEN_FILE"):
         await agent.current()
     container.good_for = timedelta(minutes=1)
@@ -336,8 +330,8 @@ async def test_a_token_in_a_file_is_read_each_time_and_before_the_other(
     assert container.tokens == ["first", "second"]
 
 
-async def test_a_token_that_would_be_another_header_is_not_sent(container: Container, clock: Clock) -> None:
-    agent = ContainerCredentials(replace(address_in(os.environ), token="permit\r\nx-evil: 1"), clock)
+async def test_a_token_that_would_be_another_header_is_not_sent(container: Container, clock: FakeRuntime) -> None:
+    agent = ContainerCredentials(replace(address_in(os.environ), token="permit\r\nx-evil: 1"), clock.now_ms)
     with pytest.raises(StoreError, match="printable") as refusal:
         await agent.current()
     assert container.handed_out == 0

@@ -12,9 +12,8 @@ from storage_backends.open import opener_in
 from storage_backends.s3.config import DefaultChain, S3Config
 from storage_backends.s3.signature import Credentials
 from storage_backends.s3.store import S3Store
-from tests.s3_servers import versitygw
-from tests.servers import S3Server
 from tests.storage_backends.s3.scripted_s3 import ScriptedS3, scripted_s3
+from tools.support.s3_servers import S3Server, versitygw
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from storage_backends.s3.store import S3Store
-from tests.s3_servers import versitygw
-from tests.servers import S3Server
 from tests.storage_backends.contract import StoreContract, WriteContract
+from tools.support.s3_servers import S3Server, versitygw
 
 _buckets = itertools.count(1)
 

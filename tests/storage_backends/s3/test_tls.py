@@ -15,8 +15,8 @@ from cryptography.x509.oid import NameOID
 
 from storage_backends import ABSENT, Applied, Found, StoreError, StoreUnavailable
 from storage_backends.s3.store import S3Store
-from tests.servers import S3Server
 from tests.storage_backends.s3.scripted_s3 import ScriptedS3, scripted_s3
+from tools.support.s3_servers import S3Server
 
 
 def write_certificate(certificate_file: Path, key_file: Path, address: str) -> None:

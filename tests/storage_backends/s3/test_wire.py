@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from storage_backends.s3.http1 import AnswerLost, NeverSent, Response, ResponseReader, request_head
 from storage_backends.s3.pool import IDLE_MS, Pool, Timeouts
+from tests.support.fake_runtime import FakeRuntime
 
 PLAIN = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 11\r\n\r\nhello world'
 CHUNKED = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n'
@@ -101,23 +102,13 @@ def test_what_is_not_http_is_no_answer(data: bytes) -> None:
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Clock:
-    """Time on the wall, which may go back."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000
-
-    def __call__(self) -> int:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> FakeRuntime:
+    return FakeRuntime()
 
 
 @asynccontextmanager
-async def pool_to(handle: Handle, clock: Clock, *, size: int = 64, idle_s: float = 5.0) -> AsyncIterator[Pool]:
+async def pool_to(handle: Handle, clock: FakeRuntime, *, size: int = 64, idle_s: float = 5.0) -> AsyncIterator[Pool]:
     """A pool of connections to a server that treats each of them so."""
     handlers: set[asyncio.Task[None] | None] = set()
 
@@ -130,7 +121,7 @@ async def pool_to(handle: Handle, clock: Clock, *, size: int = 64, idle_s: float
             await writer.wait_closed()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    pool = Pool("127.0.0.1", server.sockets[0].getsockname()[1], None, size, Timeouts(3.0, idle_s), clock)
+    pool = Pool("127.0.0.1", server.sockets[0].getsockname()[1], None, size, Timeouts(3.0, idle_s), clock.now_ms)
     try:
         yield pool
     finally:
@@ -178,31 +169,31 @@ class Polite:
         await asyncio.gather(*both)
 
 
-async def test_requests_in_turn_share_a_connection(clock: Clock) -> None:
+async def test_requests_in_turn_share_a_connection(clock: FakeRuntime) -> None:
     server = Polite()
     async with pool_to(server, clock) as pool:
         for _ in range(3):
-            clock.now += IDLE_MS
+            clock.ms += IDLE_MS
             assert (await pool.send("GET", HEAD, b"")).body == b"hello world"
     assert server.connections == 1
 
 
 @pytest.mark.parametrize("later_ms", [IDLE_MS + 1, 3_600_000, -1])
-async def test_a_connection_that_was_idle_too_long_is_not_used_again(clock: Clock, later_ms: int) -> None:
+async def test_a_connection_that_was_idle_too_long_is_not_used_again(clock: FakeRuntime, later_ms: int) -> None:
     server = Polite()
     async with pool_to(server, clock) as pool:
         await pool.send("GET", HEAD, b"")
-        clock.now += later_ms
+        clock.ms += later_ms
         await pool.send("GET", HEAD, b"")
     assert server.connections == 2
 
 
-async def test_a_connection_that_rests_too_long_is_closed_while_others_work(clock: Clock) -> None:
+async def test_a_connection_that_rests_too_long_is_closed_while_others_work(clock: FakeRuntime) -> None:
     server = Polite()
     async with pool_to(server, clock) as pool:
         await server.answer_two(pool)
         for later_ms in (IDLE_MS, 1):  # the same one works both times
-            clock.now += later_ms
+            clock.ms += later_ms
             await pool.send("GET", HEAD, b"")
         async with asyncio.timeout(10):
             await server.ended.acquire()
@@ -210,7 +201,7 @@ async def test_a_connection_that_rests_too_long_is_closed_while_others_work(cloc
     assert server.connections == 2
 
 
-async def test_when_an_answer_is_lost_no_connection_that_rests_is_used_again(clock: Clock) -> None:
+async def test_when_an_answer_is_lost_no_connection_that_rests_is_used_again(clock: FakeRuntime) -> None:
     server = Polite()
     async with pool_to(server, clock) as pool:
         await server.answer_two(pool)
@@ -222,7 +213,7 @@ async def test_when_an_answer_is_lost_no_connection_that_rests_is_used_again(clo
     assert server.connections == 3
 
 
-async def test_connections_are_bounded_and_all_requests_are_answered(clock: Clock) -> None:
+async def test_connections_are_bounded_and_all_requests_are_answered(clock: FakeRuntime) -> None:
     server = Polite()
     server.go.clear()
     async with pool_to(server, clock, size=2) as pool:
@@ -235,7 +226,7 @@ async def test_connections_are_bounded_and_all_requests_are_answered(clock: Cloc
     assert server.connections == 2
 
 
-async def test_the_answer_to_a_cancelled_request_is_never_taken_for_anothers(clock: Clock) -> None:
+async def test_the_answer_to_a_cancelled_request_is_never_taken_for_anothers(clock: FakeRuntime) -> None:
     arrived = asyncio.Event()
     connections: list[asyncio.StreamWriter] = []
 
@@ -257,7 +248,7 @@ async def test_the_answer_to_a_cancelled_request_is_never_taken_for_anothers(clo
 
 
 @pytest.mark.parametrize("length", [0, 1, 30, len(PLAIN) - 1])
-async def test_a_short_answer_is_lost(clock: Clock, length: int) -> None:
+async def test_a_short_answer_is_lost(clock: FakeRuntime, length: int) -> None:
     requests = 0
 
     async def cut_short(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -272,7 +263,7 @@ async def test_a_short_answer_is_lost(clock: Clock, length: int) -> None:
     assert requests == 1
 
 
-async def test_a_server_that_speaks_something_else_is_not_waited_for(clock: Clock) -> None:
+async def test_a_server_that_speaks_something_else_is_not_waited_for(clock: FakeRuntime) -> None:
     async def mumble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail.example.com ESMTP\r\n")
         await reader.read()
@@ -282,7 +273,7 @@ async def test_a_server_that_speaks_something_else_is_not_waited_for(clock: Cloc
             await pool.send("GET", HEAD, b"")
 
 
-async def test_silence_ends_an_exchange(clock: Clock) -> None:
+async def test_silence_ends_an_exchange(clock: FakeRuntime) -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
@@ -291,7 +282,7 @@ async def test_silence_ends_an_exchange(clock: Clock) -> None:
             await pool.send("GET", HEAD, b"")
 
 
-async def test_a_large_body_goes_and_comes_whole(clock: Clock) -> None:
+async def test_a_large_body_goes_and_comes_whole(clock: FakeRuntime) -> None:
     body = bytes(range(256)) * 20_000
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -304,10 +295,10 @@ async def test_a_large_body_goes_and_comes_whole(clock: Clock) -> None:
     assert answer.body == body
 
 
-async def test_nobody_listening_means_never_sent(clock: Clock) -> None:
+async def test_nobody_listening_means_never_sent(clock: FakeRuntime) -> None:
     with socket.socket() as deaf:  # bound, so that nobody else is given its port, and it does not listen
         deaf.bind(("127.0.0.1", 0))
-        pool = Pool("127.0.0.1", deaf.getsockname()[1], None, 1, Timeouts(3.0, 5.0), clock)
+        pool = Pool("127.0.0.1", deaf.getsockname()[1], None, 1, Timeouts(3.0, 5.0), clock.now_ms)
         with pytest.raises(NeverSent, match="no connection"):
             await pool.send("PUT", HEAD, b"")
 
@@ -348,9 +339,9 @@ def sockets() -> Iterator[Sockets]:
 
 
 async def test_a_connection_that_died_in_a_freeze_is_found_out_before_it_is_used(
-    sockets: Sockets, clock: Clock
+    sockets: Sockets, clock: FakeRuntime
 ) -> None:
-    pool = Pool("127.0.0.1", sockets.port, None, 1, Timeouts(3.0, 5.0), clock)
+    pool = Pool("127.0.0.1", sockets.port, None, 1, Timeouts(3.0, 5.0), clock.now_ms)
     await pool.send("PUT", HEAD, b"")
     sockets.first_may_close.set()
     sockets.first_is_closed.wait(10)  # the event loop stands still, and cannot have heard of it

@@ -5,8 +5,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers import S3Server
 from tools.bench.peers.servers import Server, arco, ours, reference
+from tools.support.s3_servers import S3Server
 
 DELAY_MS = 20
 BUCKET = "bench"

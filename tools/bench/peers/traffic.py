@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from tests.support.catalog_fixture import schema, set_property
 from tools.bench.metadata_semantics import snapshot
 from tools.bench.peers.generator import PLACE
+from tools.support.request_bodies import schema, set_property
 
 SNAPSHOTS = 20
 TABLES = 32

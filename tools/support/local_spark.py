@@ -7,10 +7,8 @@ from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 
-from tests.servers import exported
 from tools.demo.java import java_home, stderr_in
-
-PROJECT = Path(__file__).resolve().parents[2]
+from tools.support.environment import PROJECT, exported
 
 
 def environment() -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""An S3 for tests, in a process of its own so that several processes can share it: `python -m tests.moto_server`.
+"""moto, in a process of its own so that several processes can share it: `python -m tools.support.moto_server`.
 
-Prints its port, and ends when its standard input does, so it never outlives the tests that started it.
+Prints its port, and ends when its standard input does, so it never outlives whoever started it.
 """
 
 import argparse
@@ -23,6 +23,8 @@ _Result = TypeVar("_Result")
 
 
 class QuietHandler(WSGIRequestHandler):
+    """Writes no log."""
+
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002  the signature is werkzeug's
         """Says nothing: requests are not news."""
 
@@ -55,6 +57,7 @@ def without_conditions(application: "WSGIApplication") -> "WSGIApplication":
 
 
 def main() -> None:
+    """Serves until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--ignore-conditions", action="store_true")
@@ -66,7 +69,7 @@ def main() -> None:
         application = without_conditions(application)
     server = make_server("127.0.0.1", arguments.port, application, threaded=True, request_handler=QuietHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(server.server_port, flush=True)
+    print(server.server_port, flush=True)  # noqa: T201  whoever started it reads the port
     sys.stdin.read()
     os._exit(0)
 

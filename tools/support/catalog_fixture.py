@@ -1,6 +1,5 @@
 """A catalog over one store, with helpers that make its calls."""
 
-import uuid
 from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,29 +18,9 @@ from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ObjectStore
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore, Measurement
+from tools.support.request_bodies import schema, uuid7
 
 NS = ("db",)
-
-
-def schema(*columns: str) -> JsonObject:
-    """Optional long columns."""
-    fields: list[JsonValue] = [
-        {"id": place, "name": name, "type": "long", "required": False} for place, name in enumerate(columns, 1)
-    ]
-    return {"type": "struct", "fields": fields}
-
-
-def set_property(name: str, value: str) -> JsonObject:
-    """A commit that sets one property."""
-    return {"requirements": [], "updates": [{"action": "set-properties", "updates": {name: value}}]}
-
-
-def uuid7(now_ms: int, runtime: Runtime) -> str:
-    """A fresh idempotency key of a time."""
-    raw = bytearray(uuid.UUID(runtime.uuid()).bytes)
-    raw[:6] = now_ms.to_bytes(6, "big")
-    raw[6] = 0x70 | raw[6] & 0x0F
-    return str(uuid.UUID(bytes=bytes(raw)))
 
 
 @dataclass
