@@ -19,6 +19,7 @@ TRINO := .jars/trino-476/complete
 MISSING := $(strip $(foreach tool,java mvn go terraform,$(if $(shell command -v $(tool)),,$(tool))))
 JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
 VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
+CI_KITS := $(if $(filter true,$(CI)),$(KITS))
 FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW)
 
 # uv does not read pip's configuration; an index named in pip's environment variable holds for both.
@@ -63,14 +64,9 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-test: lacks .venv/.dev $(FETCHED) ## All tests, and the short demo on local files and on S3
+test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and the compatibility kit, too)
 	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: $(PARTS)"
 	+@$(BESIDE) $(PARTS)
-
-.PHONY: ci
-ci: lacks .venv/.dev $(FETCHED) $(if $(JVM_TESTS),$(KITS)) ## What CI runs: lint, all that `make test` runs, and the compatibility kit
-	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: lint $(PARTS) $(KIT_PARTS)"
-	+@$(BESIDE) $(firstword $(PARTS)) lint $(KIT_PARTS) $(wordlist 2,99,$(PARTS))
 
 .PHONY: lacks
 lacks:
@@ -89,7 +85,8 @@ FOLDERS := $(filter-out $(LEFT_OUT),tests/simulation tests/engines tests/lambda_
   tests/packaging tests/infra tests/reconciler)
 DEMOS := $(if $(JVM_TESTS),demo-short demo-short-s3)
 KIT_PARTS := $(if $(JVM_TESTS),rck-serve rck-lambda)
-PARTS = $(wordlist 1,3,$(FOLDERS)) $(DEMOS) $(wordlist 4,99,$(FOLDERS)) tests-of-the-rest
+CI_PARTS := $(if $(filter true,$(CI)),lint $(KIT_PARTS))
+PARTS = $(wordlist 1,1,$(FOLDERS)) $(CI_PARTS) $(wordlist 2,3,$(FOLDERS)) $(DEMOS) $(wordlist 4,99,$(FOLDERS)) tests-of-the-rest
 
 # JVMs of tests live for seconds: to compile what they run as well as can be costs more than it saves.
 $(FOLDERS) tests-of-the-rest $(DEMOS) $(KIT_PARTS): export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1
