@@ -3,9 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import cached_property
+from importlib import import_module
+from typing import cast
 from urllib.parse import quote
 
-from arco_catalog.http.compression import accepts_gzip
+from arco_catalog.http.compression import answer_limit
 from arco_catalog.http.names import (
     check_name,
     check_routable,
@@ -24,7 +27,6 @@ from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields
-from arco_catalog.planning.answer_limit import AnswerLimit
 from arco_catalog.planning.names import Identifier
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
@@ -46,28 +48,38 @@ class Effect(Enum):
 Handler = Callable[["RequestContext"], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Route:
-    """One endpoint: method and path template exactly as in the specification."""
+    """One endpoint: method and path template exactly as in the specification. `handling` is the handler, or its module
+    and name in this package."""
 
     method: str
     template: str
-    handler: Handler
+    handling: Handler | str
     effect: Effect = Effect.READS
     advertised: bool = True
     takes_json: bool = True
 
-    @property
+    @cached_property
+    def handler(self) -> Handler:
+        """The handler, imported with the first request for it. Raises `ImportError` or `AttributeError` if it is not
+        there."""
+        if not isinstance(self.handling, str):
+            return self.handling
+        module, _, name = self.handling.partition(".")
+        return cast(Handler, getattr(import_module(f"{__package__}.{module}"), name))
+
+    @cached_property
     def endpoint(self) -> str:
         """How `/v1/config` names it."""
         return f"{self.method} {self.template}"
 
-    @property
+    @cached_property
     def has_body(self) -> bool:
         """Whether requests carry a JSON object."""
         return self.method == "POST" and self.takes_json
 
-    @property
+    @cached_property
     def commits(self) -> bool:
         """Whether a 5xx leaves open if files are referred to."""
         return self.effect is Effect.COMMITS
@@ -185,7 +197,7 @@ class RequestContext:
                 deadline_ms=self.catalog.runtime.now_ms() + self.catalog.settings.request_ms,
                 key=self._key(),
                 commit=self.route.commits,
-                answer_limit=self.answer_limit,
+                answer_limit=answer_limit(self.options, self.headers),
                 body_bytes=self.body_bytes,
                 role_session=self.caller.session,
                 hold=self.hold,
@@ -193,18 +205,6 @@ class RequestContext:
         )
         session.stats.ignored_claim = source.ignored
         return session
-
-    @property
-    def answer_limit(self) -> AnswerLimit | None:
-        """What the host can carry back to this client; None for everything."""
-        if self.options.payload_bytes is None:
-            return None
-        return AnswerLimit(self.options.payload_bytes, self.gzip_accepted)
-
-    @property
-    def gzip_accepted(self) -> bool:
-        """Whether this client's answer may be compressed."""
-        return self.options.gzip and accepts_gzip(self.headers)
 
     def canonical_path(self) -> str:
         """The same text for the same path however it was encoded, and another for every other path: what an idempotency

@@ -1,14 +1,17 @@
 """A request as it arrived: line and headers at once, its body when it is asked for, and never more than allowed."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 from urllib.parse import quote
 
-from arco_catalog.http.asgi import Receive, Scope
+from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.principal import Caller, caller_of
 from arco_catalog.http.query import Query
+from arco_catalog.http.request_context import Route
+from arco_catalog.http.responses import Response
 from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge, Unavailable
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
@@ -40,23 +43,34 @@ class SlowBody(Exception):
     before, the very same may have arrived and been carried out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """`raw_path` and `raw_query` are as sent; header names are in lower case, repeated headers joined by commas.
-    `server` is the address at which it arrived, if that is known."""
+    `server` is the address at which it arrived, if that is known; `hold` is what it takes of the process's memory.
+
+    The last fields say how far the app has come with it: `id` is what telemetry calls it, `warehouse` one that there
+    is, `response` what has begun to be sent, `error` the class of what was raised.
+    """
 
     method: str
     raw_path: bytes
     raw_query: bytes
     headers: Mapping[str, str]
+    scope: Scope
     receive: Receive
+    send: Send
     caller: Caller
-    server: str | None = None
-    hold: Hold = field(default_factory=Hold)
+    server: str | None
+    hold: Hold
+    id: str | None = None
+    route: Route | None = None
+    warehouse: str | None = None
+    response: Response | None = None
+    error: str | None = None
 
     @classmethod
-    def of(cls, scope: Scope, receive: Receive, hold: Hold) -> "Request":
-        """Takes an ASGI scope apart. `hold` is what the request takes of the process's memory."""
+    def of(cls, scope: Scope, receive: Receive, send: Send, hold: Hold) -> "Request":
+        """Takes an ASGI scope apart."""
         raw_path = scope.get("raw_path")
         if raw_path is None:  # a server that decoded the path and kept nothing else
             raw_path = quote(scope["path"]).encode()
@@ -65,7 +79,9 @@ class Request:
             raw_path,
             scope.get("query_string", b""),
             _joined(scope["headers"]),
+            scope,
             receive,
+            send,
             caller_of(scope),
             (scope.get("server") or (None,))[0],
             hold,
@@ -135,6 +151,10 @@ class Request:
             return await self.hold.take(size)
         except OutOfMemory as error:  # nothing has been asked of the store yet, whatever the route
             raise Unavailable(str(error)) from error
+
+
+Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
+"""What answers requests: a layer of the app, or all those inside of one."""
 
 
 def _object(data: bytes, options: HttpOptions) -> JsonObject:

@@ -25,16 +25,19 @@ class ExactName(bytes):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A status, headers, and a body, empty for none. A body is JSON."""
+    """A status, headers, and a body, empty for none. A body is JSON; that of an error has an `error_type`."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    error_type: str | None = None
 
-    async def send(self, send: Send, *, to_head: bool) -> None:
+    async def send(self, send: Send, *, to_head: bool, request_id: str | None = None) -> None:
         """Sends it; without its body where the request was a HEAD."""
         body = b"" if to_head else self.body
         headers = [(ExactName(name.encode()), value.encode("latin-1")) for name, value in self.headers.items()]
+        if request_id is not None:
+            headers.append((ExactName(b"X-Request-Id"), request_id.encode()))
         if body:
             headers.append((ExactName(b"Content-Type"), b"application/json"))
         if self.status not in (204, 304):
