@@ -50,9 +50,11 @@ def trace_parent(headers: Mapping[str, str]) -> TraceParent | None:
 def client_info(headers: Mapping[str, str]) -> str | None:
     """Products and versions of the client: those of its User-Agent and, of a Java client, whose User-Agent is that of
     its HTTP library whatever engine it is part of, the version of Iceberg."""
-    iceberg = _ICEBERG.match(headers.get("x-client-version", "")[:MAX_AGENT])
-    known = (products(headers.get("user-agent")), None if iceberg is None else f"Iceberg/{iceberg[1]}")
-    return " ".join(filter(None, known)) or None
+    named, version = products(headers.get("user-agent")), headers.get("x-client-version")
+    iceberg = None if version is None else _ICEBERG.match(version[:MAX_AGENT])
+    if iceberg is None:
+        return named
+    return f"{named or ''} Iceberg/{iceberg[1]}".lstrip()
 
 
 def products(user_agent: str | None) -> str | None:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.errors import error_response
 from arco_catalog.http.request_context import Effect, RequestContext, Route, Service
-from arco_catalog.http.requests import Request, SlowBody
+from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
 from arco_catalog.http.responses import Response
-from arco_catalog.http.router import PREFIX, Router
+from arco_catalog.http.router import Router
 from arco_catalog.iceberg.errors import (
     BadRequest,
     CommitStateUnknown,
@@ -28,7 +28,8 @@ class Dispatch:
 
     async def handle(self, request: Request) -> Response:
         """The handler's response. Raises whatever is wrong with the request, and what the handler raises."""
-        await request.take_head()
+        if request.head_bytes > LARGE_HEAD_BYTES:
+            await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts
         if allowed_hosts is not None:
             check_page(request.headers, request.server, allowed_hosts)
@@ -42,13 +43,17 @@ class Dispatch:
         if route is None:
             return self._wrong_method(request, sorted(match.routes))
         request.route = route
-        return await route.handler(await self._context(route, match.params, request))
+        context = self._context(route, match.params, request)
+        if route.has_body:
+            await self._read_body(context, request)
+        return await route.handler(context)
 
-    async def _context(self, route: Route, params: Mapping[str, str], request: Request) -> RequestContext:
-        """The request as its handler sees it, refused here if any such request would be."""
+    def _context(self, route: Route, params: Mapping[str, str], request: Request) -> RequestContext:
+        """The request as its handler sees it, but for its body; refused here if any such request would be."""
         if route.has_body or route.effect is not Effect.READS:
             check_media_type(request.headers, needs_body=route.has_body)
-        if PREFIX in route.template:
+        catalog = None
+        if route.has_prefix:
             prefix = params.get("prefix") or self._service.default_warehouse()
             params = {**params, "prefix": prefix}
             catalog = self._service.warehouses.get(prefix)
@@ -59,14 +64,15 @@ class Dispatch:
             keyed = "idempotency-key" in request.headers  # the key's marker may have the answer, which the driver reads
             if reason is not None and route.effect is not Effect.READS and not keyed:
                 raise Unsupported(f"This catalog is read-only: {reason}")
-        query = request.query()
-        try:
-            body, size = await request.json_object(self._service.options) if route.has_body else (None, 0)
-        except SlowBody as slow:
-            raise _unread(route, request, str(slow)) from slow
         return RequestContext(
-            self._service, route, params, query, request.headers, request.caller, body, size, request.hold
+            self._service, route, params, request.query(), request.headers, request.caller, catalog, request.hold
         )
+
+    async def _read_body(self, context: RequestContext, request: Request) -> None:
+        try:
+            context.body, context.body_bytes = await request.json_object(context.options)
+        except SlowBody as slow:
+            raise _unread(context.route, request, str(slow)) from slow
 
     def _wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         error = MethodNotAllowed(f"{request.method} is not supported for this path: use {' or '.join(allowed)}")

@@ -1,7 +1,7 @@
 """Routes, and the context that a handler gets: one decoded request with the catalog that it is for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from importlib import import_module
@@ -32,6 +32,9 @@ from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.memory import Hold
+
+PREFIX = "{prefix}"
+"""Stands for the catalog in a path template."""
 
 
 class Effect(Enum):
@@ -75,6 +78,11 @@ class Route:
         return f"{self.method} {self.template}"
 
     @cached_property
+    def has_prefix(self) -> bool:
+        """Whether the path names a catalog, or may."""
+        return PREFIX in self.template
+
+    @cached_property
     def has_body(self) -> bool:
         """Whether requests carry a JSON object."""
         return self.method == "POST" and self.takes_json
@@ -102,10 +110,10 @@ class Service:
         return next(iter(self.warehouses))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestContext:
     """One request at its route. `params` are the decoded segments that the template names; `body` is None on routes
-    that have none, `body_bytes` how long it was."""
+    that have none, `body_bytes` how long it was; `named` is the catalog that the prefix names, on routes with one."""
 
     service: Service
     route: Route
@@ -113,9 +121,10 @@ class RequestContext:
     query: Query
     headers: Mapping[str, str]
     caller: Caller
-    body: JsonObject | None
+    named: Catalog | None
+    hold: Hold
+    body: JsonObject | None = None
     body_bytes: int = 0
-    hold: Hold = field(default_factory=Hold)
 
     @property
     def options(self) -> HttpOptions:
@@ -123,8 +132,9 @@ class RequestContext:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog that the path's prefix names: the app has looked it up already."""
-        return self.service.warehouses[self.params["prefix"]]
+        """The catalog that the path's prefix names."""
+        assert self.named is not None
+        return self.named
 
     @property
     def namespace(self) -> Namespace:
@@ -185,19 +195,20 @@ class RequestContext:
 
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""
-        source = update_source(self.headers, self.caller, self.options.source_principals)
-        session = self.catalog.session(
+        route, options, catalog = self.route, self.service.options, self.catalog
+        source = update_source(self.headers, self.caller, options.source_principals)
+        session = catalog.session(
             OperationRequest(
-                method=self.route.method,
-                path=self.route.template if self.route.effect is Effect.READS else self.canonical_path(),
+                method=route.method,
+                path=route.template if route.effect is Effect.READS else self.canonical_path(),
                 query=self.query.canonical,
                 body=self.body,
                 principal=self.caller.principal,
                 source=source.stored,
-                deadline_ms=self.catalog.runtime.now_ms() + self.catalog.settings.request_ms,
+                deadline_ms=catalog.runtime.now_ms() + catalog.settings.request_ms,
                 key=self._key(),
-                commit=self.route.commits,
-                answer_limit=answer_limit(self.options, self.headers),
+                commit=route.commits,
+                answer_limit=answer_limit(options, self.headers),
                 body_bytes=self.body_bytes,
                 role_session=self.caller.session,
                 hold=self.hold,

@@ -1,7 +1,7 @@
 """A request as it arrived: line and headers at once, its body when it is asked for, and never more than allowed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote
@@ -9,7 +9,7 @@ from urllib.parse import quote
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.principal import Caller, caller_of
-from arco_catalog.http.query import Query
+from arco_catalog.http.query import NO_QUERY, Query
 from arco_catalog.http.request_context import Route
 from arco_catalog.http.responses import Response
 from arco_catalog.http.spelling import Spelling, spelling_of
@@ -78,7 +78,7 @@ class Request:
             scope["method"],
             raw_path,
             scope.get("query_string", b""),
-            _joined(scope["headers"]),
+            _joined(list(scope["headers"])),
             scope,
             receive,
             send,
@@ -94,13 +94,16 @@ class Request:
 
     def query(self) -> Query:
         """The decoded query. Raises `BadRequest`."""
-        return Query.parse(self.raw_query)
+        return Query.parse(self.raw_query) if self.raw_query else NO_QUERY
+
+    @property
+    def head_bytes(self) -> int:
+        """The size of what came ahead of the body."""
+        return len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
 
     async def take_head(self) -> None:
         """Takes memory for a large head. Raises `Unavailable`."""
-        size = len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
-        if size > LARGE_HEAD_BYTES:
-            await self._take(HEAD_WEIGHT * size)
+        await self._take(HEAD_WEIGHT * self.head_bytes)
 
     async def body(self, options: HttpOptions) -> bytes:
         """All of the body, for which memory is taken before it is read. Raises `PayloadTooLarge`, `BadRequest` if it
@@ -191,7 +194,10 @@ def _children(node: JsonValue) -> Iterable[JsonValue]:
             return ()
 
 
-def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    joined = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+    if len(joined) == len(headers):  # none is repeated, as in nearly every request
+        return joined
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
