@@ -1,7 +1,6 @@
 """The ASGI app: the layers that a request passes on its way to its handler."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from arco_catalog.http.asgi import Receive, Scope, Send
@@ -60,8 +59,13 @@ class App:
         if scope["type"] == "lifespan":
             await _live(receive, send)
         elif scope["type"] == "http":
-            with self._memory.hold() as hold, suppress(ClientGone):
+            hold = self._memory.hold()
+            try:
                 await self._handle(Request.of(scope, receive, send, hold))
+            except ClientGone:  # nobody is left to answer
+                pass
+            finally:
+                hold.close()
         else:
             raise NotImplementedError(f"not an HTTP request: {scope['type']}")
 

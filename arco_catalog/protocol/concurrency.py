@@ -11,6 +11,7 @@ from storage_backends.eager import Waiting
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
+C = TypeVar("C")
 
 
 class Superseded(Exception):
@@ -19,6 +20,10 @@ class Superseded(Exception):
 
 @overload
 async def gather(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], /) -> tuple[A, B]: ...
+@overload
+async def gather(
+    first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], third: Coroutine[Any, Any, C], /
+) -> tuple[A, B, C]: ...
 @overload
 async def gather(*steps: Coroutine[Any, Any, T]) -> tuple[T, ...]: ...
 async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
