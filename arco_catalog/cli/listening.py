@@ -63,8 +63,8 @@ class StoreReport:
     lacks: Sequence[str]
 
 
-def announce(said: Announced, listener: socket.socket, store: StoreReport) -> None:
-    """Prints where the server is, and how engines get there."""
+def announce(said: Announced, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
+    """Prints where the server is, what its `workers` are, and how engines get there."""
     uri = uri_of(listener)
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
@@ -77,6 +77,8 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport) -> No
             "connect can change everything. Put an authenticating proxy in front of it (docs/operating.md)",
             file=sys.stderr,
         )
+    if workers is not None and not said.quiet:
+        print(workers)
     if not said.quiet:
         print(f"\n{client_config(uri, said.warehouse, said.store, said.environment)}\n")
     sys.stdout.flush()
