@@ -261,6 +261,22 @@ class TestDeadline:
         assert outcome == Unknown("the request's deadline has passed")
         assert stuck.keys() == ["key"]
 
+    async def test_a_call_that_was_cut_off_is_measured_as_cancelled_and_others_by_their_answers(
+        self, stuck: Stuck
+    ) -> None:
+        measurement = Measurement()
+        with pytest.raises(StoreUnavailable, match="deadline"):
+            await RequestStore(stuck, 20, lambda: 0, measurement=measurement).get("key")
+        store = RequestStore(MemoryStore(), 60_000, lambda: 0, measurement=measurement)
+        await store.put("key", b"12", ABSENT)
+        await store.get("key")
+        with pytest.raises(TimeoutError):
+            await RequestStore(Failing(), 60_000, lambda: 0, measurement=measurement).get("key")
+
+        outcomes = [call.outcome for call in measurement.trace]
+        assert outcomes == ["CancelledError", "Applied", "Found", "TimeoutError"]
+        assert (measurement.bytes_written, measurement.bytes_read) == (2, 2)
+
     async def test_the_wall_clock_is_read_before_every_call(self) -> None:
         now_ms = 0
         store = RequestStore(MemoryStore(), 1_000, lambda: now_ms)
