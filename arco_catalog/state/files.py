@@ -22,7 +22,7 @@ FIRST_BYTES = 1 << 20
 """How much of a file is read at first: hardly one is larger."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Mount:
     """A store, and the location of its root."""
 
