@@ -134,6 +134,10 @@ test-engines: .venv/.dev .venv-engines/.complete .venv-engines-flink/.complete .
 infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply against moto (TF_PLUGIN_DIR: a folder of plugins)
 	$(BIN)/pytest tests/infra
 
+.PHONY: trace
+trace: .venv/.dev ## The way of a load and of a commit through the code, down to the store calls (ARGS=--all: every function)
+	@$(BIN)/python -m tools.trace $(ARGS)
+
 bench: .venv/.dev ## Requests a second and CPU a request
 	$(BIN)/python -m tools.bench $(ARGS)
 

@@ -13,11 +13,11 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
-from arco_catalog.http.telemetry.setup import function_log, function_telemetry
 from arco_catalog.operations.environment import catalog_to_serve
 from arco_catalog.planning.answer_limit import LAMBDA_PAYLOAD_BYTES
 from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.setup import function_log, function_telemetry
 
 function_log(os.environ)
 

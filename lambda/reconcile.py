@@ -6,14 +6,14 @@ Deployed as `lambda.reconcile.handler`, with `ARCO_STORE` and `ARCO_WAREHOUSE` a
 import asyncio
 import os
 
-from arco_catalog.http.telemetry.reconcile_line import reconcile_line
-from arco_catalog.http.telemetry.setup import function_log, metrics_namespace, to_stdout
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.environment import opened
 from arco_catalog.operations.invocation import Context, Invocation
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.reconcile_line import reconcile_line
+from arco_catalog.telemetry.setup import function_log, metrics_namespace, to_stdout
 
 function_log(os.environ)
 

@@ -9,12 +9,12 @@ import logging
 import os
 from collections.abc import Mapping
 
-from arco_catalog.http.telemetry.setup import function_log
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import opened
 from arco_catalog.operations.invocation import Context, Invocation
 from arco_catalog.operations.jobs import run_job
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.setup import function_log
 
 function_log(os.environ)
 _LOG = logging.getLogger(__name__)

@@ -1,25 +1,17 @@
-"""Coroutines that run at once, as far as they get without waiting.
+"""Coroutines that run at once, as far as they get without waiting: `coroutine.send(None)`.
 
-A store that has its answer at hand needs no task, no timeout and no turn of the event loop. What waits after all goes
-on as it would have, from where it stopped.
+A store that has its answer at hand needs no task, no timeout and no turn of the event loop: the call raises
+`StopIteration` with the result. What waits after all goes on as it would have, from where it stopped.
 """
 
 from collections.abc import Coroutine, Generator
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
-    """The result of a coroutine that never waited."""
-
-    value: T
-
-
 class Waiting(Generic[T]):
-    """A coroutine that waits for a future. To await this object is to let the coroutine go on."""
+    """A coroutine that was begun, and what it waits for. To await this object is to let the coroutine go on."""
 
     __slots__ = ("_coroutine", "_future")
 
@@ -42,12 +34,3 @@ class Waiting(Generic[T]):
                     future = self._coroutine.send(sent)
                 except StopIteration as end:
                     return cast(T, end.value)
-
-
-def run_until_it_waits(coroutine: Coroutine[Any, Any, T]) -> Done[T] | Waiting[T]:
-    """Runs a coroutine in the current task. Raises what the coroutine raises before it first waits."""
-    try:
-        future = coroutine.send(None)
-    except StopIteration as end:
-        return Done(cast(T, end.value))
-    return Waiting(coroutine, future)

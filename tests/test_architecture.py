@@ -17,6 +17,7 @@ ROOMS = (
     ("arco_catalog.testing",),
     ("lambda", "reconciler", "arco_catalog.cli", "arco_catalog.embed"),
     ("arco_catalog.http",),
+    ("arco_catalog.telemetry",),
     ("arco_catalog.operations",),
     ("arco_catalog.protocol",),
     ("arco_catalog.planning",),
@@ -112,7 +113,14 @@ def clouds_stay_behind_the_store(edge: Import) -> str | None:
 def protocols_know_no_http(edge: Import) -> str | None:
     if edge.importer == HTTP_CLIENT[0] and within(edge.imported, HTTP_CLIENT[1]):
         return None
-    inner = ("arco_catalog.operations", "arco_catalog.state", "storage_backends", SEMANTICS)
+    inner = (
+        "arco_catalog.telemetry",
+        "arco_catalog.operations",
+        "arco_catalog.protocol",
+        "arco_catalog.state",
+        "storage_backends",
+        SEMANTICS,
+    )
     if any(within(edge.importer, room) for room in inner) and any(within(edge.imported, x) for x in HTTP_STACKS):
         return "protocols and state know nothing of ASGI"
     return None
@@ -218,6 +226,8 @@ def test_every_room_is_looked_at() -> None:
             "import importlib\nimportlib.import_module('arco_catalog.http')",
             "one way",
         ),
+        ("arco_catalog/telemetry/request_log.py", "from arco_catalog.http.requests import Request", "one way only"),
+        ("arco_catalog/operations/commit.py", "from arco_catalog.telemetry import lines", "one way only"),
         ("arco_catalog/cli/serve.py", "import reconciler.walk", "one way only"),
         ("arco_catalog/embed.py", "from arco_catalog import testing", "one way only"),
         ("arco_catalog/http/app.py", "from arco_catalog.embed import serving", "one way only"),
@@ -236,6 +246,7 @@ def test_every_room_is_looked_at() -> None:
         ("arco_catalog/operations/vend.py", "import botocore.session", "SDK"),
         ("lambda/catalog.py", "from google.cloud import storage", "SDK"),
         ("arco_catalog/operations/commit.py", "from starlette.requests import Request", "ASGI"),
+        ("arco_catalog/telemetry/lines.py", "import asgiref.typing", "ASGI"),
         ("storage_backends/local/store.py", "import httptools", "ASGI"),
         ("arco_catalog/http/app.py", "from pyiceberg.table import Table", "data library"),
         ("arco_catalog/cli/serve.py", "import pyspark.sql", "data library"),

@@ -4,11 +4,11 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Protocol
 
 from arco_catalog.cli.client_config import client_config
 from arco_catalog.cli.errors import CliError
+from arco_catalog.http.browsers import is_loopback
 
 BACKLOG = 1024
 
@@ -63,27 +63,25 @@ class StoreReport:
     lacks: Sequence[str]
 
 
-def announce(said: Announced, listener: socket.socket, store: StoreReport) -> None:
-    """Prints where the server is, and how engines get there."""
+def announce(said: Announced, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
+    """Prints where the server is, what its `workers` are, and how engines get there."""
     uri = uri_of(listener)
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
     for capability in store.lacks:
         print(f"arco: the store does not support {capability}", file=sys.stderr)
     print(f"Arco serves the warehouse {said.warehouse!r} of {said.store} at {uri} (Ctrl-C stops it)")
-    if not _is_loopback(listener):
+    if not is_loopback(listener.getsockname()[0]):
         print(
             "arco: other machines can reach this address, and the catalog does not authenticate yet: anyone who can "
             "connect can change everything. Put an authenticating proxy in front of it (docs/operating.md)",
             file=sys.stderr,
         )
+    if workers is not None and not said.quiet:
+        print(workers)
     if not said.quiet:
         print(f"\n{client_config(uri, said.warehouse, said.store, said.environment)}\n")
     sys.stdout.flush()
-
-
-def _is_loopback(listener: socket.socket) -> bool:
-    return ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def uri_of(listener: socket.socket) -> str:

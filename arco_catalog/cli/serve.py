@@ -26,15 +26,15 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
-from arco_catalog.http.telemetry.lines import Write
-from arco_catalog.http.telemetry.logs import configure_logging
-from arco_catalog.http.telemetry.setup import server_telemetry
-from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.open import long_lived, open_catalog
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.lines import Write
+from arco_catalog.telemetry.logs import configure_logging
+from arco_catalog.telemetry.setup import server_telemetry
+from arco_catalog.telemetry.telemetry import Telemetry
 from storage_backends import StoreError
 from storage_backends.open import opener_in
 

@@ -3,9 +3,11 @@
 import argparse
 from collections.abc import Mapping
 
+from arco_catalog.cli.capacity import usual_workers
 from arco_catalog.cli.command import ALLOWED, STORE, WAREHOUSE, Command
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.config import variables
+from arco_catalog.config.parsing import MOST_WORKERS
 
 SERVE = (
     STORE,
@@ -51,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str
 
 def run(parsed: argparse.Namespace) -> int:
     """Serves, with as many workers as were asked for."""
+    if parsed.workers is None:
+        parsed.workers = usual_workers(parsed.store, parsed.request_memory + parsed.cache_memory, MOST_WORKERS)
     if parsed.workers > 1:
         from arco_catalog.cli.workers import run as supervise
 

@@ -1,4 +1,4 @@
-"""`arco serve --workers N`: processes that serve one address, and this one, which sees to it that they live.
+"""`arco serve` with several workers: processes that serve one address, and this one, which sees to it that they live.
 
 Each worker is an `arco serve` of its own over the same store, with caches of its own: nothing that a process remembers
 is believed without asking the store, so it does not matter which of them a request comes to. Each has a listening
@@ -15,6 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import Sequence
 
+from arco_catalog.cli.capacity import PROCESS_BYTES
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen_together
 
@@ -59,7 +60,7 @@ class Supervisor:
                 return 0 if self._ending else self._workers[listeners[0].fileno()].returncode or 1
             others = await asyncio.gather(*(self._start(listener) for listener in listeners[1:]))
             if not self._ending and None not in others:
-                announce(self._parsed, listeners[0], first)
+                announce(self._parsed, listeners[0], first, _told(self._parsed))
             async with asyncio.TaskGroup() as group:
                 for listener in listeners:
                     group.create_task(self._keep_alive(listener))
@@ -131,3 +132,11 @@ class Supervisor:
         for process in self._workers.values():
             if process.returncode is None:
                 process.kill()
+
+
+def _told(parsed: argparse.Namespace) -> str:
+    most = PROCESS_BYTES + parsed.request_memory + parsed.cache_memory
+    return (
+        f"{parsed.workers} workers, each with up to {most >> 20} MB: {parsed.request_memory >> 20} MB for requests, "
+        f"{parsed.cache_memory >> 20} MB for caches, {PROCESS_BYTES >> 20} MB for itself (--workers)"
+    )

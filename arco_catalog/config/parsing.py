@@ -8,6 +8,7 @@ from storage_backends import probe
 
 LEAST_BYTES = 1 << 20
 MOST_WORKERS = 64
+AUTO_WORKERS = "auto"
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _SIZE = re.compile(r"([0-9]{1,9})(KB|MB|GB)?", re.IGNORECASE)
@@ -57,8 +58,10 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
-def parse_workers(text: str) -> int:
-    """How many processes."""
+def parse_workers(text: str) -> int | None:
+    """How many processes; None for as many as there are cores."""
+    if text == AUTO_WORKERS:
+        return None
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_WORKERS:
         raise ValueError(f"expected a number of workers from 1 to {MOST_WORKERS}, got {text!r}")
     return int(text)

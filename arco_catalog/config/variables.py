@@ -2,6 +2,7 @@
 functions read those of `FUNCTIONS`. The stores read the usual `AWS_*` variables, tracing the usual `OTEL_*` ones."""
 
 from arco_catalog.config.parsing import (
+    AUTO_WORKERS,
     choice,
     parse_bool,
     parse_count,
@@ -67,7 +68,11 @@ LOG_LEVEL = Variable(
     "LEVEL",
 )
 WORKERS = Variable(
-    "ARCO_WORKERS", "number of processes; use more than one where there are spare cores", parse_workers, "1", "N"
+    "ARCO_WORKERS",
+    "number of processes; auto: one for each core that memory suffices for, and 1 with memory:",
+    parse_workers,
+    AUTO_WORKERS,
+    "N",
 )
 MAX_CONNECTIONS = Variable(
     "ARCO_MAX_CONNECTIONS",

@@ -7,7 +7,8 @@ page reads an answer of another origin; what is left is refused here.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 
 from arco_catalog.iceberg.errors import Forbidden, UnsupportedMediaType
@@ -16,34 +17,42 @@ ANY = "*"
 """Among the allowed hosts: whatever name."""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::[0-9]{1,5})?")
+REMEMBERED_HOSTS = 256
+REMEMBERED_HOST_BYTES = 256
 _FOREIGN_SITES = ("cross-site", "same-site")
 
 
-def check_page(headers: Mapping[str, str], server: str | None, allowed_hosts: Collection[str]) -> None:
+def check_page(headers: Mapping[str, str], server: str | None, allowed_hosts: tuple[str, ...]) -> None:
     """Lets pass what no foreign web page can have sent. `server` is the address at which the request arrived. Raises
     `Forbidden`."""
     host = headers.get("host")
     if host is not None:
-        _check_host(host, server, allowed_hosts)
+        allowed = _remembered if len(host) <= REMEMBERED_HOST_BYTES else _is_allowed
+        if not allowed(host, server, allowed_hosts):
+            raise Forbidden(
+                f"Host {host[:100]!r} is not allowed: to allow it, use --allowed-host or ARCO_ALLOWED_HOSTS"
+            )
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2].lower() != (host or "").lower():
         raise Forbidden(f"A web page of another origin ({origin[:100]!r}) may not use this catalog")
-    if headers.get("sec-fetch-site", "none").lower() in _FOREIGN_SITES:
+    site = headers.get("sec-fetch-site")
+    if site is not None and site.lower() in _FOREIGN_SITES:
         raise Forbidden("A web page of another origin may not use this catalog (Sec-Fetch-Site)")
 
 
-def _check_host(host: str, server: str | None, allowed_hosts: Collection[str]) -> None:
+def _is_allowed(host: str, server: str | None, allowed_hosts: tuple[str, ...]) -> bool:
     """Addresses cannot be rebound. A name must be of this machine's loopback, or allowed; where none is and the request
     did not come over loopback, any will do."""
     match = _HOST.fullmatch(host)
     name = match[1].lower().rstrip(".") if match is not None else ""
     if name and (_is_address(name) or name == "localhost" or name.endswith(".localhost")):
-        return
+        return True
     if ANY in allowed_hosts or (name and name in (allowed.lower() for allowed in allowed_hosts)):
-        return
-    if not allowed_hosts and not (server is not None and _is_loopback(server)):
-        return
-    raise Forbidden(f"Host {host[:100]!r} is not allowed: to allow it, use --allowed-host or ARCO_ALLOWED_HOSTS")
+        return True
+    return not allowed_hosts and not (server is not None and is_loopback(server))
+
+
+_remembered = lru_cache(REMEMBERED_HOSTS)(_is_allowed)
 
 
 def check_media_type(headers: Mapping[str, str], *, needs_body: bool) -> None:
@@ -74,7 +83,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
     """Whether an address is loopback's; an IPv4 one may be written as an IPv6 one."""
     try:
         found = ip_address(address.partition("%")[0])

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping
 
+from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.responses import Response
+from arco_catalog.planning.answer_limit import AnswerLimit
 
 WORTHWHILE_BYTES = 64 << 10
 
@@ -26,3 +28,15 @@ def accepts_gzip(headers: Mapping[str, str]) -> bool:
         coding, _, parameters = item.partition(";")
         weights[coding.strip()] = _NEVER.fullmatch(parameters.strip()) is None
     return weights.get("gzip", weights.get("*", False))
+
+
+def gzip_accepted(options: HttpOptions, headers: Mapping[str, str]) -> bool:
+    """Whether this client's answer may be compressed."""
+    return options.gzip and accepts_gzip(headers)
+
+
+def answer_limit(options: HttpOptions, headers: Mapping[str, str]) -> AnswerLimit | None:
+    """What the host can carry back to this client; None for everything."""
+    if options.payload_bytes is None:
+        return None
+    return AnswerLimit(options.payload_bytes, gzip_accepted(options, headers))

@@ -8,8 +8,9 @@ that the host cannot carry, which clients take by its status for any bad request
 import logging
 from collections.abc import Mapping
 
-from arco_catalog.http.responses import NO_HEADERS, Response, json_response
+from arco_catalog.http.responses import NO_HEADERS, Response
 from arco_catalog.iceberg import errors as e
+from arco_catalog.iceberg.json import dumps
 from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.protocol.store_refusals import refused_by_store
 from arco_catalog.state.memory import OutOfMemory
@@ -83,7 +84,8 @@ def error_response(
 
 def described(status: int, kind: str, message: str, headers: Mapping[str, str] = NO_HEADERS) -> Response:
     """An error in the shape that the specification gives to all of them."""
-    return json_response({"error": {"message": message, "type": kind, "code": status}}, status, headers)
+    body = dumps({"error": {"message": message, "type": kind, "code": status}})
+    return Response(status, body, headers, error_type=kind)
 
 
 def _status_and_type(error: e.CatalogError, commits: bool, dialect: Dialect) -> tuple[int, str]:

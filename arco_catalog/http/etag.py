@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Literal
 
 from arco_catalog.iceberg.json import dumps
@@ -11,9 +12,12 @@ Snapshots = Literal["all", "refs"]
 _WIRE_FORMAT = 1
 """Part of every tag. To be raised when the same table state is answered with different bytes than before."""
 
+REMEMBERED_TAGS = 4_096
+
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
+@lru_cache(REMEMBERED_TAGS)  # keys of bounded length: a location was parsed before it came here
 def table_etag(
     metadata_location: str, *, snapshots: Snapshots = "all", delegation: str = "", grants: tuple[str, ...] = ()
 ) -> str:

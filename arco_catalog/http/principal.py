@@ -40,7 +40,10 @@ def caller_of(scope: Scope) -> Caller:
     Of an assumed role the session's name stands apart: a client that renews its credentials between two tries is still
     the same principal.
     """
-    context = _in(scope.get("aws.event"), "requestContext")
+    event = scope.get("aws.event")
+    if event is None:  # no gateway is in front
+        return NO_CALLER
+    context = _in(event, "requestContext")
     authorizer = _in(context, "authorizer")
     iam, jwt = _in(authorizer, "iam"), _in(authorizer, "jwt")
     signed = _in(iam, "userArn") or _in(_in(context, "identity"), "userArn")

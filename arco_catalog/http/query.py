@@ -29,6 +29,8 @@ class Query:
 
     def one(self, name: str) -> str | None:
         """The value of a parameter that is given once or not at all. Raises `BadRequest`."""
+        if not self.pairs:
+            return None
         values = self.all(name)
         if len(values) > 1:
             raise BadRequest(f"Query parameter {name!r} is given {len(values)} times: give it once")
@@ -65,3 +67,6 @@ class Query:
     def canonical(self) -> str:
         """The same text for the same parameters, whatever their order and encoding."""
         return dumps([[name, value] for name, value in sorted(self.pairs)]).decode() if self.pairs else ""
+
+
+NO_QUERY = Query()

@@ -1,11 +1,14 @@
 """Routes, and the context that a handler gets: one decoded request with the catalog that it is for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
+from importlib import import_module
+from typing import cast
 from urllib.parse import quote
 
-from arco_catalog.http.compression import accepts_gzip
+from arco_catalog.http.compression import answer_limit
 from arco_catalog.http.names import (
     check_name,
     check_routable,
@@ -24,12 +27,14 @@ from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields
-from arco_catalog.planning.answer_limit import AnswerLimit
 from arco_catalog.planning.names import Identifier
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.memory import Hold
+
+PREFIX = "{prefix}"
+"""Stands for the catalog in a path template."""
 
 
 class Effect(Enum):
@@ -46,28 +51,43 @@ class Effect(Enum):
 Handler = Callable[["RequestContext"], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Route:
-    """One endpoint: method and path template exactly as in the specification."""
+    """One endpoint: method and path template exactly as in the specification. `handling` is the handler, or its module
+    and name in this package."""
 
     method: str
     template: str
-    handler: Handler
+    handling: Handler | str
     effect: Effect = Effect.READS
     advertised: bool = True
     takes_json: bool = True
 
-    @property
+    @cached_property
+    def handler(self) -> Handler:
+        """The handler, imported with the first request for it. Raises `ImportError` or `AttributeError` if it is not
+        there."""
+        if not isinstance(self.handling, str):
+            return self.handling
+        module, _, name = self.handling.partition(".")
+        return cast(Handler, getattr(import_module(f"{__package__}.{module}"), name))
+
+    @cached_property
     def endpoint(self) -> str:
         """How `/v1/config` names it."""
         return f"{self.method} {self.template}"
 
-    @property
+    @cached_property
+    def has_prefix(self) -> bool:
+        """Whether the path names a catalog, or may."""
+        return PREFIX in self.template
+
+    @cached_property
     def has_body(self) -> bool:
         """Whether requests carry a JSON object."""
         return self.method == "POST" and self.takes_json
 
-    @property
+    @cached_property
     def commits(self) -> bool:
         """Whether a 5xx leaves open if files are referred to."""
         return self.effect is Effect.COMMITS
@@ -90,10 +110,10 @@ class Service:
         return next(iter(self.warehouses))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestContext:
     """One request at its route. `params` are the decoded segments that the template names; `body` is None on routes
-    that have none, `body_bytes` how long it was."""
+    that have none, `body_bytes` how long it was; `named` is the catalog that the prefix names, on routes with one."""
 
     service: Service
     route: Route
@@ -101,9 +121,10 @@ class RequestContext:
     query: Query
     headers: Mapping[str, str]
     caller: Caller
-    body: JsonObject | None
+    named: Catalog | None
+    hold: Hold
+    body: JsonObject | None = None
     body_bytes: int = 0
-    hold: Hold = field(default_factory=Hold)
 
     @property
     def options(self) -> HttpOptions:
@@ -111,8 +132,9 @@ class RequestContext:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog that the path's prefix names: the app has looked it up already."""
-        return self.service.warehouses[self.params["prefix"]]
+        """The catalog that the path's prefix names."""
+        assert self.named is not None
+        return self.named
 
     @property
     def namespace(self) -> Namespace:
@@ -173,19 +195,20 @@ class RequestContext:
 
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""
-        source = update_source(self.headers, self.caller, self.options.source_principals)
-        session = self.catalog.session(
+        route, options, catalog = self.route, self.service.options, self.catalog
+        source = update_source(self.headers, self.caller, options.source_principals)
+        session = catalog.session(
             OperationRequest(
-                method=self.route.method,
-                path=self.route.template if self.route.effect is Effect.READS else self.canonical_path(),
+                method=route.method,
+                path=route.template if route.effect is Effect.READS else self.canonical_path(),
                 query=self.query.canonical,
                 body=self.body,
                 principal=self.caller.principal,
                 source=source.stored,
-                deadline_ms=self.catalog.runtime.now_ms() + self.catalog.settings.request_ms,
+                deadline_ms=catalog.runtime.now_ms() + catalog.settings.request_ms,
                 key=self._key(),
-                commit=self.route.commits,
-                answer_limit=self.answer_limit,
+                commit=route.commits,
+                answer_limit=answer_limit(options, self.headers),
                 body_bytes=self.body_bytes,
                 role_session=self.caller.session,
                 hold=self.hold,
@@ -193,18 +216,6 @@ class RequestContext:
         )
         session.stats.ignored_claim = source.ignored
         return session
-
-    @property
-    def answer_limit(self) -> AnswerLimit | None:
-        """What the host can carry back to this client; None for everything."""
-        if self.options.payload_bytes is None:
-            return None
-        return AnswerLimit(self.options.payload_bytes, self.gzip_accepted)
-
-    @property
-    def gzip_accepted(self) -> bool:
-        """Whether this client's answer may be compressed."""
-        return self.options.gzip and accepts_gzip(self.headers)
 
     def canonical_path(self) -> str:
         """The same text for the same path however it was encoded, and another for every other path: what an idempotency

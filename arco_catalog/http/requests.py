@@ -1,14 +1,17 @@
 """A request as it arrived: line and headers at once, its body when it is asked for, and never more than allowed."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 from urllib.parse import quote
 
-from arco_catalog.http.asgi import Receive, Scope
+from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.principal import Caller, caller_of
-from arco_catalog.http.query import Query
+from arco_catalog.http.query import NO_QUERY, Query
+from arco_catalog.http.request_context import Route
+from arco_catalog.http.responses import Response
 from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge, Unavailable
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
@@ -40,23 +43,34 @@ class SlowBody(Exception):
     before, the very same may have arrived and been carried out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """`raw_path` and `raw_query` are as sent; header names are in lower case, repeated headers joined by commas.
-    `server` is the address at which it arrived, if that is known."""
+    `server` is the address at which it arrived, if that is known; `hold` is what it takes of the process's memory.
+
+    The last fields say how far the app has come with it: `id` is what telemetry calls it, `warehouse` one that there
+    is, `response` what has begun to be sent, `error` the class of what was raised.
+    """
 
     method: str
     raw_path: bytes
     raw_query: bytes
     headers: Mapping[str, str]
+    scope: Scope
     receive: Receive
+    send: Send
     caller: Caller
-    server: str | None = None
-    hold: Hold = field(default_factory=Hold)
+    server: str | None
+    hold: Hold
+    id: str | None = None
+    route: Route | None = None
+    warehouse: str | None = None
+    response: Response | None = None
+    error: str | None = None
 
     @classmethod
-    def of(cls, scope: Scope, receive: Receive, hold: Hold) -> "Request":
-        """Takes an ASGI scope apart. `hold` is what the request takes of the process's memory."""
+    def of(cls, scope: Scope, receive: Receive, send: Send, hold: Hold) -> "Request":
+        """Takes an ASGI scope apart."""
         raw_path = scope.get("raw_path")
         if raw_path is None:  # a server that decoded the path and kept nothing else
             raw_path = quote(scope["path"]).encode()
@@ -64,8 +78,10 @@ class Request:
             scope["method"],
             raw_path,
             scope.get("query_string", b""),
-            _joined(scope["headers"]),
+            _joined(list(scope["headers"])),
+            scope,
             receive,
+            send,
             caller_of(scope),
             (scope.get("server") or (None,))[0],
             hold,
@@ -78,13 +94,16 @@ class Request:
 
     def query(self) -> Query:
         """The decoded query. Raises `BadRequest`."""
-        return Query.parse(self.raw_query)
+        return Query.parse(self.raw_query) if self.raw_query else NO_QUERY
+
+    @property
+    def head_bytes(self) -> int:
+        """The size of what came ahead of the body."""
+        return len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
 
     async def take_head(self) -> None:
         """Takes memory for a large head. Raises `Unavailable`."""
-        size = len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
-        if size > LARGE_HEAD_BYTES:
-            await self._take(HEAD_WEIGHT * size)
+        await self._take(HEAD_WEIGHT * self.head_bytes)
 
     async def body(self, options: HttpOptions) -> bytes:
         """All of the body, for which memory is taken before it is read. Raises `PayloadTooLarge`, `BadRequest` if it
@@ -137,6 +156,10 @@ class Request:
             raise Unavailable(str(error)) from error
 
 
+Handle: TypeAlias = Callable[[Request], Awaitable[Response]]
+"""What answers requests: a layer of the app, or all those inside of one."""
+
+
 def _object(data: bytes, options: HttpOptions) -> JsonObject:
     if not data.strip():
         raise BadRequest("The request body is empty: expected a JSON object")
@@ -171,7 +194,10 @@ def _children(node: JsonValue) -> Iterable[JsonValue]:
             return ()
 
 
-def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    joined = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+    if len(joined) == len(headers):  # none is repeated, as in nearly every request
+        return joined
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))

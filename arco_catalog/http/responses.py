@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from arco_catalog.http.asgi import Send
 from arco_catalog.iceberg.json import JsonObject, dumps
@@ -23,20 +24,31 @@ class ExactName(bytes):
         return self
 
 
+@cache  # every name is one of ours
+def _exact(name: str) -> ExactName:
+    return ExactName(name.encode())
+
+
+_JSON = (_exact("Content-Type"), b"application/json")
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A status, headers, and a body, empty for none. A body is JSON."""
+    """A status, headers, and a body, empty for none. A body is JSON; that of an error has an `error_type`."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    error_type: str | None = None
 
-    async def send(self, send: Send, *, to_head: bool) -> None:
+    async def send(self, send: Send, *, to_head: bool, request_id: str | None = None) -> None:
         """Sends it; without its body where the request was a HEAD."""
         body = b"" if to_head else self.body
-        headers = [(ExactName(name.encode()), value.encode("latin-1")) for name, value in self.headers.items()]
+        headers = [(_exact(name), value.encode("latin-1")) for name, value in self.headers.items()]
+        if request_id is not None:
+            headers.append((_exact("X-Request-Id"), request_id.encode()))
         if body:
-            headers.append((ExactName(b"Content-Type"), b"application/json"))
+            headers.append(_JSON)
         if self.status not in (204, 304):
             # In lower case, because uvicorn must recognise this one or it sends chunks.
             headers.append((ExactName(b"content-length"), b"%d" % len(body)))

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from arco_catalog.http.request_context import Route
+from arco_catalog.http.request_context import PREFIX, Route
 from arco_catalog.http.spelling import USUAL, Spelling
 
-PREFIX = "{prefix}"
 REMEMBERED_PATHS = 1_024
 REMEMBERED_PATH_BYTES = 512
 """Longer paths are not worth the memory that a client could make them take."""

@@ -4,19 +4,17 @@ A header proves nothing. What anonymous clients say of themselves is kept as a c
 that the operator named may speak for others, and what the rest say is ignored (docs/decisions/0030).
 """
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from arco_catalog.http.clients import client_info
 from arco_catalog.http.principal import CONTROL, MAX_TEXT, Caller
-from arco_catalog.http.telemetry.clients import client_info
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.runtime import is_ulid
 
 SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id", "x-arco-admin-user"
-
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collectio
         "client_info": client_info(headers),
         "principal": caller.principal,
     }
-    if not any(name in headers for name in (SERVO_RUN, SERVO_TASK, ADMIN_USER)):
+    if SERVO_RUN not in headers and SERVO_TASK not in headers and ADMIN_USER not in headers:
         return Source(client)
     if not caller.authenticated:
         return Source({**_claim(headers), "principal": caller.principal, "claimed": True})
@@ -59,7 +57,7 @@ def _claim(headers: Mapping[str, str]) -> JsonObject:
 
 
 def _ulid(what: str, text: str) -> str:
-    if not _ULID.fullmatch(text):
+    if not (text.isascii() and is_ulid(text.upper())):
         raise BadRequest(f"X-Arco-Servo-{what}-Id must be a ULID, not {text[:64]!r}")
     return text.upper()
 

@@ -12,7 +12,7 @@ from arco_catalog.http.percent import decode_form, decode_text
 from arco_catalog.iceberg.errors import BadRequest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Spelling:
     """One client's. `plus_is_space` tells what a bare `+` stands for. `loses` are characters that its paths do not
     carry; with `trims_end`, neither is a space at the end. `parent_twice`: the query's `parent` is encoded twice."""

@@ -10,6 +10,7 @@ from arco_catalog.protocol.relation_read_set import (
     RelationLookup,
     cached_relation,
     read_relation,
+    relation_as_read,
     resolve_name,
 )
 from arco_catalog.state.index import Namespace
@@ -45,15 +46,15 @@ async def exists(session: Session, namespace: Namespace, name: str, kind: str) -
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
     """The current state of a table or view, every part of it confirmed by the store for this request."""
     lookup = RelationLookup(namespace, name, kind, writing=False)
-    guess = _cached_file(session, lookup)
-
-    async def read_guess() -> bytes | None:
-        try:
-            return None if guess is None else await session.files.read(guess)
-        except NotFound:  # the table may have moved on; if not, the read below says so
-            return None
-
-    read_set, guessed = await gather(read_relation(session, lookup, Freshness.FRESH), read_guess())
+    state, known = session.state, session.state.cached_head()
+    cached = None if known is None else cached_relation(known, lookup)
+    guess = None if cached is None else _cached_file(session, cached.entity)
+    guessed = None
+    if known is None or cached is None or guess is None:
+        read_set = await read_relation(session, lookup, Freshness.FRESH)
+    else:
+        head, pointer, guessed = await gather(state.head(), state.pointer(cached.entity), _read_guess(session, guess))
+        read_set = await relation_as_read(session, lookup, known, cached, head, pointer)
     missed: dict[str, NotFound] = {}
     while True:
         entry, pointer = read_set.entry, read_set.pointer
@@ -75,9 +76,15 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
         return TableState(entry.entity, location, body, created=False)
 
 
-def _cached_file(session: Session, lookup: RelationLookup) -> str | None:
-    head = session.state.cached_head()
-    entry = None if head is None else cached_relation(head, lookup)
-    pointer = None if entry is None else session.state.cached_pointer(entry.entity)
+async def _read_guess(session: Session, location: str) -> bytes | None:
+    try:
+        return await session.files.read(location)
+    except NotFound:  # the table may have moved on; if not, the next read says so
+        return None
+
+
+def _cached_file(session: Session, entity: str) -> str | None:
+    """The metadata file that the entity had, if this process has its bytes."""
+    pointer = session.state.cached_pointer(entity)
     location = None if pointer is None else pointer.metadata.location
     return location if location is not None and session.files.cached(location) is not None else None

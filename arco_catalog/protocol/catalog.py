@@ -30,9 +30,7 @@ from arco_catalog.state.spilling import Limits
 from arco_catalog.state.store_clock import StoreClock
 from arco_catalog.state.worker_threads import off_loop
 from storage_backends import ObjectStore, StoreUnavailable
-from storage_backends.wrappers.deadline import DeadlineStore
-from storage_backends.wrappers.measuring import MeasuringStore
-from storage_backends.wrappers.timekeeping import TimekeepingStore
+from storage_backends.wrappers.request import RequestStore, Told
 
 T = TypeVar("T")
 
@@ -105,14 +103,13 @@ class Session:
         stats.principal = request.principal
         stats.session = request.role_session
 
-        def bounded(store: ObjectStore) -> ObjectStore:
-            if stats.store is not None:
-                store = MeasuringStore(store, stats.store)
-            return DeadlineStore(store, request.deadline_ms, catalog.runtime.now_ms)
+        def view(store: ObjectStore, told: Told | None = None) -> ObjectStore:
+            now_ms = catalog.runtime.now_ms
+            return RequestStore(store, request.deadline_ms, now_ms, told=told, measurement=stats.store)
 
-        timed = TimekeepingStore(catalog.store, catalog.runtime.now_ms, catalog.clock.told)
-        self.state = State(bounded(timed), catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill)
-        mounts = [Mount(mount.root, bounded(mount.store)) for mount in catalog.mounts]
+        records = view(catalog.store, catalog.clock.told)
+        self.state = State(records, catalog.paths, catalog.caches, catalog.runtime, catalog.settings.spill)
+        mounts = [Mount(mount.root, view(mount.store)) for mount in catalog.mounts]
         self.hold = request.hold
         self.files = Files(mounts, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
         self._identity: RequestIdentity | None = None

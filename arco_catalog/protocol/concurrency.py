@@ -1,16 +1,17 @@
 """Awaits steps concurrently: each runs at once until it first waits, and the first failure is raised as it is."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from itertools import islice
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 
-from storage_backends.eager import Done, Waiting, run_until_it_waits
+from storage_backends.eager import Waiting
 
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
+C = TypeVar("C")
 
 
 class Superseded(Exception):
@@ -19,6 +20,10 @@ class Superseded(Exception):
 
 @overload
 async def gather(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], /) -> tuple[A, B]: ...
+@overload
+async def gather(
+    first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], third: Coroutine[Any, Any, C], /
+) -> tuple[A, B, C]: ...
 @overload
 async def gather(*steps: Coroutine[Any, Any, T]) -> tuple[T, ...]: ...
 async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
@@ -29,23 +34,42 @@ async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:
     """
     if len(steps) == 1:
         return (await steps[0],)
-    begun = [_Step(step) for step in steps]
-    for step in begun:
-        step.begin()
-    tasks = [step.task for step in begun if step.task is not None]
-    failures = [step.failure for step in begun if step.failure is not None]
+    loop, parent = asyncio.get_running_loop(), asyncio.current_task()
+    assert parent is not None
+    results: list[object] = [None] * len(steps)
+    tasks: dict[int, asyncio.Task[object]] = {}
+    failures: list[BaseException] = []
+    for place, step in enumerate(steps):
+        # As a task does, a step runs in a context of its own, and is the current task.
+        stand_in, context = _StandIn(), copy_context()
+        asyncio.tasks._leave_task(loop, parent)
+        asyncio.tasks._enter_task(loop, cast("asyncio.Task[object]", stand_in))
+        try:
+            future = context.run(step.send, None)
+        except StopIteration as end:
+            results[place] = end.value
+        except (Exception, asyncio.CancelledError) as failure:
+            failures.append(failure)
+        else:
+            stand_in.task = tasks[place] = loop.create_task(_rest(Waiting(step, future)), context=context)
+        finally:
+            asyncio.tasks._leave_task(loop, cast("asyncio.Task[object]", stand_in))
+            asyncio.tasks._enter_task(loop, parent)
     if tasks:
         try:
             if not failures:
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-                failures = _failures(tasks)
+                await _all_ended_or_one_failed(tasks.values())
+                failures = _failures(tasks.values())
         finally:
-            await _end(task for task in tasks if not task.done())
+            if pending := [task for task in tasks.values() if not task.done()]:
+                await _end(pending)
         if failures:
-            failures += _failures(tasks)
+            failures += _failures(tasks.values())
     if failures:
         raise next((failure for failure in failures if isinstance(failure, Superseded)), failures[0])
-    return tuple(step.result() for step in begun)
+    for place, task in tasks.items():
+        results[place] = task.result()
+    return tuple(results)
 
 
 def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -55,44 +79,14 @@ def batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-class _Step(Generic[T]):
-    """One step. Until it waits it has no task, and this object stands for it: a timeout or a group that the step enters
+class _StandIn:
+    """Stands for the task of a step until the step waits and gets one: a timeout or a group that the step enters
     remembers whom to cancel."""
 
-    __slots__ = ("_coroutine", "_done", "failure", "task")
+    __slots__ = ("task",)
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
-        self._coroutine = coroutine
-        self._done: Done[T] | None = None
-        self.failure: BaseException | None = None
-        self.task: asyncio.Task[T] | None = None
-
-    def begin(self) -> None:
-        """Runs the step until it waits, as a task does: with a context of its own."""
-        loop, parent, context = asyncio.get_running_loop(), asyncio.current_task(), copy_context()
-        assert parent is not None
-        stand_in = cast("asyncio.Task[T]", self)
-        asyncio.tasks._leave_task(loop, parent)
-        asyncio.tasks._enter_task(loop, stand_in)
-        try:
-            begun = context.run(run_until_it_waits, self._coroutine)
-        except (Exception, asyncio.CancelledError) as failure:
-            self.failure = failure
-        else:
-            if isinstance(begun, Waiting):
-                self.task = loop.create_task(_rest(begun), context=context)
-            else:
-                self._done = begun
-        finally:
-            asyncio.tasks._leave_task(loop, stand_in)
-            asyncio.tasks._enter_task(loop, parent)
-
-    def result(self) -> T:
-        """Of a step that has ended. Raises `CancelledError` if it was cancelled."""
-        if self._done is not None:
-            return self._done.value
-        assert self.task is not None
-        return self.task.result()
+    def __init__(self) -> None:
+        self.task: asyncio.Task[object] | None = None
 
     def cancel(self, message: object = None) -> bool:
         """See `asyncio.Task.cancel`."""
@@ -111,13 +105,28 @@ class _Step(Generic[T]):
         return self.task is not None and self.task.done()
 
 
+async def _all_ended_or_one_failed(tasks: Collection[asyncio.Task[object]]) -> None:
+    """`asyncio.wait` for the one case, at a third of its cost."""
+    left = len(tasks)
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def ended(task: asyncio.Task[object]) -> None:
+        nonlocal left
+        left -= 1
+        if not over.done() and (left == 0 or (not task.cancelled() and task.exception() is not None)):
+            over.set_result(None)
+
+    for task in tasks:
+        task.add_done_callback(ended)
+    await over
+
+
 async def _rest(waiting: Waiting[T]) -> T:
     return await waiting
 
 
-async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _end(pending: Sequence[asyncio.Task[object]]) -> None:
     """Cancels tasks and waits until they have ended, even if it is cancelled itself meanwhile."""
-    pending = list(tasks)
     for task in pending:
         task.cancel()
     cancelled: asyncio.CancelledError | None = None
@@ -130,6 +139,6 @@ async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
         raise cancelled
 
 
-def _failures(tasks: Iterable[asyncio.Task[Any]]) -> list[BaseException]:
+def _failures(tasks: Iterable[asyncio.Task[object]]) -> list[BaseException]:
     ended = (task for task in tasks if task.done() and not task.cancelled())
     return [failure for task in ended if (failure := task.exception()) is not None]

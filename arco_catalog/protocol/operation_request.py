@@ -60,7 +60,7 @@ class IdempotencyKey:
         return CommitStateUnknown("Idempotency-Key is older than a day: it may have been applied and forgotten")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made for every request, and that would cost three times as much
 class OperationRequest:
     """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
     say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is what the host can carry back, None

@@ -79,9 +79,21 @@ async def read_relation(session: Session, lookup: RelationLookup, freshness: Fre
     if known is None or cached is None:
         return await read_relation_under(session, lookup, await state.head(), freshness, head_fresh=True)
     head, pointer = await gather(state.head(), state.pointer(cached.entity))
+    return await relation_as_read(session, lookup, known, cached, head, pointer)
+
+
+async def relation_as_read(
+    session: Session,
+    lookup: RelationLookup,
+    known: RegistryState,
+    cached: RelationEntry,
+    head: RegistryState,
+    pointer: Pointer | None,
+) -> RelationReadSet:
+    """What the name means under a HEAD that was read beside the pointer of what it has meant under the cached one."""
     if head.version == known.version:
         return await read_relation_under(
-            session, lookup, head, freshness, head_fresh=True, read={cached.entity: pointer}
+            session, lookup, head, Freshness.FRESH, head_fresh=True, read={cached.entity: pointer}
         )
     return await _read_relation_again(session, lookup, head, pointer)
 
@@ -130,6 +142,9 @@ async def read_relation_under(
     read_set = RelationReadSet(head, entry, None, head_fresh, fresh)
     if pointer is None:
         raise InternalError(f"entity {entry.entity} has a name but no pointer")
+    if pointer.intent is None:
+        read_set.pointer = pointer
+        return read_set
     try:
         read_set.pointer = await _without_intent(session, lookup, pointer)
     except Unavailable as undecided:  # a commit that did not get its turn has failed, and its client begins anew
@@ -138,8 +153,6 @@ async def read_relation_under(
 
 
 async def _without_intent(session: Session, lookup: RelationLookup, pointer: Pointer) -> Pointer | None:
-    if pointer.intent is None:
-        return pointer
     if lookup.writing:
         return await resolve_for_write(session, pointer.entity, pointer, lookup.rank)
     return await resolve_for_read(session.state, pointer)
@@ -161,12 +174,13 @@ async def resolve_name(session: Session, head: RegistryState, lookup: RelationLo
 
 async def relation(state: State, head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
     """The table, or the view, of this name; None if it means something of the other kind, or nothing."""
-    await load(state, head.index, Needs(keys=[relation_key(lookup.namespace, lookup.name)]))
+    if head.index.directory.refs:  # else there is nothing to load
+        await load(state, head.index, Needs(keys=[relation_key(lookup.namespace, lookup.name)]))
     return find_kind(head.index, lookup.namespace, lookup.name, lookup.kind)
 
 
 def cached_relation(head: RegistryState, lookup: RelationLookup) -> RelationEntry | None:
     """The table or view of this name, if a HEAD and the loaded segments can tell: what to read beside a fresh HEAD."""
-    if head.index.missing(Needs(keys=[relation_key(lookup.namespace, lookup.name)])):
+    if head.index.directory.refs and head.index.missing(Needs(keys=[relation_key(lookup.namespace, lookup.name)])):
         return None
     return find_kind(head.index, lookup.namespace, lookup.name, lookup.kind)

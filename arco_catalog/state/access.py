@@ -91,14 +91,16 @@ class State:
         self._loaded: dict[str, Segment] = {}
         self._not_done_until: dict[str, int] = {}
         """Sequence numbers of the registry up to which its history was seen not to hold an operation."""
-        self._spilling = Spilling(Limits() if limits is None else limits, runtime.ulid)
+        self._limits = limits
+        self._viewed: tuple[RegistryState, RegistryState] | None = None
+        """A HEAD, and the view of it that this request has."""
 
     # Registry
 
     def cached_head(self) -> RegistryState | None:
         """HEAD as this process saw it last: good for a compare-and-swap, never for a verdict."""
         known = self._caches.head
-        return None if known is None else known.with_segments(self.loaded_segment)
+        return None if known is None else self._view(known)
 
     async def head(self) -> RegistryState:
         """HEAD as it is now."""
@@ -107,11 +109,17 @@ class State:
             case Found(body, version):
                 head = RegistryState.parse(body, version, key)
                 self.cache_head(head)
-                return head.with_segments(self.loaded_segment)
+                return self._view(head)
             case Unchanged() if known is not None:
-                return known.with_segments(self.loaded_segment)
+                return self._view(known)
             case _:
                 return RegistryState.empty()
+
+    def _view(self, head: RegistryState) -> RegistryState:
+        """A HEAD that reads those segments which this request has loaded."""
+        if self._viewed is None or self._viewed[0] is not head:
+            self._viewed = head, head.with_segments(self.loaded_segment)
+        return self._viewed[1]
 
     def cache_head(self, head: RegistryState) -> None:
         """Keeps the newest HEAD seen. Answers overtake each other: an older one is not kept."""
@@ -128,7 +136,7 @@ class State:
 
     def successor(self, head: RegistryState, edits: Edits, operations: Sequence[Operation]) -> Steps[RegistryState]:
         """A new commit on a HEAD, made now. It needs the segments that it rewrites where it spills."""
-        spilled = yield from head.index_after(edits, self._spilling)
+        spilled = yield from head.index_after(edits, Spilling(self._limits or Limits(), self._runtime.ulid))
         commit, at_ms = self._runtime.ulid(), self._runtime.now_ms()
         return head.successor(commit=commit, at_ms=at_ms, edits=edits, operations=operations, spilled=spilled)
 

@@ -22,7 +22,7 @@ FIRST_BYTES = 1 << 20
 """How much of a file is read at first: hardly one is larger."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Mount:
     """A store, and the location of its root."""
 
@@ -53,7 +53,7 @@ class Files:
         most: int = MAX_METADATA_BYTES,
         hold: Hold | None = None,
     ) -> None:
-        self._mounts = sorted(mounts, key=lambda mount: len(mount.root.segments), reverse=True)
+        self._mounts = mounts if len(mounts) == 1 else sorted(mounts, key=_depth, reverse=True)
         self._cache = cache
         self._state = state
         self._most = most
@@ -165,6 +165,10 @@ class Files:
             f"Metadata file {location} is larger than {self._most:,} bytes, unpacked: expire snapshots with another "
             "tool, or raise --max-metadata (ARCO_MAX_METADATA)"
         )
+
+
+def _depth(mount: Mount) -> int:
+    return len(mount.root.segments)
 
 
 def unpack(raw: bytes, most: int) -> bytes | None:

@@ -153,6 +153,8 @@ class Index:
         """The entry of a key."""
         if key in self.edits:
             return self.edits[key]
+        if not self.directory.refs:
+            return None
         segment = self.loaded(self.directory.covering(key))
         return None if segment is None else segment.get(key)
 

@@ -49,10 +49,14 @@ class _Share:
         self.used = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
+    def take_now(self, size: int) -> bool:
+        """Takes what is there and nobody waits for."""
+        if self._waiting or self.used + size > self.limit:
+            return False
+        self.used += size
+        return True
+
     async def take(self, size: int, timeout_seconds: float) -> None:
-        if not self._waiting and self.used + size <= self.limit:
-            self.used += size
-            return
         granted = asyncio.get_running_loop().create_future()
         self._waiting.append((size, granted))
         try:
@@ -71,7 +75,8 @@ class _Share:
 
     def give_back(self, size: int) -> None:
         self.used -= size
-        self._grant()
+        if self._waiting:
+            self._grant()
 
     def _grant(self) -> None:
         while self._waiting and (self._waiting[0][1].cancelled() or self.used + self._waiting[0][0] <= self.limit):
@@ -109,7 +114,8 @@ class Memory:
 
     async def take(self, share: _Share, size: int) -> None:
         """Takes from a share, when it is there. Raises `OutOfMemory`."""
-        await share.take(size, self._timeout_seconds)
+        if not share.take_now(size):
+            await share.take(size, self._timeout_seconds)
 
 
 class Hold:
@@ -125,9 +131,10 @@ class Hold:
         if self._memory is None or size <= 0:
             return Taken(None, 0)
         share = self._memory.share_of(size)
-        mine = sum(taken.size for taken in self._taken if taken.share is share)
+        mine = sum(taken.size for taken in self._taken if taken.share is share) if self._taken else 0
         size = max(0, min(size, share.limit - mine))
-        await self._memory.take(share, size)
+        if not share.take_now(size):
+            await self._memory.take(share, size)
         taken = Taken(share, size)
         self._taken.append(taken)
         return taken

@@ -4,9 +4,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Paths:
     """Keys of one catalog. `root` is a key prefix without slashes at its ends, or empty."""
 
@@ -15,7 +16,7 @@ class Paths:
     def _under(self, rest: str) -> str:
         return f"{self.root}/{rest}" if self.root else rest
 
-    @property
+    @cached_property
     def state(self) -> str:
         """The folder that holds everything but tables; no client ever names a location in it."""
         return self._under("_catalog")
@@ -25,7 +26,7 @@ class Paths:
         """The folder under which tables live by default."""
         return self._under("warehouse")
 
-    @property
+    @cached_property
     def manifest(self) -> str:
         """HEAD of the registry."""
         return f"{self.state}/core/manifest.json"
@@ -42,7 +43,7 @@ class Paths:
         """One immutable value of an entity: a namespace's properties, say."""
         return f"{self.state}/core/entities/{kind}/{value_id}.json"
 
-    @property
+    @cached_property
     def pointers(self) -> str:
         """Prefix of all pointers."""
         return f"{self.state}/iceberg_pointers/"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from stat import S_ISLNK, S_ISREG
 
-from storage_backends.base import InvalidKey, StoreDenied, StoreUnavailable, Version
+from storage_backends.base import InvalidKey, StoreDenied, StoreError, StoreUnavailable, Version
 from storage_backends.local.open_nofollow import open_nofollow
 
 LOCK_POLL_S = 0.001
@@ -28,20 +28,16 @@ class NotInMemory(Exception):
     """A file's bytes are not in the operating system's cache: reading them waits for a disk."""
 
 
-@contextmanager
-def store_errors(key: str) -> Iterator[None]:
-    """Turns what the operating system refuses into a `StoreError`."""
-    try:
-        yield
-    except OSError as error:
-        reason = f"{key!r}: {error.strerror}"
-        match error.errno:
-            case errno.EACCES | errno.EPERM | errno.EROFS:
-                raise StoreDenied(reason) from error
-            case errno.ENAMETOOLONG | errno.ENOTDIR | errno.EISDIR | errno.ELOOP:
-                raise InvalidKey(reason) from error
-            case _:  # no space, too many open files, an unwell disk: may pass
-                raise StoreUnavailable(reason) from error
+def store_error(key: str, error: OSError) -> StoreError:
+    """What the operating system's refusal means."""
+    reason = f"{key!r}: {error.strerror}"
+    match error.errno:
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return StoreDenied(reason)
+        case errno.ENAMETOOLONG | errno.ENOTDIR | errno.EISDIR | errno.ELOOP:
+            return InvalidKey(reason)
+        case _:  # no space, too many open files, an unwell disk: may pass
+            return StoreUnavailable(reason)
 
 
 def make_folder(path: str) -> None:
@@ -88,17 +84,22 @@ def open_folder_nofollow(root: str, segments: Sequence[str], *, make: bool = Fal
             os.close(folder)
 
 
-@contextmanager
-def open_file_nofollow(root: str, folders: Sequence[str], name: str) -> Iterator[tuple[int, os.stat_result] | None]:
-    """A descriptor of the plain file `name` in the folder at `root/folders`, with its status: what is read and what is
-    known of it are of one instant. None if there is none. Raises as `open_folder_nofollow` does."""
+def open_file_nofollow(root: str, folders: Sequence[str], name: str) -> tuple[int, os.stat_result] | None:
+    """A descriptor of the plain file `name` in the folder at `root/folders`, for the caller to close, with its status:
+    what is read and what is known of it are of one instant. None if there is none. Raises as `open_folder_nofollow`
+    does."""
     descriptor = _open_file(root, folders, name)
+    if descriptor is None:
+        return None
     try:
-        status = None if descriptor is None else os.fstat(descriptor)
-        yield None if descriptor is None or status is None or not S_ISREG(status.st_mode) else (descriptor, status)
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
+        status = os.fstat(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if not S_ISREG(status.st_mode):
+        os.close(descriptor)
+        return None
+    return descriptor, status
 
 
 def _open_file(root: str, folders: Sequence[str], name: str) -> int | None:

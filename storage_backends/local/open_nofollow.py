@@ -6,6 +6,7 @@ That is `openat2` of Linux 5.6, for which Python has no name.
 import ctypes
 import os
 import sys
+from functools import cache
 
 _OPENAT2 = 437  # on every architecture
 _NO_SYMLINKS_BENEATH = 0x04 | 0x08
@@ -16,13 +17,20 @@ class _How(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
+_HOW_BYTES = ctypes.sizeof(_How)
+
+
+@cache  # by the few flags that there are; the kernel only reads it
+def _how(flags: int) -> object:
+    return ctypes.pointer(_How(flags | os.O_CLOEXEC, 0, _NO_SYMLINKS_BENEATH))
+
+
 def open_nofollow(folder: int, path: str, flags: int) -> int | None:
     """A descriptor of `path` below a folder, or None if it can't be opened: it does not exist, a link is on the way,
     or the kernel is not Linux 5.6 or later. The caller then opens segment by segment and finds out which."""
     if sys.platform != "linux":
         return None
-    how = _How(flags | os.O_CLOEXEC, 0, _NO_SYMLINKS_BENEATH)
-    descriptor: int = _syscall(_OPENAT2, folder, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+    descriptor: int = _syscall(_OPENAT2, folder, os.fsencode(path), _how(flags), _HOW_BYTES)
     return None if descriptor < 0 else descriptor
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,7 +44,7 @@ from storage_backends.local.files import (
     read_from_disk,
     read_from_memory,
     status_of,
-    store_errors,
+    store_error,
     version_of,
     write_durably,
     written_ms_of,
@@ -55,6 +56,7 @@ PRIVATE_FOLDER = ".arco-store"
 STRIPES = 256
 TICK_NS = 1_000
 """The least by which one version is later than the one before: what any file system that will do can tell apart."""
+REMEMBERED_KEYS = 4_096
 
 _Answer = TypeVar("_Answer")
 
@@ -111,8 +113,12 @@ class LocalStore:
         """See `ObjectStore.get`."""
         _check_path(key)
         if self._root_seen and not self._unsynced:
-            with suppress(NotInMemory), store_errors(key):
+            try:
                 return self._get(key, if_changed_from, at_once=True)
+            except NotInMemory:
+                pass  # in a thread, then
+            except OSError as error:
+                raise store_error(key, error) from error
         return await self._in_thread(key, lambda: self._get(key, if_changed_from, at_once=False))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
@@ -120,8 +126,12 @@ class LocalStore:
         _check_path(key)
         check_range(start, length)
         if self._root_seen and not self._unsynced:
-            with suppress(NotInMemory), store_errors(key):
+            try:
                 return self._get_range(key, start, length, at_once=True)
+            except NotInMemory:
+                pass  # in a thread, then
+            except OSError as error:
+                raise store_error(key, error) from error
         return await self._in_thread(key, lambda: self._get_range(key, start, length, at_once=False))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
@@ -147,11 +157,13 @@ class LocalStore:
 
     async def _in_thread(self, key: str, work: Callable[[], _Answer], *, writes: bool = False) -> _Answer:
         def guarded() -> _Answer:
-            with store_errors(key):
+            try:
                 if writes:
                     self._prepare()
                 self._root_seen = self._root_seen or os.path.isdir(self._root)
                 return work()
+            except OSError as error:
+                raise store_error(key, error) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, guarded)
 
@@ -173,10 +185,11 @@ class LocalStore:
             return Missing(self._now_ms())
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
-        with open_file_nofollow(self._root, folders, name) as opened:
-            if opened is None:
-                return Missing(self._now_ms())
-            descriptor, status = opened
+        opened = open_file_nofollow(self._root, folders, name)
+        if opened is None:
+            return Missing(self._now_ms())
+        descriptor, status = opened
+        try:
             version = version_of(status)
             if version == if_changed_from:
                 return Unchanged(self._now_ms())
@@ -184,21 +197,26 @@ class LocalStore:
                 raise NotInMemory
             body = (read_from_memory if at_once else read_from_disk)(descriptor, status.st_size)
             return Found(body, version, written_ms_of(status), self._now_ms())
+        finally:
+            os.close(descriptor)
 
     def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
         if not self._root_seen:
             return Missing(self._now_ms())
         *folders, name = key.split("/")
         self._retry_failed_fsync(folders)
-        with open_file_nofollow(self._root, folders, name) as opened:
-            if opened is None:
-                return Missing(self._now_ms())
-            descriptor, status = opened
+        opened = open_file_nofollow(self._root, folders, name)
+        if opened is None:
+            return Missing(self._now_ms())
+        descriptor, status = opened
+        try:
             size = max(0, min(length, status.st_size - start))
             if at_once and size > self._config.read_at_once:
                 raise NotInMemory
             body = (read_from_memory if at_once else read_from_disk)(descriptor, size, start)
             return Found(body, version_of(status), written_ms_of(status), self._now_ms())
+        finally:
+            os.close(descriptor)
 
     def _retry_failed_fsync(self, folders: Sequence[str]) -> None:
         """Repeats the fsync of a folder if the last one failed, so that no answer rests on a change which a power cut
@@ -323,6 +341,7 @@ class LocalStore:
         return PreconditionFailed(version_of(current) if current else None, self._now_ms())
 
 
+@lru_cache(REMEMBERED_KEYS)  # those that are refused, of any length, are not remembered
 def _check_path(key: str) -> None:
     check_key(key)
     segments = key.split("/")

@@ -29,4 +29,9 @@ def iso_date_ms(text: str) -> int:
 
 def signing_stamp(now_ms: int) -> str:
     """A time as signatures spell it."""
-    return datetime.fromtimestamp(now_ms // 1_000, UTC).strftime("%Y%m%dT%H%M%SZ")
+    return _stamp(now_ms // 1_000)
+
+
+@lru_cache(maxsize=4)  # many requests are signed within a second
+def _stamp(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%dT%H%M%SZ")

@@ -38,7 +38,8 @@ def request_head(method: str, target: str, headers: Mapping[str, str], length: i
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if length or method == "PUT":
         lines.append(f"content-length: {length}")
-    if not all(line.isascii() and line.isprintable() for line in lines):
+    text = "".join(lines)
+    if not (text.isascii() and text.isprintable()):
         raise StoreError(f"a header is not printable ASCII: one of {', '.join(headers)}")
     return "\r\n".join([*lines, "\r\n"]).encode("ascii")
 

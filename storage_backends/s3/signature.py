@@ -12,6 +12,7 @@ from hmac import digest
 from urllib.parse import quote
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
+_NOTHING = sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Scope:
     service: str = "s3"
 
 
+@lru_cache(maxsize=4_096)  # no key is longer than 1,024 bytes
 def path_of(key: str) -> str:
     """The path of a key, escaped as it is both sent and signed: S3 neither normalises it nor escapes it twice."""
     return quote(key, safe="/-_.~")
@@ -57,7 +59,7 @@ def signed(
     Every header given is signed, so a proxy that drops a condition makes the request invalid. `stamp` is
     the time as `YYYYMMDDTHHMMSSZ`; `path` and `query` are as `path_of` and `query_of` write them.
     """
-    body_hash = sha256(body).hexdigest()
+    body_hash = sha256(body).hexdigest() if body else _NOTHING
     sent = {**headers, "x-amz-content-sha256": body_hash, "x-amz-date": stamp}
     if credentials.token:
         sent["x-amz-security-token"] = credentials.token

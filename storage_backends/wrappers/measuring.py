@@ -1,11 +1,10 @@
 """Records every store call with its outcome, and the longest chain of sequential calls."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import perf_counter
-from types import TracebackType
-from typing import Literal, NamedTuple, Self, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from storage_backends.base import (
     ANY,
@@ -25,12 +24,8 @@ _Answer = TypeVar("_Answer")
 
 
 class StoreCall:
-    """One call, as a context around it. Times are the measurement's, in seconds; `outcome` names the answer's class, or
-    that of the exception that came instead.
-
-    >>> with measurement.call("get", key) as call:
-    ...     found = call.answered(await store.get(key))
-    """
+    """One call, which has begun: either `answered` or `failed` ends it. Times are the measurement's, in seconds;
+    `outcome` names the answer's class, or that of the exception that came instead."""
 
     __slots__ = ("_measurement", "began", "depth", "ended", "key", "kind", "outcome", "read", "written")
 
@@ -44,24 +39,21 @@ class StoreCall:
         self.depth = measurement.deepest_ended + 1
         self.began = self.ended = measurement.clock()
 
-    def answered(self, answer: _Answer) -> _Answer:
-        """Notes the answer, and hands it on."""
-        self.outcome = type(answer).__name__
+    def answered(self, answer: object) -> None:
+        """Notes the answer."""
         if isinstance(answer, Found):
             self.read = len(answer.body)
-        return answer
+        self._end(answer)
 
-    def __enter__(self) -> Self:
-        return self
+    def failed(self, error: BaseException) -> None:
+        """Notes what came instead of an answer."""
+        self._end(error)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _end(self, outcome: object) -> None:
         measurement, self._measurement = self._measurement, None  # or the two would keep each other alive
         assert measurement is not None
         self.ended = measurement.clock()
-        if kind is not None:
-            self.outcome = kind.__name__
+        self.outcome = type(outcome).__name__
         if self.depth > measurement.deepest_ended:
             measurement.deepest_ended = self.depth
 
@@ -147,29 +139,34 @@ class MeasuringStore:
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
-        with self._measurement.call("get", key) as call:
-            return call.answered(await self._inner.get(key, if_changed_from))
+        return await _noted(self._measurement.call("get", key), self._inner.get(key, if_changed_from))
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """See `ObjectStore.get_range`. Counted as a get."""
-        with self._measurement.call("get", key) as call:
-            return call.answered(await self._inner.get_range(key, start, length))
+        return await _noted(self._measurement.call("get", key), self._inner.get_range(key, start, length))
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """See `ObjectStore.put`."""
-        with self._measurement.call("put", key, len(body)) as call:
-            return call.answered(await self._inner.put(key, body, when))
+        return await _noted(self._measurement.call("put", key, len(body)), self._inner.put(key, body, when))
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`."""
-        with self._measurement.call("delete", key) as call:
-            return call.answered(await self._inner.delete(key, when))
+        return await _noted(self._measurement.call("delete", key), self._inner.delete(key, when))
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`."""
-        with self._measurement.call("list", prefix) as call:
-            return call.answered(await self._inner.list(prefix, after))
+        return await _noted(self._measurement.call("list", prefix), self._inner.list(prefix, after))
 
     async def close(self) -> None:
         """Closes the store inside."""
         await self._inner.close()
+
+
+async def _noted(call: StoreCall, asked: Awaitable[_Answer]) -> _Answer:
+    try:
+        answer = await asked
+    except BaseException as error:
+        call.failed(error)
+        raise
+    call.answered(answer)
+    return answer

@@ -61,7 +61,7 @@ async def test_a_start_imports_no_cloud_sdk_and_no_data_library() -> None:
 
 async def test_a_request_under_way_is_answered_before_the_end(store: str) -> None:
     body = json.dumps({"namespace": ["late"]}).encode()
-    async with serving(store) as server:
+    async with serving(store, "--workers", "1") as server:  # which answers /health, too
         port = int(server.uri.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(

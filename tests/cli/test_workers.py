@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from arco_catalog.cli.capacity import usual_workers
+from arco_catalog.config.parsing import MOST_WORKERS
 from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving
 from tools.support.request_bodies import schema, set_property
 
@@ -53,6 +55,33 @@ async def test_they_serve_one_address_and_end_cleanly(store: str, how: signal.Si
     assert (ended.code, ended.err) == (0, "")
     assert f'"uri": "{server.uri}"' in ended.out
     assert not any(alive(pid) for pid in started)
+
+
+async def test_there_are_as_many_as_the_machine_has_room_for_unless_told_otherwise(store: str) -> None:
+    count = usual_workers(store, (256 + 100) << 20, MOST_WORKERS)
+    async with serving(store) as server:
+        assert len(workers(server)) == (count if count > 1 else 0)
+        ended = await server.stop()
+
+    assert (ended.code, ended.err) == (0, "")
+    told = (
+        f"{count} workers, each with up to 420 MB: 256 MB for requests, 100 MB for caches, 64 MB for itself (--workers)"
+    )
+    assert (told in ended.out) == (count > 1)
+
+
+async def test_one_is_one_process(store: str) -> None:
+    async with serving(store, "--workers", "1") as server:
+        assert workers(server) == set()
+        ended = await server.stop()
+
+    assert (ended.code, "workers" in ended.out) == (0, False)
+
+
+async def test_a_store_in_memory_is_served_by_one() -> None:
+    async with serving("memory:", "--quiet") as server:
+        assert workers(server) == set()
+        assert (await server.stop()).code == 0
 
 
 async def test_each_sees_what_the_others_changed(store: str) -> None:

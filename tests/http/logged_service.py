@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.telemetry.lines import JsonLines
-from arco_catalog.http.telemetry.telemetry import Exporter, Telemetry
 from arco_catalog.iceberg.json import JsonObject, loads
+from arco_catalog.telemetry.lines import JsonLines
+from arco_catalog.telemetry.telemetry import Exporter, Telemetry
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Client
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from arco_catalog.http.telemetry.logs import JsonFormatter, TextFormatter, configure_logging
 from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.telemetry.logs import JsonFormatter, TextFormatter, configure_logging
 from storage_backends import StoreUnavailable
 from tests.support import loggers
 

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from arco_catalog.http.asgi import Message
+from arco_catalog.http.clients import products
 from arco_catalog.http.responses import PIECE_BYTES
-from arco_catalog.http.telemetry.clients import products
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations import listing
 from arco_catalog.state.memory import BODY_WEIGHT

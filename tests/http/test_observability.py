@@ -14,15 +14,15 @@ import pytest
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Message
 from arco_catalog.http.routes import HEALTH, ROUTES
-from arco_catalog.http.telemetry.emf import MetricLine
-from arco_catalog.http.telemetry.lines import JsonLines, TextLines
-from arco_catalog.http.telemetry.names import OPERATIONS, UNKNOWN, operation
-from arco_catalog.http.telemetry.reconcile_line import reconcile_line
-from arco_catalog.http.telemetry.request_log import RequestLog
-from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.request_stats import RequestStats, collect_stats, current_stats
+from arco_catalog.telemetry.emf import MetricLine
+from arco_catalog.telemetry.lines import JsonLines, TextLines
+from arco_catalog.telemetry.names import OPERATIONS, UNKNOWN, operation
+from arco_catalog.telemetry.reconcile_line import reconcile_line
+from arco_catalog.telemetry.request_log import RequestLog
+from arco_catalog.telemetry.telemetry import Telemetry
 from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
 from tests.http.logged_service import NAMESPACE, LoggedService
 from tests.support.http_service import HttpService

@@ -9,7 +9,7 @@ import pytest
 from arco_catalog.http.request_context import RequestContext, Route
 from arco_catalog.http.responses import NO_CONTENT, Response
 from arco_catalog.http.router import REMEMBERED_PATH_BYTES, Router
-from arco_catalog.http.routes import HEALTH, ROUTES, LazyHandler, import_handlers
+from arco_catalog.http.routes import HEALTH, ROUTES, import_handlers
 from tools.support.environment import PROJECT
 
 FIRST_REQUESTS = """
@@ -40,16 +40,13 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("route", [*HEALTH, *ROUTES], ids=lambda route: route.endpoint)
 def test_every_handler_is_there(route: Route) -> None:
-    assert isinstance(route.handler, LazyHandler)
-    handler = route.handler.load()
-    assert iscoroutinefunction(handler)
-    assert [parameter.annotation for parameter in signature(handler).parameters.values()] == [RequestContext]
+    assert isinstance(route.handling, str)
+    assert iscoroutinefunction(route.handler)
+    assert [parameter.annotation for parameter in signature(route.handler).parameters.values()] == [RequestContext]
 
 
 def test_a_cold_start_imports_the_handlers_that_it_is_asked_for() -> None:
-    modules = {
-        f"arco_catalog.http.{route.handler.module}" for route in ROUTES if isinstance(route.handler, LazyHandler)
-    }
+    modules = {f"arco_catalog.http.{str(route.handling).partition('.')[0]}" for route in ROUTES}
     command = [sys.executable, "-c", FIRST_REQUESTS, *modules]
     done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60)
     config, load = done.stdout.splitlines()
@@ -59,7 +56,7 @@ def test_a_cold_start_imports_the_handlers_that_it_is_asked_for() -> None:
 
 def test_a_process_that_imports_all_handlers_finds_a_broken_one(monkeypatch: pytest.MonkeyPatch) -> None:
     import_handlers()
-    monkeypatch.setattr("arco_catalog.http.routes.ROUTES", (Route("GET", "/v1/x", LazyHandler("tables", "nowhere")),))
+    monkeypatch.setattr("arco_catalog.http.routes.ROUTES", (Route("GET", "/v1/x", "tables.nowhere"),))
     with pytest.raises(AttributeError, match="nowhere"):
         import_handlers()
 

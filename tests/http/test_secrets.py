@@ -13,11 +13,11 @@ from arco_catalog.http import tables
 from arco_catalog.http.app import App
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.request_context import RequestContext, Route
-from arco_catalog.http.telemetry.lines import JsonLines, TextLines
-from arco_catalog.http.telemetry.logs import configure_logging
-from arco_catalog.http.telemetry.spans import Spans
-from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.telemetry.lines import JsonLines, TextLines
+from arco_catalog.telemetry.logs import configure_logging
+from arco_catalog.telemetry.spans import Spans
+from arco_catalog.telemetry.telemetry import Telemetry
 from storage_backends import Found, StoreUnavailable
 from tests.http.logged_service import LoggedService
 from tests.support import loggers

@@ -13,11 +13,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from arco_catalog.http.telemetry import spans as module
-from arco_catalog.http.telemetry.setup import function_telemetry, server_telemetry, traces_exporter
-from arco_catalog.http.telemetry.spans import ATTRIBUTES, Spans, open_spans
 from arco_catalog.state.paths import Paths, record_kind
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry import spans as module
+from arco_catalog.telemetry.setup import function_telemetry, server_telemetry, traces_exporter
+from arco_catalog.telemetry.spans import ATTRIBUTES, Spans, open_spans
 from storage_backends import StoreUnavailable
 from tests.cli.process import finished
 from tests.http.logged_service import LoggedService
@@ -243,7 +243,7 @@ class TestConfiguration:
             function_telemetry(environment, SystemRuntime())
 
     def test_a_missing_package_is_told_at_the_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delitem(sys.modules, "arco_catalog.http.telemetry.spans")
+        monkeypatch.delitem(sys.modules, "arco_catalog.telemetry.spans")
         monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
 
         with pytest.raises(ValueError, match="need the extra 'otel'"):
@@ -263,7 +263,7 @@ class TestConfiguration:
 
     async def test_nothing_of_it_is_imported_unless_configured(self) -> None:
         look = (
-            "import sys, arco_catalog.cli.serve, arco_catalog.http.telemetry.setup as s;"
+            "import sys, arco_catalog.cli.serve, arco_catalog.telemetry.setup as s;"
             "from arco_catalog.state.runtime import SystemRuntime;"
             "s.function_telemetry({}, SystemRuntime());"
             "print([name for name in sys.modules if name.startswith('opentelemetry')])"

@@ -9,8 +9,8 @@ from mangum import Mangum
 from arco_catalog.http.app import create_app
 from arco_catalog.http.lambda_adapter import Endpoint, Handler, WithRawPath, adapt
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.telemetry.telemetry import Telemetry
 from arco_catalog.iceberg.json import dumps
+from arco_catalog.telemetry.telemetry import Telemetry
 from tests.support.http_service import HttpService
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of, response_of
 from tools.gateway.http1 import Headers, Request

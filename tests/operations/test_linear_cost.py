@@ -57,7 +57,7 @@ def headers(number: int) -> None:
         "raw_path": b"/",
         "headers": [(b"x-many" if each % 2 else b"x-%d" % each, b"v") for each in range(number)],
     }
-    request = Request.of(scope, None, Hold())  # type: ignore[arg-type]
+    request = Request.of(scope, None, None, Hold())  # type: ignore[arg-type]
     assert len(request.headers["x-many"].split(", ")) == number // 2
 
 

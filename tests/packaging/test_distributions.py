@@ -155,7 +155,7 @@ def test_arco_serves_a_folder(server: str) -> None:
 def test_every_module_of_the_server_can_be_imported(installed: Path) -> None:
     """None needs more than its extras: what is left out needs pyspark, opentelemetry, pytest or pyiceberg."""
     outside = {
-        *("reconciler", "arco_catalog.testing", "arco_catalog.http.telemetry.spans"),
+        *("reconciler", "arco_catalog.testing", "arco_catalog.telemetry.spans"),
         "arco_catalog.cli.import_pyiceberg",
     }
     names = sorted(

@@ -23,9 +23,9 @@ from storage_backends import (
 )
 from storage_backends.memory import MemoryStore
 from storage_backends.wrappers.counting import CountingStore
-from storage_backends.wrappers.deadline import DeadlineStore
 from storage_backends.wrappers.delaying import DelayingStore
-from storage_backends.wrappers.timekeeping import TimekeepingStore
+from storage_backends.wrappers.measuring import Measurement
+from storage_backends.wrappers.request import RequestStore
 from tests.storage_backends.contract import EveryVersionIsNew, StoreContract
 
 
@@ -41,16 +41,19 @@ class TestDelayingStore(StoreContract, EveryVersionIsNew):
         return DelayingStore(MemoryStore(), 0.0001)
 
 
-class TestDeadlineStore(StoreContract, EveryVersionIsNew):
+class TestRequestStore(StoreContract, EveryVersionIsNew):
     @pytest.fixture
-    def store(self) -> DeadlineStore:
-        return DeadlineStore(MemoryStore(), 60_000, lambda: 0)
+    def store(self) -> RequestStore:
+        return RequestStore(MemoryStore(), 60_000, lambda: 0)
 
 
-class TestTimekeepingStore(StoreContract, EveryVersionIsNew):
+class TestRequestStoreWithAll(StoreContract, EveryVersionIsNew):
     @pytest.fixture
-    def store(self) -> TimekeepingStore:
-        return TimekeepingStore(MemoryStore(), lambda: 0, lambda sent, received, told: None)
+    def store(self) -> RequestStore:
+        told: list[tuple[int, int, int]] = []
+        return RequestStore(
+            MemoryStore(), 60_000, lambda: 0, told=lambda *times: told.append(times), measurement=Measurement()
+        )
 
 
 class TestTimekeeping:
@@ -61,10 +64,11 @@ class TestTimekeeping:
 
         machine_ms = iter(range(100))
         told: list[tuple[int, int, int]] = []
-        store = TimekeepingStore(
+        store = RequestStore(
             Silent(lambda: 5_000),
+            1_000,
             lambda: next(machine_ms),
-            lambda *answer: told.append((answer[0], answer[1], answer[2])),
+            told=lambda *answer: told.append((answer[0], answer[1], answer[2])),
         )
         await store.put("a", b"1", ABSENT)
         await store.put("a", b"1", ABSENT)
@@ -243,23 +247,39 @@ class TestDeadline:
     async def test_nothing_begins_after_the_deadline(self, call: Callable[[ObjectStore], object], late_ms: int) -> None:
         counting = CountingStore(MemoryStore())
         with counting.measure() as measured, pytest.raises(StoreUnavailable, match="deadline"):
-            await call(DeadlineStore(counting, 1_000, lambda: 1_000 + late_ms))  # type: ignore[misc]
+            await call(RequestStore(counting, 1_000, lambda: 1_000 + late_ms))  # type: ignore[misc]
 
         assert measured.calls == 0
 
     async def test_a_read_that_takes_longer_is_unavailable(self, stuck: Stuck) -> None:
         with pytest.raises(StoreUnavailable, match="deadline"):
-            await DeadlineStore(stuck, 20, lambda: 0).get("key")
+            await RequestStore(stuck, 20, lambda: 0).get("key")
 
     async def test_a_write_that_takes_longer_is_unknown_for_it_may_have_landed(self, stuck: Stuck) -> None:
-        outcome = await DeadlineStore(stuck, 20, lambda: 0).put("key", b"", ABSENT)
+        outcome = await RequestStore(stuck, 20, lambda: 0).put("key", b"", ABSENT)
 
         assert outcome == Unknown("the request's deadline has passed")
         assert stuck.keys() == ["key"]
 
+    async def test_a_call_that_was_cut_off_is_measured_as_cancelled_and_others_by_their_answers(
+        self, stuck: Stuck
+    ) -> None:
+        measurement = Measurement()
+        with pytest.raises(StoreUnavailable, match="deadline"):
+            await RequestStore(stuck, 20, lambda: 0, measurement=measurement).get("key")
+        store = RequestStore(MemoryStore(), 60_000, lambda: 0, measurement=measurement)
+        await store.put("key", b"12", ABSENT)
+        await store.get("key")
+        with pytest.raises(TimeoutError):
+            await RequestStore(Failing(), 60_000, lambda: 0, measurement=measurement).get("key")
+
+        outcomes = [call.outcome for call in measurement.trace]
+        assert outcomes == ["CancelledError", "Applied", "Found", "TimeoutError"]
+        assert (measurement.bytes_written, measurement.bytes_read) == (2, 2)
+
     async def test_the_wall_clock_is_read_before_every_call(self) -> None:
         now_ms = 0
-        store = DeadlineStore(MemoryStore(), 1_000, lambda: now_ms)
+        store = RequestStore(MemoryStore(), 1_000, lambda: now_ms)
         version = await store.put("key", b"", ABSENT)
         assert isinstance(version, Applied)
         now_ms = 10_000_000  # the machine slept
@@ -268,14 +288,14 @@ class TestDeadline:
             await store.put("key", b"late", Matches(version.version))
 
     async def test_another_timeout_is_not_taken_for_the_deadline(self) -> None:
-        store = DeadlineStore(Failing(), 60_000, lambda: 0)
+        store = RequestStore(Failing(), 60_000, lambda: 0)
         with pytest.raises(TimeoutError, match="not the deadline's"):
             await store.get("key")
         with pytest.raises(TimeoutError, match="not the deadline's"):
             await store.put("key", b"", ANY)
 
     async def test_cancelling_is_not_taken_for_the_deadline(self, stuck: Stuck) -> None:
-        call = asyncio.create_task(DeadlineStore(stuck, 60_000, lambda: 0).get("key"))
+        call = asyncio.create_task(RequestStore(stuck, 60_000, lambda: 0).get("key"))
         await asyncio.sleep(0)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -286,7 +306,7 @@ class TestDeadline:
             async def close(self) -> None:
                 raise AssertionError("the store outlives the request")
 
-        await DeadlineStore(Closed(), 1, lambda: 0).close()
+        await RequestStore(Closed(), 1, lambda: 0).close()
 
 
 async def test_a_delay_comes_before_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

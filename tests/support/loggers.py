@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from arco_catalog.http.telemetry.logs import OURS
+from arco_catalog.telemetry.logs import OURS
 
 
 @contextmanager

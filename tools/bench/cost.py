@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from arco_catalog.http.app import create_app
-from arco_catalog.http.telemetry.emf import WALKS
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.emf import WALKS
 from storage_backends import ANY, ObjectStore
 from storage_backends.memory import MemoryStore
 from storage_backends.probe import honours_conditions

@@ -23,7 +23,7 @@ class ArcoServer:
 
     def __init__(self, store: str, log: Path, *options: str, descriptors: int | None = None) -> None:
         usual = [str(ARCO), "serve", "--store", store, "--port", "0", "--warehouse", WAREHOUSE, "--quiet"]
-        self._command = [*usual, *options]
+        self._command = [*usual, "--workers", "1", *options]
         self._log = log
         self._descriptors = descriptors
         self._process: subprocess.Popen[str] | None = None

@@ -26,7 +26,7 @@ from storage_backends import (
 from storage_backends.backoff import ATTEMPTS, full_jitter
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.store import S3Store
-from storage_backends.wrappers.deadline import DeadlineStore
+from storage_backends.wrappers.request import RequestStore
 from tests.storage_backends.s3.scripted_s3 import (
     DATE_MS,
     Drop,
@@ -324,7 +324,7 @@ async def test_a_write_that_is_cut_off_is_unknown_and_its_connection_is_not_used
     play: Play, leap: Callable[[float], None]
 ) -> None:
     async with play(Hang()) as played:
-        hurried = DeadlineStore(played.store, 5_000, lambda: 0)
+        hurried = RequestStore(played.store, 5_000, lambda: 0)
         write = asyncio.create_task(hurried.put("key", b"body", ABSENT))
         await played.s3.hanging.acquire()
         leap(5)

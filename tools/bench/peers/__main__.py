@@ -155,11 +155,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench.peers", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="one short pass: a look, not a figure")
     parser.add_argument("--only", choices=("ceilings", "local", "s3", "moto"), help="one of the tables")
-    parser.add_argument("--workers", default="1", help="of arco serve (default: %(default)s)")
+    parser.add_argument("--workers", default="auto", help="of arco serve (default: as it is shipped)")
     parser.add_argument("--folder", help="where the local files are (default: the folder for temporary files)")
     arguments = parser.parse_args()
     effort = Effort(1, 0.3, 1.0, 2.0) if arguments.quick else Effort(3, 0.5, 2.0, 5.0)
-    options = () if arguments.workers == "1" else ("--workers", arguments.workers)
+    options = ("--workers", arguments.workers)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="arco-peers-", dir=arguments.folder) as folder:
         for name, run in parts(Path(folder), options, effort):

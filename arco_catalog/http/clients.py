@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from arco_catalog.http.asgi import Scope
+from arco_catalog.telemetry.request_log import TraceParent
 
 _ID = re.compile(r"[A-Za-z0-9_=+/.:-]{1,128}")
 _PRODUCT = re.compile(r"(?<![^\s(;])[A-Za-z][A-Za-z0-9._-]{0,39}/v?[0-9][A-Za-z0-9.+_-]{0,31}")
@@ -39,19 +40,21 @@ def invocation(scope: Scope) -> str | None:
     return _id(getattr(scope.get("aws.context"), "aws_request_id", None))
 
 
-def trace_parent(headers: Mapping[str, str]) -> tuple[str, str] | None:
+def trace_parent(headers: Mapping[str, str]) -> TraceParent | None:
     """The W3C header that ties a request to its caller's trace, and the trace's id in it."""
     text = headers.get("traceparent")
     match = None if text is None else _TRACEPARENT.fullmatch(text.strip())
-    return None if match is None else (match[0], match[1])
+    return None if match is None else TraceParent(match[0], match[1])
 
 
 def client_info(headers: Mapping[str, str]) -> str | None:
     """Products and versions of the client: those of its User-Agent and, of a Java client, whose User-Agent is that of
     its HTTP library whatever engine it is part of, the version of Iceberg."""
-    iceberg = _ICEBERG.match(headers.get("x-client-version", "")[:MAX_AGENT])
-    known = (products(headers.get("user-agent")), None if iceberg is None else f"Iceberg/{iceberg[1]}")
-    return " ".join(filter(None, known)) or None
+    named, version = products(headers.get("user-agent")), headers.get("x-client-version")
+    iceberg = None if version is None else _ICEBERG.match(version[:MAX_AGENT])
+    if iceberg is None:
+        return named
+    return f"{named or ''} Iceberg/{iceberg[1]}".lstrip()
 
 
 def products(user_agent: str | None) -> str | None:

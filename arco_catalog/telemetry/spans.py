@@ -14,9 +14,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExport
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from arco_catalog.http.telemetry import clients
-from arco_catalog.http.telemetry.request_log import RequestLog
 from arco_catalog.state.paths import record_kind
+from arco_catalog.telemetry.request_log import RequestLog
 from storage_backends.wrappers.measuring import StoreCall
 
 _LOG = logging.getLogger(__name__)
@@ -68,8 +67,8 @@ class Spans:
 
     async def export(self, request_log: RequestLog) -> None:
         """Makes the spans."""
-        parent = clients.trace_parent(request_log.request.headers)
-        context = self._parents.extract({} if parent is None else {"traceparent": parent[0]})
+        parent = request_log.asked.trace_parent
+        context = self._parents.extract({} if parent is None else {"traceparent": parent.header})
 
         def wall_ns(seconds: float) -> int:
             return request_log.ended_ms * 1_000_000 - round(1e9 * (request_log.ended - seconds))

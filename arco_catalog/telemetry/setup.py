@@ -4,10 +4,10 @@ import sys
 from collections.abc import Mapping
 
 from arco_catalog.config.variables import LOG_LEVEL, METRICS_NAMESPACE
-from arco_catalog.http.telemetry.lines import JsonLines, TextLines, Write
-from arco_catalog.http.telemetry.logs import configure_logging
-from arco_catalog.http.telemetry.telemetry import Exporter, Telemetry
 from arco_catalog.state.runtime import Runtime
+from arco_catalog.telemetry.lines import JsonLines, TextLines, Write
+from arco_catalog.telemetry.logs import configure_logging
+from arco_catalog.telemetry.telemetry import Exporter, Telemetry
 
 DEFAULT_NAMESPACE = "ArcoCatalog"
 EXPORTERS = ("otlp", "console")
@@ -78,7 +78,7 @@ def _spans(environment: Mapping[str, str], *, flush: bool) -> list[Exporter]:
     if exporter is None:
         return []
     try:
-        from arco_catalog.http.telemetry.spans import open_spans
+        from arco_catalog.telemetry.spans import open_spans
 
         return [open_spans(exporter, flush=flush)]
     except ModuleNotFoundError as error:

@@ -11,9 +11,9 @@ from traceback import extract_tb
 from types import TracebackType
 from typing import TextIO
 
-from arco_catalog.http.telemetry.lines import utc_time
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.telemetry.lines import utc_time
 from storage_backends import StoreError
 
 OURS = ("arco_catalog", "storage_backends", "uvicorn")

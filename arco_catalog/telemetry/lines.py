@@ -4,9 +4,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from arco_catalog.http.telemetry import clients
-from arco_catalog.http.telemetry.emf import REQUESTS, MetricLine
-from arco_catalog.http.telemetry.request_log import RequestLog
+from arco_catalog.telemetry.emf import REQUESTS, MetricLine
+from arco_catalog.telemetry.request_log import RequestLog
 
 Write = Callable[[str], object]
 """Takes a line without its end."""
@@ -45,8 +44,8 @@ class TextLines:
     async def export(self, request_log: RequestLog) -> None:
         """Writes the line."""
         store, error = request_log.store, request_log.error_type
-        path = clients.path(request_log.request.raw_path)
+        asked = request_log.asked
         self._write(
-            f"{request_log.method} {path} {request_log.status}{f' {error}' if error else ''} {request_log.operation} "
+            f"{asked.method} {asked.path} {request_log.status}{f' {error}' if error else ''} {request_log.operation} "
             f"{1000 * (request_log.ended - request_log.began):.1f} ms, {store.calls} store calls {store.depth} deep"
         )

@@ -1,8 +1,8 @@
 """A line for a run of the scheduled reconciler: its counts, and metrics that an alarm can wait for."""
 
-from arco_catalog.http.telemetry.emf import WALKS, MetricLine
-from arco_catalog.http.telemetry.lines import utc_time
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.telemetry.emf import WALKS, MetricLine
+from arco_catalog.telemetry.lines import utc_time
 
 
 def reconcile_line(

@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
-from arco_catalog.http.asgi import Scope
-from arco_catalog.http.requests import Request
-from arco_catalog.http.telemetry import clients
-from arco_catalog.http.telemetry.request_log import RequestLog, RequestState
 from arco_catalog.state.runtime import Runtime
+from arco_catalog.telemetry.request_log import Asked, RequestLog
 from storage_backends.wrappers.measuring import Measurement
 
 _LOG = logging.getLogger(__name__)
@@ -33,19 +30,11 @@ class Telemetry:
         self._process: str | None = None
         self._numbers = count(1)
 
-    def begin(self, scope: Scope, request: Request, state: RequestState) -> RequestLog:
-        """Opens the log of a request that has just come in, before it is handled."""
-        parent = clients.trace_parent(request.headers)
+    def begin(self, asked: Asked, warehouse: str) -> RequestLog:
+        """Opens the log of a request that has just come in, before it is handled; `warehouse` is what is logged of one
+        that names none."""
         store = Measurement()
-        return RequestLog(
-            request=request,
-            state=state,
-            request_id=clients.request_id(scope, request.headers) or self._next_id(),
-            invocation=clients.invocation(scope),
-            store=store,
-            began=store.clock(),
-            trace_id=None if parent is None else parent[1],
-        )
+        return RequestLog(asked, asked.request_id or self._next_id(), warehouse, store, began=store.clock())
 
     def _next_id(self) -> str:
         """An id for a request that has none: the process's own, and a number. It is made when it is first needed, for a

@@ -1,0 +1,89 @@
+"""The innermost layer: finds the route of a request, decodes what it takes, and lets its handler answer."""
+
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.http.browsers import check_media_type, check_page
+from arco_catalog.http.errors import error_response
+from arco_catalog.http.request_context import Effect, RequestContext, Route, Service
+from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
+from arco_catalog.http.responses import Response
+from arco_catalog.http.router import Router
+from arco_catalog.iceberg.errors import (
+    BadRequest,
+    CommitStateUnknown,
+    MethodNotAllowed,
+    NoSuchRoute,
+    NoSuchWarehouse,
+    NotAuthorized,
+    Unsupported,
+)
+
+
+class Dispatch:
+    """Routes requests to their handlers."""
+
+    def __init__(self, service: Service, router: Router) -> None:
+        self._service = service
+        self._router = router
+
+    async def handle(self, request: Request) -> Response:
+        """The handler's response. Raises whatever is wrong with the request, and what the handler raises."""
+        if request.head_bytes > LARGE_HEAD_BYTES:
+            await request.take_head()
+        allowed_hosts = self._service.options.allowed_hosts
+        if allowed_hosts is not None:
+            check_page(request.headers, request.server, allowed_hosts)
+        if request.caller.unidentified_because is not None:
+            raise NotAuthorized(request.caller.unidentified_because)
+        match = self._router.match(request.raw_path, request.spelling)
+        if match is None:
+            path = request.raw_path.decode("latin-1")
+            raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the supported endpoints")
+        route = match.routes.get(request.method)
+        if route is None:
+            return self._wrong_method(request, sorted(match.routes))
+        request.route = route
+        context = self._context(route, match.params, request)
+        if route.has_body:
+            await self._read_body(context, request)
+        return await route.handler(context)
+
+    def _context(self, route: Route, params: Mapping[str, str], request: Request) -> RequestContext:
+        """The request as its handler sees it, but for its body; refused here if any such request would be."""
+        if route.has_body or route.effect is not Effect.READS:
+            check_media_type(request.headers, needs_body=route.has_body)
+        catalog = None
+        if route.has_prefix:
+            prefix = params.get("prefix") or self._service.default_warehouse()
+            params = {**params, "prefix": prefix}
+            catalog = self._service.warehouses.get(prefix)
+            if catalog is None:
+                raise NoSuchWarehouse(f"Warehouse does not exist: {prefix}")
+            request.warehouse = prefix
+            reason = catalog.settings.read_only_because
+            keyed = "idempotency-key" in request.headers  # the key's marker may have the answer, which the driver reads
+            if reason is not None and route.effect is not Effect.READS and not keyed:
+                raise Unsupported(f"This catalog is read-only: {reason}")
+        return RequestContext(
+            self._service, route, params, request.query(), request.headers, request.caller, catalog, request.hold
+        )
+
+    async def _read_body(self, context: RequestContext, request: Request) -> None:
+        try:
+            context.body, context.body_bytes = await request.json_object(context.options)
+        except SlowBody as slow:
+            raise _unread(context.route, request, str(slow)) from slow
+
+    def _wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
+        error = MethodNotAllowed(f"{request.method} is not supported for this path: use {' or '.join(allowed)}")
+        dialect = self._service.options.dialect
+        return error_response(error, commits=False, dialect=dialect, headers={"Allow": ", ".join(allowed)})
+
+
+def _unread(route: Route, request: Request, reason: str) -> BadRequest | CommitStateUnknown:
+    """What a body that did not arrive means: a refusal, but where another sending may have been applied, whose marker
+    can't be looked for without the body."""
+    resent = route.effect is not Effect.READS and "idempotency-key" in request.headers
+    if resent or route.commits:
+        return CommitStateUnknown(f"{reason}: if the request was sent before, it may have been applied")
+    return BadRequest(reason)

@@ -1,0 +1,17 @@
+"""Sends responses."""
+
+from arco_catalog.http.requests import Handle, Request
+from arco_catalog.http.responses import Response
+
+
+class Delivery:
+    """Sends each response, with the request's id where it has one."""
+
+    def __init__(self, inner: Handle) -> None:
+        self._inner = inner
+
+    async def handle(self, request: Request) -> Response:
+        """Passes the request on, and returns the response when it has been sent."""
+        request.response = response = await self._inner(request)
+        await response.send(request.send, to_head=request.method == "HEAD", request_id=request.id)
+        return response

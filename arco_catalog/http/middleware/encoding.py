@@ -1,0 +1,62 @@
+"""How an answer goes out: compressed where that is wanted and worthwhile, and never more than the host can carry."""
+
+import asyncio
+from dataclasses import replace
+
+from arco_catalog.http.compression import WORTHWHILE_BYTES, answer_limit, compressed, gzip_accepted
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.request_context import Effect, Route
+from arco_catalog.http.requests import Handle, Request
+from arco_catalog.http.responses import Response
+from arco_catalog.iceberg.errors import AnswerTooLarge, CommitStateUnknown, InternalError
+from arco_catalog.planning.answer_limit import AnswerLimit, pack
+
+
+class Encoding:
+    """Packs large answers for clients that read packed ones."""
+
+    def __init__(self, inner: Handle, options: HttpOptions) -> None:
+        self._inner = inner
+        self._options = options
+
+    async def handle(self, request: Request) -> Response:
+        """Passes the request on, and returns the response as it is sent.
+
+        Raises `AnswerTooLarge` for a read whose answer the host cannot carry. Of a change it must not be said that it
+        failed: that one raises `CommitStateUnknown` on a commit, else `InternalError`. It takes a client that accepts
+        less on its retry than it did at first, because changes are checked before they are made.
+        """
+        response = await self._inner(request)
+        if len(response.body) <= WORTHWHILE_BYTES:
+            return response
+        limit = answer_limit(self._options, request.headers)
+        packable = gzip_accepted(self._options, request.headers)
+        if self._options.gzip:
+            response = replace(response, headers={**response.headers, "Vary": "Accept-Encoding"})
+        if packable:
+            packed = await asyncio.to_thread(pack, response.body)
+            if limit is None or limit.carries(packed, text=False):
+                return compressed(response, packed)
+        if limit is not None and not limit.carries(response.body, text=True):
+            raise _too_large(len(response.body), limit, request.route, packable)
+        return response
+
+
+def _too_large(
+    size: int, limit: AnswerLimit, route: Route | None, packable: bool
+) -> AnswerTooLarge | CommitStateUnknown | InternalError:
+    what = f"The answer is {size:,} bytes, more than this catalog's host can carry ({limit.payload_bytes:,})"
+    if route is None or route.effect is Effect.READS:
+        ways = [*([] if packable else ["accept gzip"]), *_smaller("" if route is None else route.template)]
+        return AnswerTooLarge(": ".join([what, *filter(None, [", or ".join(ways)])]))
+    made = f"{what}. The change was made: load the table again with Accept-Encoding: gzip"
+    return CommitStateUnknown(made) if route.commits else InternalError(made)
+
+
+def _smaller(template: str) -> list[str]:
+    """How to ask for less of what a route answers with."""
+    if template.endswith("/tables/{table}"):
+        return ["load the table with snapshots=refs", "expire its snapshots"]
+    if template.endswith(("/namespaces", "/tables", "/views")):
+        return ["list in pages (pageToken, pageSize)"]
+    return []

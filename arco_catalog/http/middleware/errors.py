@@ -1,0 +1,25 @@
+"""Turns every failure into an error in Iceberg's shape."""
+
+from arco_catalog.http.errors import error_response
+from arco_catalog.http.requests import ClientGone, Handle, Request
+from arco_catalog.http.responses import Response
+from arco_catalog.protocol.operation_request import Dialect
+
+
+class Errors:
+    """Answers whatever is raised inside, but `ClientGone`, which nobody is left to read."""
+
+    def __init__(self, inner: Handle, dialect: Dialect) -> None:
+        self._inner = inner
+        self._dialect = dialect
+
+    async def handle(self, request: Request) -> Response:
+        """Passes the request on. Raises `ClientGone`."""
+        try:
+            return await self._inner(request)
+        except ClientGone:
+            raise
+        except Exception as error:  # whatever it is, the client is told in a shape that it can read
+            request.error = type(error).__name__
+            commits = request.route is not None and request.route.commits
+            return error_response(error, commits=commits, dialect=self._dialect)

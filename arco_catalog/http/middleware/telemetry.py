@@ -1,0 +1,56 @@
+"""The outermost layer: opens the log of each request, fills it, and exports it when the answer has gone."""
+
+from arco_catalog.http.clients import client_info, invocation, method, path, request_id, trace_parent
+from arco_catalog.http.requests import Handle, Request
+from arco_catalog.http.responses import Response
+from arco_catalog.protocol.request_stats import collect_stats
+from arco_catalog.telemetry.names import operation
+from arco_catalog.telemetry.request_log import Answered, Asked, RequestLog
+from arco_catalog.telemetry.telemetry import Telemetry
+
+
+class RequestTelemetry:
+    """Reports requests. One that names no warehouse is reported as of the `usual_warehouse`."""
+
+    def __init__(self, inner: Handle, telemetry: Telemetry, usual_warehouse: str) -> None:
+        self._inner = inner
+        self._telemetry = telemetry
+        self._usual_warehouse = usual_warehouse
+
+    async def handle(self, request: Request) -> Response:
+        """Passes the request on, with an id. An exception is logged by its class and raised again."""
+        log = self._telemetry.begin(_asked(request), self._usual_warehouse)
+        request.id = log.request_id
+        try:
+            with collect_stats(log.stats):
+                return await self._inner(request)
+        except BaseException as error:
+            request.error = type(error).__name__
+            raise
+        finally:
+            _fill(log, request)
+            await self._telemetry.export(log)
+
+
+def _asked(request: Request) -> Asked:
+    headers = request.headers
+    return Asked(
+        method(request.method),
+        path(request.raw_path),
+        client=client_info(headers),
+        request_id=request_id(request.scope, headers),
+        invocation=invocation(request.scope),
+        trace_parent=trace_parent(headers),
+    )
+
+
+def _fill(log: RequestLog, request: Request) -> None:
+    """Notes how far the request came: any step may have been the last."""
+    log.error = request.error
+    if request.warehouse is not None:
+        log.warehouse = request.warehouse
+    if request.route is not None:
+        log.operation, log.route = operation(request.route.endpoint), request.route.template
+    if request.response is not None:
+        response = request.response
+        log.answered = Answered(response.status, response.error_type, len(response.body))

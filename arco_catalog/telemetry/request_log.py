@@ -1,0 +1,134 @@
+"""The log of one request: what was asked, what came of it, and what was done for it."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.protocol.request_stats import RequestStats
+from arco_catalog.telemetry.names import UNKNOWN
+from storage_backends.wrappers.measuring import Measurement
+
+CLIENT_GONE = 499
+"""The status logged for a request that was not answered: its client hung up before it was complete."""
+
+
+class TraceParent(NamedTuple):
+    """The caller's place in its trace: the W3C header, and the trace's id in it."""
+
+    header: str
+    trace_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked, and by whom, as it may be repeated: ids and products, never free text.
+
+    `method` is one of HTTP's own, `path` is for people, `client` names the client's products. `invocation` is the id
+    that the platform gave the call.
+    """
+
+    method: str
+    path: str
+    client: str | None = None
+    request_id: str | None = None
+    invocation: str | None = None
+    trace_parent: TraceParent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What was answered: `error_type` as the client got it, `size` in bytes."""
+
+    status: int
+    error_type: str | None = None
+    size: int = 0
+
+
+@dataclass(slots=True)
+class RequestLog:
+    """The log of one request. Seconds are of the clock that measured its store calls; `ended_ms` is wall-clock time.
+
+    Whoever serves the request sets the rest of the fields when it is over. `warehouse` is one that there is, whatever
+    the request named; `operation` and `route` are what took it; `error` is the class of what was raised. The principal
+    is among the `stats`.
+    """
+
+    asked: Asked
+    request_id: str
+    warehouse: str
+    store: Measurement
+    began: float
+    stats: RequestStats = field(init=False)
+    operation: str = UNKNOWN
+    route: str | None = None
+    answered: Answered | None = None
+    error: str | None = None
+    ended: float = 0.0
+    ended_ms: int = 0
+    trace_id: str | None = None
+
+    def __post_init__(self) -> None:
+        self.stats = RequestStats(self.store)
+        if self.asked.trace_parent is not None:
+            self.trace_id = self.asked.trace_parent.trace_id
+
+    @property
+    def status(self) -> int:
+        """What was answered."""
+        return CLIENT_GONE if self.answered is None else self.answered.status
+
+    @property
+    def failed(self) -> bool:
+        """Whether the fault was ours."""
+        return self.status >= 500
+
+    @property
+    def error_type(self) -> str | None:
+        """The type of the error that the client got."""
+        return None if self.answered is None else self.answered.error_type
+
+    def facts(self) -> JsonObject:
+        """All fields of the log, in one flat object. Names in capitals are CloudWatch's: dimensions and metrics."""
+        stats, called = self.stats, self.store.totals()
+        facts: JsonObject = {
+            "level": "error" if self.failed else "info",
+            "Warehouse": self.warehouse,
+            "Operation": self.operation,
+            "method": self.asked.method,
+            "status": self.status,
+            "Requests": 1,
+            "ServerErrors": int(self.failed),
+            "Latency": round(1000 * (self.ended - self.began), 3),
+            "StoreCalls": called.calls,
+            "StoreDepth": called.depth,
+            "StoreBytesRead": called.bytes_read,
+            "StoreBytesWritten": called.bytes_written,
+            "Conflicts": stats.conflicts,
+            "CacheHits": called.unchanged,
+            "request_id": self.request_id,
+        }
+        optional: tuple[tuple[str, JsonValue], ...] = (
+            ("route", self.route),
+            ("answer_bytes", None if self.answered is None else self.answered.size),
+            ("error_type", self.error_type),
+            ("error", self.error),
+            ("attempt", stats.attempt),
+            ("tries", stats.tries or None),
+            ("outcome", stats.outcome),
+            ("dropped_writes", stats.dropped_writes or None),
+            ("key", stats.key),
+            ("principal", stats.principal),
+            ("session", stats.session),
+            ("ignored_claim", stats.ignored_claim or None),
+            ("invocation", self.asked.invocation),
+            ("trace_id", self.trace_id),
+            ("agent", self.asked.client),
+        )
+        for name, value in optional:
+            if value is not None:
+                facts[name] = value
+        if len(stats.entities) == 1:
+            ((facts["entity"], facts["table_uuid"]),) = stats.entities.items()
+        elif stats.entities:
+            facts["entities"] = len(stats.entities)
+        return facts

@@ -1,0 +1,154 @@
+"""One request's view of a store: its deadline, the store's time, and what its calls cost, in one wrapper.
+
+Each of the three is a few lines around a call. As wrappers of their own they cost more than a call of a store that has
+its answer at hand.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from storage_backends.base import (
+    ANY,
+    Cursor,
+    Found,
+    Missing,
+    ObjectStore,
+    Outcome,
+    Page,
+    StoreUnavailable,
+    Unchanged,
+    Unknown,
+    Version,
+    When,
+)
+from storage_backends.eager import Waiting
+from storage_backends.wrappers.measuring import Kind, Measurement, StoreCall
+
+LATE = "the request's deadline has passed"
+
+Told = Callable[[int, int, int], None]
+"""Hears when a call was sent and answered, by the machine's clock, and what time the store said it was meanwhile
+(docs/design/store.md)."""
+
+_P = ParamSpec("_P")
+_Answer = TypeVar("_Answer", Found | Missing, Found | Unchanged | Missing, Page, Outcome)
+
+
+class RequestStore:
+    """A view that is good until `deadline_ms` on the wall clock `now_ms` (docs/design/commit.md#unknown-outcomes).
+
+    Before every call the wall clock is read, since a monotonic clock stops while a machine sleeps
+    (docs/design/commit.md#rule-5): no call begins after the deadline, it raises `StoreUnavailable` and nothing was
+    sent. When the deadline passes within a call, a read raises `StoreUnavailable`, and a write is `Unknown`: it may
+    still land.
+
+    Where given, `told` hears the time in each answer, and `measurement` notes each call.
+    """
+
+    def __init__(
+        self,
+        inner: ObjectStore,
+        deadline_ms: int,
+        now_ms: Callable[[], int],
+        *,
+        told: Told | None = None,
+        measurement: Measurement | None = None,
+    ) -> None:
+        self._inner = inner
+        self._deadline_ms = deadline_ms
+        self._now_ms = now_ms
+        self._told = told
+        self._measurement = measurement
+
+    def get(self, key: str, if_changed_from: Version | None = None) -> Coroutine[Any, Any, Found | Unchanged | Missing]:
+        """See `ObjectStore.get`."""
+        return self._ask("get", 0, self._inner.get, key, if_changed_from)
+
+    def get_range(self, key: str, start: int, length: int) -> Coroutine[Any, Any, Found | Missing]:
+        """See `ObjectStore.get_range`."""
+        return self._ask("get", 0, self._inner.get_range, key, start, length)
+
+    def put(self, key: str, body: bytes, when: When) -> Coroutine[Any, Any, Outcome]:
+        """See `ObjectStore.put`."""
+        return self._write("put", len(body), self._inner.put, key, body, when)
+
+    def delete(self, key: str, when: When = ANY) -> Coroutine[Any, Any, Outcome]:
+        """See `ObjectStore.delete`."""
+        return self._write("delete", 0, self._inner.delete, key, when)
+
+    def list(self, prefix: str, after: Cursor | None = None) -> Coroutine[Any, Any, Page]:
+        """See `ObjectStore.list`."""
+        return self._ask("list", 0, self._inner.list, prefix, after)
+
+    async def close(self) -> None:
+        """Does nothing: the store outlives the request."""
+
+    async def _ask(
+        self,
+        kind: Kind,
+        written: int,
+        ask: Callable[Concatenate[str, _P], Coroutine[Any, Any, _Answer]],
+        key: str,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> _Answer:
+        """The answer of the store. Raises `StoreUnavailable` if the deadline has passed, or passes."""
+        sent_ms = self._now_ms()
+        left_ms = self._deadline_ms - sent_ms
+        if left_ms <= 0:
+            raise StoreUnavailable(LATE)
+        noted = None if self._measurement is None else self._measurement.call(kind, key, written)
+        call = ask(key, *args, **kwargs)
+        try:
+            future = call.send(None)
+        except StopIteration as end:  # a store that had its answer at hand: there is nothing to wait for
+            answer: _Answer = end.value
+            if noted is not None:
+                noted.answered(answer)
+        except BaseException as error:
+            if noted is not None:
+                noted.failed(error)
+            raise
+        else:
+            answer = await _wait(Waiting(call, future), left_ms / 1000, noted)
+        if self._told is not None and not isinstance(answer, Unknown):
+            self._told(sent_ms, self._now_ms(), answer.now_ms)
+        return answer
+
+    async def _write(
+        self,
+        kind: Kind,
+        written: int,
+        ask: Callable[Concatenate[str, _P], Coroutine[Any, Any, Outcome]],
+        key: str,
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> Outcome:
+        try:
+            return await self._ask(kind, written, ask, key, *args, **kwargs)
+        except _Late:
+            return Unknown(LATE)
+
+
+class _Late(StoreUnavailable):
+    """The deadline passed within a call."""
+
+
+async def _wait(waiting: Waiting[_Answer], seconds: float, noted: StoreCall | None) -> _Answer:
+    scope = asyncio.timeout(seconds)
+    try:
+        async with scope:
+            try:
+                answer = await waiting
+            except BaseException as error:
+                if noted is not None:
+                    noted.failed(error)
+                raise
+            if noted is not None:
+                noted.answered(answer)
+            return answer
+    except TimeoutError as error:
+        if not scope.expired():
+            raise
+        raise _Late(LATE) from error

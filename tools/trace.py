@@ -1,0 +1,169 @@
+"""The way of a load and of a commit through the code: `python -m tools.trace`.
+
+Prints the functions of ours that a request enters, each indented below its caller, from the ASGI app down to the calls
+of the store. Steps marked `||` run concurrently. Without `--all` only coroutines are shown: the plain functions between
+them compute, and ask nobody.
+"""
+
+import argparse
+import asyncio
+import dis
+import inspect
+import sys
+from collections.abc import Awaitable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+
+from arco_catalog.http.app import App, create_app
+from arco_catalog.operations.open import build_catalog
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.protocol.concurrency import gather
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends.memory import MemoryStore
+from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import schema, set_property, uuid7
+
+ROOT = Path(__file__).resolve().parents[1]
+OURS = tuple(f"{ROOT / package}/" for package in ("arco_catalog", "storage_backends"))
+
+NAMESPACES = "/v1/main/namespaces"
+TABLE = f"{NAMESPACES}/db/tables/t"
+
+_FIRST_ENTRY = bytes((dis.opmap["RESUME"], 0))
+_STORE_CALLS = {
+    getattr(MemoryStore, name).__code__: name.upper() for name in ("get", "get_range", "put", "delete", "list")
+}
+_APP = App.__call__.__code__
+_GATHER = gather.__code__
+
+
+@dataclass(slots=True)
+class Entered:
+    """A function that was entered, and those that it entered. `concurrent` is one of several steps begun together;
+    `call` is what a method of the store was asked."""
+
+    code: CodeType | None = None
+    concurrent: bool = False
+    call: str | None = None
+    entered: list["Entered"] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Module and function, the module without the package that most are in."""
+        assert self.code is not None
+        parts = Path(self.code.co_filename).relative_to(ROOT).with_suffix("").parts
+        return ".".join((*parts, self.code.co_qualname)).removeprefix("arco_catalog.")
+
+    @property
+    def is_coroutine(self) -> bool:
+        """Whether it may wait."""
+        return self.code is not None and bool(self.code.co_flags & inspect.CO_COROUTINE)
+
+    def below(self) -> Iterator["Entered"]:
+        """All that was entered from here, in the order of the tree."""
+        for inner in self.entered:
+            yield inner
+            yield from inner.below()
+
+    def lines(self, *, plain_functions: bool, indent: str = "") -> Iterator[str]:
+        """The tree, a line each."""
+        for inner in self.entered:
+            shown = inner.call is not None or inner.is_coroutine or plain_functions
+            if shown:
+                mark = "|| " if inner.concurrent else ""
+                yield f"{indent}{mark}{inner.call or inner.name}"
+            yield from inner.lines(plain_functions=plain_functions, indent=indent + "  " if shown else indent)
+
+
+class Trace:
+    """A context that notes which functions of ours are entered. A coroutine is noted once, however often it goes on."""
+
+    def __init__(self) -> None:
+        self.root = Entered()
+        self._known: dict[FrameType, Entered] = {}
+
+    @property
+    def frames(self) -> int:
+        """How many functions were entered, down to the calls of the store."""
+        return sum(1 for _ in self.root.below())
+
+    @property
+    def coroutines(self) -> int:
+        """How many of them may wait."""
+        return sum(entered.is_coroutine for entered in self.root.below())
+
+    @property
+    def calls(self) -> Sequence[str]:
+        """What was asked of the store."""
+        return [entered.call for entered in self.root.below() if entered.call is not None]
+
+    def __enter__(self) -> "Trace":
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        sys.setprofile(None)
+        self._known.clear()
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(OURS):
+            return
+        if code.co_code[frame.f_lasti : frame.f_lasti + 2] != _FIRST_ENTRY:
+            return
+        outer = frame.f_back
+        while outer is not None and outer not in self._known:
+            outer = outer.f_back
+        if outer is None and code is not _APP:  # a task, of a step that was noted when it began
+            return
+        caller = self.root if outer is None else self._known[outer]
+        if caller.call is not None:  # what a store does for its answer is not the way there
+            return
+        entered = Entered(code, caller.code is _GATHER and code.co_filename != _GATHER.co_filename)
+        if code in _STORE_CALLS:
+            key = frame.f_locals.get("key", frame.f_locals.get("prefix"))
+            entered.call = f"{_STORE_CALLS[code]} {key}"
+        caller.entered.append(entered)
+        self._known[frame] = entered
+
+
+async def traced(step: Awaitable[Answer]) -> Trace:
+    """What a request enters. Raises `RuntimeError` unless it succeeds."""
+    with Trace() as trace:
+        answer = await step
+    if answer.status != 200:
+        raise RuntimeError(f"{answer.status}: {answer.body!r}")
+    return trace
+
+
+async def load_and_commit() -> dict[str, Trace]:
+    """The two requests, each to a process that has answered the like before."""
+    runtime = SystemRuntime()
+    catalog = build_catalog(Settings("main"), MemoryStore(), "memory:///", (), runtime)
+    client = Client(create_app({"main": catalog}))
+
+    def commit(value: str) -> Awaitable[Answer]:
+        return client.post(TABLE, set_property("a", value), idempotency_key=uuid7(runtime.now_ms(), runtime))
+
+    await client.post(NAMESPACES, {"namespace": ["db"]})
+    await client.post(f"{NAMESPACES}/db/tables", {"name": "t", "schema": schema("a")})
+    await commit("1")
+    await client.get(TABLE)
+    return {"load": await traced(client.get(TABLE)), "commit": await traced(commit("2"))}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints both."""
+    parser = argparse.ArgumentParser(prog="python -m tools.trace", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--all", action="store_true", help="show plain functions too")
+    show_all = parser.parse_args(arguments).all
+    for name, trace in asyncio.run(load_and_commit()).items():
+        head = f"{name}: {trace.frames} frames, {trace.coroutines} coroutines, {len(trace.calls)} store calls"
+        lines = (head, *trace.root.lines(plain_functions=show_all, indent="  "), "")
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
