@@ -30,7 +30,7 @@ OUTSIDE = ("tests", "tools")  # look at everything; nothing that ships looks at 
 
 CLOUD_SDKS = ("boto3", "botocore", "aiobotocore", "google", "gcloud", "azure", "obstore", "s3fs", "gcsfs", "adlfs")
 HTTP_STACKS = ("starlette", "fastapi", "uvicorn", "mangum", "granian", "hypercorn", "httptools", "uvloop", "asgiref")
-HTTP_CLIENT = ("storage_backends.s3.http1", "httptools")  # who may parse answers, and with what
+HTTP_CLIENT = ("storage_backends.wire.http1", "httptools")  # who may parse answers, and with what
 ENVIRONMENT = ("os.environ", "os.environb", "os.getenv")
 # Who starts a process's work, and hands the environment on; the reconciler's, since each executor opens stores itself.
 ENTRY_POINTS = ("lambda", "arco_catalog.cli.program", "arco_catalog.embed", "reconciler.catalog_config")
@@ -280,7 +280,7 @@ def test_a_planted_violation_is_caught(tmp_path: Path, file: str, statement: str
         ("arco_catalog/iceberg/json.py", "import orjson\nfrom . import errors\nfrom urllib.parse import quote"),
         ("storage_backends/s3/store.py", "import botocore.session\nfrom .base import ABSENT"),
         ("arco_catalog/cli/import_pyiceberg.py", "from pyiceberg.catalog import load_catalog"),
-        ("storage_backends/s3/http1.py", "from httptools import HttpResponseParser"),
+        ("storage_backends/wire/http1.py", "from httptools import HttpResponseParser"),
         ("lambda/api.py", "import os\nfrom arco_catalog.config.variables import STORE\nSTORE.read(os.environ)"),
         ("arco_catalog/cli/program.py", "import os\nenvironment = os.environ"),
         ("storage_backends/local/store.py", "import os\nos.fsync(1)"),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
-from storage_backends.s3.dates import http_date_ms
-from storage_backends.s3.http1 import Response
+from storage_backends.wire.exchange import Ambiguous
+from storage_backends.wire.http1 import Response
 
 # Statuses that are definite answers, as is a 404 that names the key; any other of 300 or more is a failure.
 _ANSWERS = frozenset(
@@ -37,61 +37,40 @@ _DENIED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})  #
 _ELSEWHERE = frozenset({"AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})  # these, too
 
 
-class Ambiguous(StoreUnavailable):
-    """The request was sent, and whether it was applied is not known."""
-
-
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A definite answer: success, or one of `_ANSWERS`. `now_ms` is the store's clock, in whole seconds, or this
-    machine's where the answer has no date."""
+class S3Dialect:
+    """What the answers of one bucket mean."""
 
-    status: int
-    response: Response
-    now_ms: int
+    bucket: str
 
-    def header(self, name: str) -> str:
-        """A header's value, or nothing."""
-        return self.response.headers.get(name, "")
+    def is_answer(self, response: Response, method: str) -> bool:
+        """Whether the response is a definite answer, as opposed to a failure."""
+        if response.status == HTTPStatus.NOT_FOUND:  # a 404 without it may be the bucket's or a proxy's, not the key's
+            return method == "HEAD" or _element(response, "Code") == "NoSuchKey"
+        return 200 <= response.status < 300 or response.status in _ANSWERS
 
+    def is_skewed(self, response: Response) -> bool:
+        """Whether S3 refused the request because of the time in its signature."""
+        return response.status == HTTPStatus.FORBIDDEN and _element(response, "Code") == "RequestTimeTooSkewed"
 
-def date_ms(response: Response) -> int | None:
-    """The `Date` header in milliseconds, or None."""
-    try:
-        return http_date_ms(response.headers["date"])
-    except (KeyError, ValueError):
-        return None
-
-
-def is_answer(response: Response, method: str) -> bool:
-    """Whether the response is a definite answer, as opposed to a failure."""
-    if response.status == HTTPStatus.NOT_FOUND:  # a 404 without it may be the bucket's or a proxy's, not the key's
-        return method == "HEAD" or _element(response, "Code") == "NoSuchKey"
-    return 200 <= response.status < 300 or response.status in _ANSWERS
-
-
-def is_skewed(response: Response) -> bool:
-    """Whether S3 refused the request because of the time in its signature."""
-    return response.status == HTTPStatus.FORBIDDEN and _element(response, "Code") == "RequestTimeTooSkewed"
-
-
-def failure_of(response: Response, bucket: str) -> StoreError:
-    """The exception for a failure: `StoreUnavailable` if the request was not applied and may be retried, `Ambiguous` if
-    it may have been applied, any other `StoreError` if it was not applied and a retry would fail too."""
-    status, code = response.status, _element(response, "Code")
-    region = response.headers.get("x-amz-bucket-region") or _element(response, "Region")
-    if 300 <= status < 400 or (code in _ELSEWHERE and region):
-        return StoreError(f"the bucket {bucket!r} is in another place: {_place(response, region)} (status {status})")
-    if code == "NoSuchBucket":
-        return StoreError(f"bucket {bucket!r} does not exist")
-    reason = f"status {status} {code}: {_element(response, 'Message')}" if code else f"status {status}"
-    if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:
-        return StoreUnavailable(reason)
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) or code in _DENIED:
-        return StoreDenied(reason)
-    if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:  # 501: the store does not know a header
-        return Ambiguous(reason)
-    return StoreError(reason)
+    def failure_of(self, response: Response) -> StoreError:
+        """See `Dialect.failure_of`."""
+        status, code = response.status, _element(response, "Code")
+        region = response.headers.get("x-amz-bucket-region") or _element(response, "Region")
+        if 300 <= status < 400 or (code in _ELSEWHERE and region):
+            return StoreError(
+                f"the bucket {self.bucket!r} is in another place: {_place(response, region)} (status {status})"
+            )
+        if code == "NoSuchBucket":
+            return StoreError(f"bucket {self.bucket!r} does not exist")
+        reason = f"status {status} {code}: {_element(response, 'Message')}" if code else f"status {status}"
+        if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:
+            return StoreUnavailable(reason)
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) or code in _DENIED:
+            return StoreDenied(reason)
+        if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:  # 501: the store does not know a header
+            return Ambiguous(reason)
+        return StoreError(reason)
 
 
 def _place(response: Response, region: str) -> str:

@@ -14,10 +14,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.s3.config import ContainerEndpoint
-from storage_backends.s3.dates import iso_date_ms
-from storage_backends.s3.http1 import AnswerLost, NeverSent, Response, request_head
-from storage_backends.s3.pool import Pool, Timeouts, tls_context
 from storage_backends.s3.signature import Credentials
+from storage_backends.wire.dates import iso_date_ms
+from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
+from storage_backends.wire.pool import Pool, Timeouts, tls_context
 
 REFRESH_MS = 15 * 60_000
 """Keys are renewed when they expire within this time; the endpoint has newer ones by then."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
 from storage_backends.base import Listed, Version
-from storage_backends.s3.dates import iso_date_ms
+from storage_backends.wire.dates import iso_date_ms
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

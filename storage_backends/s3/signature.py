@@ -6,6 +6,7 @@ The body is always hashed and signed, over TLS too, so no additional checksum he
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from hmac import digest
@@ -75,6 +76,16 @@ def signed(
     credential = f"{credentials.access_key}/{within}"
     sent["authorization"] = f"{_ALGORITHM} Credential={credential}, SignedHeaders={signed_names}, Signature={signature}"
     return sent
+
+
+def signing_stamp(now_ms: int) -> str:
+    """A time as signatures spell it."""
+    return _stamp(now_ms // 1_000)
+
+
+@lru_cache(maxsize=4)  # many requests are signed within a second
+def _stamp(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 @lru_cache(maxsize=8)

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 
 from storage_backends.base import (
@@ -25,12 +26,14 @@ from storage_backends.base import (
     Version,
     When,
 )
-from storage_backends.s3.answers import Answer
-from storage_backends.s3.client import Request, S3Client
+from storage_backends.s3.answers import S3Dialect
 from storage_backends.s3.config import S3Config
-from storage_backends.s3.dates import http_date_ms
 from storage_backends.s3.listing import read_listing
+from storage_backends.s3.transport import open_transport
 from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
+from storage_backends.wire.client import Client
+from storage_backends.wire.dates import http_date_ms
+from storage_backends.wire.exchange import Answer, Request
 
 _ENTROPY = random.SystemRandom()  # the default generator's state is shared by processes restored from one snapshot
 
@@ -59,7 +62,7 @@ class S3Store:
         if prefix:
             check_key(prefix)
         self._prefix = f"{prefix}/" if prefix else ""
-        self._client = S3Client(bucket, config, sleep, random)
+        self._client = Client(partial(open_transport, bucket, config), S3Dialect(bucket), sleep, random)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""

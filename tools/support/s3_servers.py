@@ -19,8 +19,7 @@ from pathlib import Path
 
 from storage_backends.clock import system_now_ms
 from storage_backends.s3.config import S3Config
-from storage_backends.s3.dates import signing_stamp
-from storage_backends.s3.signature import Credentials, Scope, signed
+from storage_backends.s3.signature import Credentials, Scope, signed, signing_stamp
 from tools.support.environment import PROJECT
 
 BUILT = PROJECT / ".tools"

@@ -12,9 +12,9 @@ from botocore.utils import percent_encode  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage_backends.s3.dates import http_date_ms, signing_stamp
-from storage_backends.s3.signature import Credentials, Scope, path_of, query_of, signed
+from storage_backends.s3.signature import Credentials, Scope, path_of, query_of, signed, signing_stamp
 from storage_backends.validation import is_key
+from storage_backends.wire.dates import http_date_ms
 
 EXAMPLE_KEYS = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 EXAMPLE_DATE = {"date": "Fri, 24 May 2013 00:00:00 GMT", "x-amz-storage-class": "REDUCED_REDUNDANCY"}

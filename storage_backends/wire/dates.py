@@ -1,4 +1,4 @@
-"""The times that S3 writes. The usual form is read by hand: the standard library's reader of dates is part of its
+"""The times that stores write. The usual form is read by hand: the standard library's reader of dates is part of its
 e-mail package, which a cold start would load for nothing else."""
 
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ def http_date_ms(text: str) -> int:
             hour, minute, second = time.split(":")
             date = datetime(int(year), _MONTHS[month], int(day), int(hour), int(minute), int(second), tzinfo=UTC)
             return int(date.timestamp()) * 1_000
-    from email.utils import parsedate_to_datetime  # obsolete forms, which no S3 uses
+    from email.utils import parsedate_to_datetime  # obsolete forms, which no store uses
 
     return int(parsedate_to_datetime(text).timestamp()) * 1_000
 
@@ -25,13 +25,3 @@ def iso_date_ms(text: str) -> int:
     """Milliseconds since 1970 of a date in a listing. Raises ValueError."""
     date = datetime.fromisoformat(text)
     return int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1_000)
-
-
-def signing_stamp(now_ms: int) -> str:
-    """A time as signatures spell it."""
-    return _stamp(now_ms // 1_000)
-
-
-@lru_cache(maxsize=4)  # many requests are signed within a second
-def _stamp(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%dT%H%M%SZ")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage_backends.s3.http1 import AnswerLost, NeverSent, Response, ResponseReader, request_head
-from storage_backends.s3.pool import IDLE_MS, Pool, Timeouts
+from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, ResponseReader, request_head
+from storage_backends.wire.pool import IDLE_MS, Pool, Timeouts
 from tests.support.fake_runtime import FakeRuntime
 
 PLAIN = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 11\r\n\r\nhello world'

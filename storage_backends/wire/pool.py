@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from storage_backends.base import StoreError
-from storage_backends.s3.http1 import AnswerLost, Connection, NeverSent, Response
+from storage_backends.wire.http1 import AnswerLost, Connection, NeverSent, Response
 
 IDLE_MS = 5_000
 """How long a connection may be idle: less than S3 allows. In wall-clock time, since a monotonic clock stops while a

@@ -1,0 +1,90 @@
+"""Sends requests to a store and retries those that are safe to retry, whatever carries them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from storage_backends.backoff import full_jitter
+from storage_backends.base import StoreUnavailable, Unknown
+from storage_backends.clock import system_now_ms
+from storage_backends.wire.exchange import Ambiguous, Answer, Dialect, Request, Transport, date_ms
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A transport, and the event loop that it belongs to."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: Transport
+
+
+class Client:
+    """One bucket. Its transport opens with the first call of an event loop.
+
+    `open_transport` raises `StoreError` for a configuration that can't be followed. `sleep` takes seconds, `random` is
+    uniform on [0, 1): both are for the pauses between attempts.
+    """
+
+    def __init__(
+        self,
+        open_transport: Callable[[], Awaitable[Transport]],
+        dialect: Dialect,
+        sleep: Callable[[float], Awaitable[None]],
+        random: Callable[[], float],
+    ) -> None:
+        self._open_transport = open_transport
+        self._dialect = dialect
+        self._sleep = sleep
+        self._random = random
+        self._open: _Open | None = None
+        self._clock_skew_ms = 0  # how far the store's clock is ahead of this machine's
+
+    async def read(self, request: Request) -> Answer:
+        """Sends a read and retries transient failures. Raises `StoreError`."""
+        failure = StoreUnavailable("no attempt was made")
+        for pause in full_jitter(self._random):
+            try:
+                return await self._attempt(request, pause)
+            except StoreUnavailable as error:
+                failure = error
+        raise failure
+
+    async def write(self, request: Request) -> Answer | Unknown:
+        """Sends a write, and retries it only after answers that mean it was not applied. Raises `StoreError` only if it
+        was not."""
+        failure = StoreUnavailable("no attempt was made")
+        for pause in full_jitter(self._random):
+            try:
+                return await self._attempt(request, pause)
+            except Ambiguous as error:
+                return Unknown(str(error))
+            except StoreUnavailable as error:
+                failure = error
+        raise failure
+
+    async def close(self) -> None:
+        """Closes the transport; another call would open a new one."""
+        known, self._open = self._open, None
+        if known is not None and known.loop is asyncio.get_running_loop():
+            await known.transport.close()
+
+    async def _attempt(self, request: Request, pause: float) -> Answer:
+        if pause:
+            await self._sleep(pause)
+        transport = await self._transport()
+        response = await transport.send(request, self._clock_skew_ms)
+        if self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
+            self._clock_skew_ms = store_ms - system_now_ms()
+            response = await transport.send(request, self._clock_skew_ms)  # safe: a refused request was not applied
+        if not self._dialect.is_answer(response, request.method):
+            raise self._dialect.failure_of(response)
+        now_ms = date_ms(response)
+        return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
+
+    async def _transport(self) -> Transport:
+        loop = asyncio.get_running_loop()
+        if self._open is None or self._open.loop is not loop:
+            transport = await self._open_transport()  # opens no connection yet
+            if self._open is None or self._open.loop is not loop:  # no other call was faster
+                self._open = _Open(loop, transport)
+        return self._open.transport

@@ -1,0 +1,80 @@
+"""One request to a store and its answer, whoever carries them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from storage_backends.base import StoreError, StoreUnavailable
+from storage_backends.wire.dates import http_date_ms
+from storage_backends.wire.http1 import Response
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request: about a key, or about the bucket itself if `key` is empty. Header names are in lower case."""
+
+    method: str
+    key: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class Ambiguous(StoreUnavailable):
+    """The request was sent, and whether it was applied is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A definite answer. `now_ms` is the store's clock, in whole seconds, or this machine's where the answer has no
+    date."""
+
+    status: int
+    response: Response
+    now_ms: int
+
+    def header(self, name: str) -> str:
+        """A header's value, or nothing."""
+        return self.response.headers.get(name, "")
+
+
+def date_ms(response: Response) -> int | None:
+    """The `Date` header in milliseconds, or None."""
+    try:
+        return http_date_ms(response.headers["date"])
+    except (KeyError, ValueError):
+        return None
+
+
+class Dialect(Protocol):
+    """What one vendor's answers mean."""
+
+    def is_answer(self, response: Response, method: str) -> bool:
+        """Whether the response is a definite answer, as opposed to a failure."""
+        ...
+
+    def failure_of(self, response: Response) -> StoreError:
+        """The exception for a failure: `StoreUnavailable` if the request was not applied and may be retried,
+        `Ambiguous` if it may have been applied, any other `StoreError` if it was not applied and a retry would fail
+        too."""
+        ...
+
+    def is_skewed(self, response: Response) -> bool:
+        """Whether the request was refused, and not applied, because of the time in its signature."""
+        ...
+
+
+class Transport(Protocol):
+    """Carries one request, once: over connections of our own, or by the vendor's SDK. Belongs to one event loop."""
+
+    async def send(self, request: Request, clock_skew_ms: int) -> Response:
+        """One exchange, never repeated. `clock_skew_ms` is how far the store's clock is ahead of this machine's.
+
+        Raises `StoreUnavailable` if nothing was sent, `Ambiguous` if no whole answer came, and any other `StoreError`
+        for a request that can't be made.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Releases connections."""
+        ...
