@@ -68,6 +68,6 @@ def _with_visible_snapshots(state: TableState) -> TableState:
     from arco_catalog.iceberg.table import visible_snapshots_only  # with it all that commits need, and loads don't
 
     document = parse_metadata(state.metadata, state.metadata_location)
-    visible = replace(state, metadata=dumps_long(visible_snapshots_only(document)))
+    visible = replace(state, metadata=dumps_long(visible_snapshots_only(document), len(state.metadata)))
     let_go(document)
     return visible

@@ -59,6 +59,8 @@ def dumps(value: JsonValue, *, sort_keys: bool = False) -> bytes:
     return written if len(written) > LARGE_BYTES else bytes(memoryview(written))
 
 
-def dumps_long(value: JsonValue) -> bytes:
-    """What `dumps` makes of a value that may be long, one part after the other."""
+def dumps_long(value: JsonValue, length: int) -> bytes:
+    """What `dumps` makes of a value of about this length in bytes: a long one is written one part after the other."""
+    if length <= LONG_BYTES:
+        return dumps(value)
     return write_in_pieces(value, lambda part: dumps(cast(JsonValue, part)))

@@ -55,6 +55,7 @@ def apply(
     base: bytes,
     commit: AnyCommit,
     *,
+    size: int,
     now_ms: int,
     name: str,
     checkpoint: Checkpoint,
@@ -67,6 +68,6 @@ def apply(
         after = semantics.apply(Base(before, base_file, name), commit, now_ms, checkpoint)
         if after is None:
             return AppliedUpdates(outline(before), None, b"")
-        return AppliedUpdates(outline(before), outline(after), dumps_long(after))
+        return AppliedUpdates(outline(before), outline(after), dumps_long(after, size))
     finally:  # of what follows, what is the base's goes too, the rest is the commit's: neither is needed
         let_long_parts_go(before)

@@ -82,9 +82,9 @@ RelationPlan: TypeAlias = ChangedRelation | UnchangedRelation | MissingLocations
 
 
 def plan_commit(
-    context: Context, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, checkpoint: Checkpoint
+    context: Context, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int, checkpoint: Checkpoint
 ) -> RelationPlan:
-    """What the commit changes of its base. As long as both: it is done beside the event loop. Raises `Refusal`, and
+    """What the commit changes of its base. As long as both, whose bytes are `size`: it is done beside the event loop. Raises `Refusal`, and
     what `checkpoint` does."""
     checkpoint()
     applied = apply(
@@ -92,6 +92,7 @@ def plan_commit(
         base.pointer.metadata.location,
         base.body,
         wanted.commit,
+        size=size,
         now_ms=attempt.now_ms,
         name=wanted.called,
         checkpoint=checkpoint,

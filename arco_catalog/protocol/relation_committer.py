@@ -73,8 +73,9 @@ class RelationCommitter:
         if read_set.pointer is None or read_set.base is None:
             raise InternalError(f"{wanted.called} was planned before its base was loaded")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
-        planned = partial(plan_commit, session.context, wanted, current, attempt, session.check_deadline)
-        return await off_loop(len(current.body) + session.request.body_bytes, planned)
+        size = len(current.body) + session.request.body_bytes
+        planned = partial(plan_commit, session.context, wanted, current, attempt, size, session.check_deadline)
+        return await off_loop(size, planned)
 
     def lacks(self, entry: RelationEntry) -> bool:
         """Whether the registry's entry, read again, no longer holds a location that the commit names."""

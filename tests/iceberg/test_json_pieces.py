@@ -144,7 +144,7 @@ def test_a_long_document_that_is_none_is_refused() -> None:
 
 @given(json_values)
 def test_what_is_written_in_parts_is_what_is_written_at_once(value: Json) -> None:
-    assert dumps_long(value) == dumps(value)
+    assert dumps_long(value, LONG_BYTES + 1) == dumps_long(value, 0) == dumps(value)
     assert write_in_pieces(value, lambda part: dumps(part), 4) == dumps(value)  # type: ignore[arg-type]
 
 
