@@ -26,7 +26,9 @@ def check_key(key: str) -> None:
     except UnicodeEncodeError as error:
         raise InvalidKey(f"a key must be valid Unicode: {key!r}") from error
     if size > MAX_KEY_BYTES:
-        raise InvalidKey(f"a key must have at most {MAX_KEY_BYTES} bytes, this one has {size}: {key[:80]!r}...")
+        raise InvalidKey(
+            f"a key must have at most {MAX_KEY_BYTES} bytes; this one has {size} and begins with {key[:80]!r}"
+        )
 
 
 def is_key(key: str) -> bool:

@@ -8,7 +8,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.characters import escaped
 
 DURATIONS = frozenset({"age_ms"})
-"""Fields in milliseconds that are no instants."""
+"""Fields that end in `_ms` and hold a duration, not a point in time."""
 
 
 def columns(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -60,18 +60,18 @@ def format_duration(ms: JsonValue) -> str:
     return f"{ms} ms"
 
 
-def by(record: JsonObject) -> str:
-    """Who a receipt or a registry commit is by: principal, with the session of its role, and by which engine or
+def format_author(record: JsonObject) -> str:
+    """Who made a receipt's or a registry operation's change: the principal, the session of its role, and the engine and
     client."""
     source, session, engine = (record.get(field) for field in ("source", "session", "engine"))
-    client = via(source) if isinstance(source, dict) else None
+    client = format_client(source) if isinstance(source, dict) else None
     if isinstance(engine, str) and client is not None:
         client = f"{engine}, {client}"
     principal = format_text(record.get("principal")) + (f"/{session}" if isinstance(session, str) else "")
     return principal if client is None else f"{principal} ({client})"
 
 
-def via(source: JsonObject) -> str | None:
+def format_client(source: JsonObject) -> str | None:
     """The client that an UpdateSource names (docs/design/reconciliation.md#rule-1), marked `claims` where it was not
     authenticated, and in old records that did not distinguish."""
     claims = "claims " if source.get("claimed") is True or "principal" not in source else ""

@@ -8,49 +8,49 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from arco_catalog.cli.crowd import Crowd
 
 MAX_OVERHEAD_BYTES = 256 << 10
-"""Bytes that may come in a row without a request's head, or a piece of its body, being complete by them: a head (its
-target, all its headers), or what stands around the chunks of a body. They are kept until it is, at up to 26 times their
-size, and time is spent on them that grows with their square."""
+"""How many bytes a client may send in a row without completing a request's head (target and headers) or a piece of its
+body. The parser keeps them until then, at up to 26 times their size, and the time that it takes grows with their
+square."""
 MAX_PIPELINED = 32
-"""Requests that may wait behind another on their connection. Hardly a client sends a second before the first is
-answered, and one packet can hold thousands."""
+"""How many requests may wait behind another on one connection. Hardly any client sends a second request before the
+first is answered, but one packet can hold thousands."""
 HEAD_SECONDS = 75.0
 """How long a client may take from opening a connection, or beginning a request, to the end of the head: as long as an
 idle connection is kept. Where connections are short it is less (`Crowd`)."""
 READ_SECONDS = 60.0
-"""How long a client may take to read what was written to it, so far that more can be written. An answer goes out in
-pieces, so a large one may take longer."""
+"""How long a client may take to drain the full write buffer of its connection so far that more can be written. An
+answer goes out in pieces, so a large one may take longer in all."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with bounds on what comes before and between bodies, and on how long it is not read; bodies are bounded
-    where they are read. One of a `crowd`, which is told what each connection is at."""
+    """HTTP/1.1 with limits on the bytes outside of bodies, and on the time that a client takes to send a head or to
+    read an answer. Bodies are limited where they are read. Tells its `crowd` when it is new, busy, idle or gone."""
 
     def __init__(self, crowd: Crowd, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._crowd = crowd
         self._overhead = 0
         self._queued = 0
-        """Bytes in which requests came that wait behind another."""
-        self._deadline: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+        """Bytes of the requests that wait behind another."""
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._unread_timer: asyncio.TimerHandle | None = None
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of heads that are kept for this connection."""
+        """Bytes that this connection holds in memory: of incomplete heads, and of waiting requests."""
         return self._overhead + self._queued
 
     def cut(self) -> None:
-        """Ends the connection at once, whatever is under way on it."""
+        """Closes the connection at once, even while a request is under way."""
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._crowd.came(self)
-        self._begin_head()
+        self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end_head()
+        self._stop_head_timer()
         self.resume_writing()
         self._keep(0, 0)
         self._crowd.left(self)
@@ -62,13 +62,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.pipeline:
             self._keep(self._overhead, self._queued + len(data))
         if self._overhead > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
-            # No answer: the head of the request that it would answer is not there yet.
+            # Without an answer: the head of the request has not arrived, so there is nothing to answer.
             self.transport.close()
         self._crowd.check_kept(self)
 
     def send_400_response(self, msg: str) -> None:
-        """Answers what is no request, and hangs up; just hangs up where that would be read as the answer to the request
-        before, which may be a commit."""
+        """Answers 400 to bytes that are no request, and closes. Only closes while an earlier request waits for its
+        answer: the client would take the 400 for that answer, which may be a commit's."""
         if self.cycle is None or self.cycle.response_complete:
             super().send_400_response(msg)
         else:
@@ -78,10 +78,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             raise ConnectionError("too many pipelined requests on this connection")
         super().on_message_begin()
-        self._begin_head()
+        self._start_head_timer()
 
     def on_headers_complete(self) -> None:
-        self._end_head()
+        self._stop_head_timer()
         self._keep(0, self._queued)
         self._crowd.busy(self)
         super().on_headers_complete()
@@ -102,28 +102,28 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self._unread is None:
-            self._unread = self.loop.call_later(READ_SECONDS, self.cut)
+        if self._unread_timer is None:
+            self._unread_timer = self.loop.call_later(READ_SECONDS, self.cut)
 
     def resume_writing(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Ends an idle connection, at once: closed, it would stay until its client has read what was answered."""
+        """Aborts an idle connection. A plain close would wait until the client has read the last answer."""
         self.cut()
 
     def _keep(self, overhead: int, queued: int) -> None:
         self._crowd.kept_bytes += overhead + queued - self.kept_bytes
         self._overhead, self._queued = overhead, queued
 
-    def _begin_head(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_SECONDS, self.cut)
+    def _start_head_timer(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.cut)
 
-    def _end_head(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import by, format_text, format_time
+from arco_catalog.cli.columns import format_author, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import format_namespace
 from arco_catalog.cli.output import table
@@ -46,7 +46,7 @@ def _columns(operation: JsonObject) -> tuple[str, ...]:
         format_text(operation.get("sequence")),
         format_text(operation.get("kind")) + purged,
         _names(operation),
-        by(operation),
+        format_author(operation),
         format_text(operation.get("entity")),
     )
 

@@ -21,13 +21,13 @@ from storage_backends.open import opener_in
 
 DAY_MS = 24 * 60 * 60 * 1000
 REPORT_MS = 1000
-"""How often progress is told, at most."""
+"""The least time between two lines of progress."""
 HEADINGS = ("RESULT", "TABLE", "METADATA FILE", "WHY")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What is imported, from where, and how that is told."""
+    """What to import, from where, and how to report it."""
 
     kind: str
     source: str
@@ -58,7 +58,7 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
     only = () if options.only is None else parse_namespace(options.only)
     into = () if options.into is None else parse_namespace(options.into)
     if options.properties and options.kind != "catalog":
-        raise CliError("-P goes with `arco import catalog` alone")
+        raise CliError("-P works only with `arco import catalog`")
     opened = writing if options.apply else reading
 
     async def work() -> Report:
@@ -107,7 +107,7 @@ async def _source(catalog: CatalogOptions, options: ImportOptions, only: Namespa
 
 
 def _lines(source: str) -> tuple[Sequence[str], str]:
-    """The lines of a file or of standard input, and what that is called."""
+    """The lines of a file or of standard input, and its name for messages."""
     try:
         if source == "-":
             return sys.stdin.read().splitlines(), "standard input"
@@ -116,9 +116,10 @@ def _lines(source: str) -> tuple[Sequence[str], str]:
         raise CliError(f"can't read {source}: {error}") from error
 
 
-def _properties(said: Sequence[str]) -> dict[str, str]:
+def _properties(pairs: Sequence[str]) -> dict[str, str]:
+    """The values of -P as a map. Raises `CliError`."""
     parsed: dict[str, str] = {}
-    for text in said:
+    for text in pairs:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise CliError("-P takes KEY=VALUE, such as -P type=hive")
@@ -141,9 +142,9 @@ def as_text(report: Report, limit: int | None) -> str:
     told = [f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome]]
     parts.append(f"{len(report.tables):,} tables: {', '.join(told) or 'nothing to do'}.")
     if counts[Outcome.WOULD_REGISTER]:
-        parts.append("Nothing was written: --apply does it.")
+        parts.append("Nothing was written. To register the tables, add --apply.")
     if report.apply and counts[Outcome.FAILED]:
-        parts.append("The same command again goes on with those that failed.")
+        parts.append("Run the same command again to retry the tables that failed.")
     return "\n\n".join(parts)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import by, format_text, format_time
+from arco_catalog.cli.columns import format_author, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.output import table
@@ -85,7 +85,7 @@ def _columns(receipt: JsonObject) -> tuple[str, ...]:
         format_time(receipt.get("metadata_ms")),
         format_text(receipt.get("snapshot_id")),
         _changes(receipt),
-        by(receipt),
+        format_author(receipt),
         format_text(receipt.get("state")),
         format_text(receipt.get("metadata_location")),
     )

@@ -1,7 +1,7 @@
 """`arco inspect_relation`: prints the records of one table: pointer, recent commits, open intent and markers."""
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import columns, format_duration, format_text, format_time, via
+from arco_catalog.cli.columns import columns, format_client, format_duration, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import carry_out, reading
@@ -53,7 +53,7 @@ def _state(shown: JsonObject) -> str:
 
 
 def _updated(shown: JsonObject) -> str:
-    client = via(mapping(shown, "updated_by"))
+    client = format_client(mapping(shown, "updated_by"))
     return format_time(shown.get("updated_ms")) + ("" if client is None else f" by {client}")
 
 

@@ -17,8 +17,8 @@ examples:
 """
 INFO_EXAMPLES = """\
 Shows a table's or view's schema, its newest snapshots, its size as its
-summaries tell it, and what ails it. Nothing is written, and of the table's
-files only the metadata file is read.
+summaries tell it, and what is wrong with it. Nothing is written, and of the
+table's files only the metadata file is read.
 
 examples:
   arco info sales.orders --store file:/var/lib/arco

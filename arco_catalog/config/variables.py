@@ -106,7 +106,7 @@ SOURCE_PRINCIPALS = Variable(
 )
 SKIP_PROBE = Variable(
     "ARCO_SKIP_PROBE",
-    "whether the store was asked before if it honours conditional writes, so that a cold start need not ask",
+    "`true` if the store has passed the test for conditional writes: a cold start then does not repeat it",
     parse_bool,
     "false",
 )

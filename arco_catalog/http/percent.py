@@ -1,4 +1,4 @@
-"""Percent-encoding, read strictly: what does not decode to text is refused, never guessed at."""
+"""Decodes percent-encoding strictly: input that is not valid UTF-8 text is refused, never guessed at."""
 
 import re
 from urllib.parse import unquote_to_bytes
@@ -21,9 +21,10 @@ def decode_text(encoded: bytes) -> str:
 
 
 def decode_form(encoded: bytes) -> str:
-    """The same where `+` is a space: in queries, and in the paths of most clients. Raises `BadRequest`."""
+    """Percent-decoded UTF-8 where `+` is a space: in queries, and in the paths of most clients. Raises `BadRequest`."""
     return decode_text(encoded.replace(b"+", b" "))
 
 
 def _shown(encoded: bytes) -> str:
+    """The first hundred bytes, as an error message shows them."""
     return repr(encoded[:100].decode("ascii", "backslashreplace"))

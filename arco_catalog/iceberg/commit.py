@@ -82,7 +82,8 @@ def engine_of(commit: Commit) -> str | None:
 
 @dataclass(frozen=True)
 class Named(Generic[T]):
-    """An array of a request whose objects each say by name what they are."""
+    """An array of a request, such as `updates`, whose objects each have a name that says how to read the rest.
+    `readers` are the known names."""
 
     field: str
     entries: Sequence[tuple[str, Fields]]
@@ -102,16 +103,16 @@ class Named(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each object says it is, in order."""
+        """The name of each object, in order."""
         return tuple(name for name, _ in self.entries)
 
     @property
     def unknown(self) -> Iterator[str]:
-        """Each name that has no meaning here, once."""
+        """Each name without a reader, once."""
         return (name for name in dict.fromkeys(self.names) if name not in self.readers)
 
     def parsed(self, checkpoint: Checkpoint) -> tuple[T, ...]:
-        """What the objects mean. Raises `BadRequest`, and what `checkpoint` does."""
+        """Each object, read by the reader of its name. Raises `BadRequest`, and what `checkpoint` does."""
         meant: list[T] = []
         for name, place in self.entries:
             checkpoint()
@@ -120,7 +121,7 @@ class Named(Generic[T]):
 
 
 def refuse_unknown(*fields: Named[object]) -> None:
-    """Raises `BadRequest` that lists every name with no meaning."""
+    """Raises one `BadRequest` that lists every requirement and update whose name this catalog does not know."""
     problems = [
         f"unknown {field.field}: {', '.join(map(quoted, unknown))}"
         for field in fields

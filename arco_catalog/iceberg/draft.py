@@ -167,7 +167,9 @@ class TableDraft:
             refuse_key_change(self.base["properties"], self.metadata["properties"])
 
     def _check_structure(self) -> None:
-        """Spec and order fit the current schema, earlier specs by name: readers refuse a table where they do not."""
+        """Raises `BadRequest` if the default spec or the default sort order does not fit the current schema, or if a
+        field of any spec has the name of a column that is not its source: readers refuse such a table. Checked only
+        where the commit changes one of the three."""
         if self.base is not None and _structure_ids(self.metadata) == _structure_ids(self.base):
             return
         columns = self.current_columns()

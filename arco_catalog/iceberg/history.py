@@ -63,7 +63,7 @@ def _assign_rows(draft: TableDraft, snapshot: Snapshot) -> None:
     if first < following:
         raise _stale(f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}")
     if first + added > MAX_LONG:
-        raise BadRequest(f"Invalid added-rows (beyond the last row id there is): {added}")
+        raise BadRequest(f"Invalid added-rows (first-row-id {first} + added-rows exceeds {MAX_LONG}): {added}")
     # `following + added`, as the reference has it, would give ids away twice where a client left a gap before `first`.
     draft.metadata["next-row-id"] = first + added
 

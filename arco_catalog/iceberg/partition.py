@@ -110,7 +110,7 @@ def check_spec(spec: PartitionSpec, columns: Columns) -> None:
 
 
 def check_names(spec: PartitionSpec, columns: Columns) -> None:
-    """Names are unique, and none is that of another column than the field's own source; or `BadRequest`.
+    """Raises `BadRequest` unless the fields have different names, none of them that of a column other than its source.
 
     The reference asks this of every spec of a table, whenever it reads one.
     """

@@ -45,7 +45,7 @@ def same_uuid(one: str, other: str) -> bool:
 
 
 def base_name(type_name: str) -> str:
-    """A type's name without its parameters: `decimal` for `decimal(9,2)`. Empty if no type is called so."""
+    """A type's name without its parameters: `decimal` for `decimal(9,2)`. Empty if there is no such type."""
     if type_name in _PLAIN:
         return type_name
     for name, pattern in _PARAMETERISED.items():

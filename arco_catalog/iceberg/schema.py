@@ -73,7 +73,7 @@ FIRST_METADATA_COLUMN_ID = 2_147_483_447
 def _type(value: JsonValue, depth: int = 0) -> Type:
     if isinstance(value, str):
         if not primitives.base_name(value):
-            raise ShapeError(f"no type is called {quoted(value)}")
+            raise ShapeError(f"unknown type {quoted(value)}")
         return value
     if not isinstance(value, dict):
         raise unexpected("a type", value)

@@ -30,27 +30,27 @@ def settings_from_env(environment: Mapping[str, str]) -> Settings:
 
 
 def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """The catalog, unasked whether its store honours conditions. Raises what `settings_from_env` does, and `ValueError`
-    for a bad URL."""
+    """The catalog, without a test whether its store honours conditions. Raises what `settings_from_env` does, and
+    `ValueError` for a bad URL."""
     url, opener = STORE.require(environment), opener_in(environment)
     settings, allowed = settings_from_env(environment), ALLOWED_LOCATIONS.read(environment)
     return build_catalog(settings, opener(url), url, allowed, runtime, opener)
 
 
 async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    """The catalog as a function serves it. Amazon's S3 is known to honour conditions, and no cold start pays the round
-    trips to ask it; any other store is asked, unless ARCO_SKIP_PROBE says that it was, and served read-only if it does
-    not. Raises what `catalog_from_env` does, and `StoreError` if the store does not answer."""
+    """The catalog as a function serves it. Amazon S3 is known to honour conditions, so no cold start pays for a test.
+    Any other store is tested, unless ARCO_SKIP_PROBE is set, and served read-only if it does not honour them. Raises
+    what `catalog_from_env` does, and `StoreError` if the store does not answer."""
     if _is_amazons_s3(environment) or SKIP_PROBE.read(environment):
         return catalog_from_env(environment, runtime)
-    return await _asked(environment, runtime)
+    return await _open_tested(environment, runtime)
 
 
 @asynccontextmanager
 async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator[Catalog]:
     """The catalog, for as long as the context lasts. Raises what `catalog_from_env` does, and `RuntimeError` for a
     store that ignores conditions: it would lose commits, so the function must fail visibly."""
-    catalog = await _asked(environment, runtime)
+    catalog = await _open_tested(environment, runtime)
     try:
         if catalog.settings.read_only_because is not None:
             raise RuntimeError(
@@ -61,7 +61,7 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
         await catalog.close()
 
 
-async def _asked(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
+async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
     settings, allowed = settings_from_env(environment), ALLOWED_LOCATIONS.read(environment)
     return await open_catalog(settings, STORE.require(environment), allowed, runtime, opener_in(environment))
 

@@ -1,6 +1,6 @@
-"""Registers what another catalog has, many at a time. A run without `apply` plans every registration upon those before
-it, as it would be made, and writes nothing. What is registered from the same file already is left as it is, so any run
-may be stopped and begun again."""
+"""Registers the tables of another catalog, many at a time. A run without `apply` writes nothing: it plans every
+registration on the state that those before would leave. A table that is already registered from the same file is left
+as it is, so a run may be stopped and started again."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from arco_catalog.state.registry import RegistryState
 from storage_backends import StoreError
 
 AT_ONCE = 8
-"""Tables looked at and registered beside each other: those that move HEAD share commits."""
+"""Tables that are read and registered concurrently. Their commits to the registry are grouped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A table, and what became of it; `reason` says why not, or what is to be known."""
+    """A table, and what became of it; `reason` says why it failed, or what else the user should know."""
 
     table: SourceTable
     outcome: Outcome
@@ -59,23 +59,23 @@ PropertiesOf = Callable[[Namespace], Awaitable[Mapping[str, str]]]
 
 
 class Importer:
-    """One run. `session` gives each step one of its own; `properties_of` are a new namespace's, of which its location
-    is left out: tables that are made in it later lie where the catalog has its own."""
+    """One run. `session` returns a new session for each step. `properties_of` returns the properties for a new
+    namespace. Its location is left out, so that tables created in it later lie in this catalog's own folder."""
 
     def __init__(self, session: Callable[[], Session], properties_of: PropertiesOf, *, apply: bool) -> None:
         self._session = session
         self._properties_of = properties_of
         self._apply = apply
         self._planned: RegistryState | None = None
-        self._seen: dict[Identifier, str] = {}
-        self._making = asyncio.Lock()
-        self._there: set[Namespace] = {()}
+        self._planned_files: dict[Identifier, str] = {}
+        self._creating_namespaces = asyncio.Lock()
+        self._known_namespaces: set[Namespace] = {()}
         self.namespaces: list[Namespace] = []
-        """Those that were made, or would be."""
+        """Those that the run created, or would create."""
 
     async def run(self, tables: AsyncIterator[SourceTable]) -> AsyncIterator[Imported]:
-        """What becomes of each table. Raises `StoreError` and `CatalogError` once all tables of a batch fail for other
-        reasons than their own."""
+        """What becomes of each table. Raises `StoreError` or `CatalogError` once every table of a batch fails for a
+        reason that is not its own, such as a store that does not answer."""
         batch: list[SourceTable] = []
         async for table in tables:
             batch.append(table)
@@ -113,27 +113,27 @@ class Importer:
 
     async def _register(self, table: SourceTable) -> Imported:
         location = _file_of(table)
-        known = await self._existing(table, location)
+        known = await self._already_registered(table, location)
         if known is not None:
             return known
-        await self._make_namespaces(table.namespace)
+        await self._create_namespaces(table.namespace)
         try:
             await register_table(self._session(), table.namespace, table.name, location, overwrite=False)
         except AlreadyExists:
-            known = await self._existing(table, location)
+            known = await self._already_registered(table, location)
             if known is None:
                 raise
             return known
         return Imported(table, Outcome.REGISTERED)
 
-    async def _make_namespaces(self, namespace: Namespace) -> None:
-        async with self._making:
+    async def _create_namespaces(self, namespace: Namespace) -> None:
+        async with self._creating_namespaces:
             for depth in range(1, len(namespace) + 1):
-                if namespace[:depth] not in self._there:
-                    await self._make_namespace(namespace[:depth])
-                    self._there.add(namespace[:depth])
+                if namespace[:depth] not in self._known_namespaces:
+                    await self._create_namespace(namespace[:depth])
+                    self._known_namespaces.add(namespace[:depth])
 
-    async def _make_namespace(self, namespace: Namespace) -> None:
+    async def _create_namespace(self, namespace: Namespace) -> None:
         session = self._session()
         head = await session.state.head()
         if await namespace_entry(session.state, head.index, namespace) is None:
@@ -145,11 +145,11 @@ class Importer:
         properties = await self._properties_of(namespace)
         return {name: value for name, value in properties.items() if name != LOCATION}
 
-    # The same, only planned.
+    # The same without `apply`: planned, not written.
 
     async def _prepare(self, batch: Sequence[SourceTable]) -> Sequence[Rehearsal | CatalogError | StoreError]:
-        """The registrations of a batch, their files read beside each other, and what went wrong with the others."""
-        head = await self._head()
+        """The registrations of a batch, whose files are read concurrently; an error in place of one that failed."""
+        head = await self._planned_head()
 
         async def prepare(table: SourceTable) -> Rehearsal | CatalogError | StoreError:
             try:
@@ -164,35 +164,35 @@ class Importer:
 
     async def _plan(self, table: SourceTable, rehearsal: Rehearsal | CatalogError | StoreError) -> Imported:
         location, name = _file_of(table), (table.namespace, table.name)
-        known = await self._existing(table, location)
-        if known is None and self._seen.get(name) == location:
-            known = Imported(table, Outcome.ALREADY, "the source names it twice")
+        known = await self._already_registered(table, location)
+        if known is None and self._planned_files.get(name) == location:
+            known = Imported(table, Outcome.ALREADY, "the source lists it twice")
         if known is not None:
             return known
         if not isinstance(rehearsal, Rehearsal):
             raise rehearsal
         for depth in range(1, len(table.namespace) + 1):
             await self._plan_namespace(table.namespace[:depth])
-        self._planned = await rehearsal.plan(await self._head())
-        self._seen[name] = location
+        self._planned = await rehearsal.plan(await self._planned_head())
+        self._planned_files[name] = location
         return Imported(table, Outcome.WOULD_REGISTER)
 
     async def _plan_namespace(self, namespace: Namespace) -> None:
-        session, head = self._session(), await self._head()
+        session, head = self._session(), await self._planned_head()
         if await namespace_entry(session.state, head.index, namespace) is None:
             creation = namespace_creation(session, namespace, await self._properties(namespace))
             self._planned = await Rehearsal(creation, head).plan(head)
             self.namespaces.append(namespace)
 
-    async def _head(self) -> RegistryState:
-        """HEAD with all that is planned so far."""
+    async def _planned_head(self) -> RegistryState:
+        """The registry's HEAD as it would be after everything planned so far."""
         if self._planned is None:
             self._planned = await self._session().state.head()
         return self._planned
 
-    async def _existing(self, table: SourceTable, location: str) -> Imported | None:
-        """What is to be said where the name means a table already; None where it means none, or something else than a
-        table, which the registration will say."""
+    async def _already_registered(self, table: SourceTable, location: str) -> Imported | None:
+        """The result for a table that is registered from this file already. None if no table has the name; if a view
+        has it, the registration will refuse. Raises `AlreadyExists` if a table from another file has it."""
         session = self._session()
         head = await session.state.head()
         entry = await relation_entry(session.state, head.index, table.namespace, table.name)
@@ -202,10 +202,10 @@ class Importer:
         if location == current:
             return Imported(table, Outcome.ALREADY)
         if location == registered:
-            return Imported(table, Outcome.ALREADY, "it has been committed to here since")
+            return Imported(table, Outcome.ALREADY, "this catalog has committed to it since")
         raise AlreadyExists(
-            f"{dotted(table.namespace, table.name)} is there already, from another metadata file: {current}. Drop or "
-            "rename it first"
+            f"this catalog has another table {dotted(table.namespace, table.name)}, whose metadata file is {current}. "
+            "Drop or rename that table, then import again"
         )
 
     async def _files_of(self, session: Session, entry: RelationEntry) -> tuple[str, str | None]:
@@ -222,8 +222,8 @@ def _file_of(table: SourceTable) -> str:
     if table.problem is not None:
         raise BadRequest(table.problem)
     if table.metadata_location is None:
-        raise BadRequest("The source does not tell its metadata file")
+        raise BadRequest("The source does not say where its metadata file is")
     if not table.namespace:
-        raise BadRequest("It lies in no namespace: give it one (--into)")
+        raise BadRequest("The table is in no namespace: choose one with --into")
     text = table.metadata_location
     return Location.parse(f"file://{text}" if text.startswith("/") else text).uri

@@ -1,4 +1,4 @@
-"""A table or view for people: what its metadata says, and what ails it. Nothing is written."""
+"""Describes a table or view to people: what its metadata says, and what is wrong with it. Nothing is written."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 async def info(session: Session, namespace: Namespace, name: str, newest: int) -> JsonObject:
-    """The table or view, with so many of its snapshots. `health` lists what is wrong, worst first. Raises
+    """The table or view, with its `newest` last snapshots. `health` lists what is wrong, worst first. Raises
     `NoSuchTable`, and `NotFound` if its metadata file is gone."""
     kind = "table"
     try:
@@ -28,7 +28,7 @@ async def info(session: Session, namespace: Namespace, name: str, newest: int) -
             state = await load_view(session, namespace, name)
         except NoSuchView:
             raise missing from None
-    document = await _parsed(session, state)
+    document = await _parse(session, state)
     summary = table_summary(document, newest) if kind == "table" else view_summary(document)
     health = await _health(session, document, state) if kind == "table" else []
     return {
@@ -43,7 +43,8 @@ async def info(session: Session, namespace: Namespace, name: str, newest: int) -
     }
 
 
-async def _parsed(session: Session, state: TableState) -> JsonObject:
+async def _parse(session: Session, state: TableState) -> JsonObject:
+    """The parsed metadata file, once there is memory for it."""
     await session.hold.take(PARSED_WEIGHT * len(state.metadata))
     return await off_loop(len(state.metadata), partial(parse_metadata, state.metadata, state.metadata_location))
 

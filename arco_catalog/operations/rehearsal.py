@@ -1,5 +1,5 @@
-"""What a change of names would do, found out without doing it: planned as it would be carried out, on a HEAD in memory,
-and not written. Several changes can be planned one upon another."""
+"""Tries a change of the registry without making it: plans it as a real one, on a HEAD in memory, and writes nothing.
+Several changes can be planned one upon another."""
 
 from dataclasses import replace
 
@@ -12,8 +12,8 @@ from arco_catalog.state.registry import RegistryState
 
 
 class Rehearsal:
-    """One change that is only planned: `prepare` reads what it needs besides a HEAD, `plan` says what it makes of
-    one."""
+    """One change that is only planned. Call `prepare` first: it reads what the plan needs besides HEAD. Then `plan`
+    returns the HEAD that the change would leave."""
 
     def __init__(self, mutation: RegistryMutation, head: RegistryState) -> None:
         self._mutation = mutation
@@ -21,13 +21,14 @@ class Rehearsal:
         self._attempt = mutation.session.attempt().at(mutation.session.now_ms())
 
     async def prepare(self) -> None:
-        """Reads files. Raises `StoreError` where the store does not answer."""
+        """Reads the files that the plan needs, such as the metadata file to register. Raises `StoreError` where the
+        store does not answer."""
         if self._mutation.needs_base(self._read_set):
             await self._mutation.load_base(self._read_set)
 
     async def plan(self, head: RegistryState) -> RegistryState:
         """The HEAD as it would be after the change. Raises the `Refusal` that the change would meet, and `Unavailable`
-        where a transaction over the name has to end first."""
+        while a transaction has the name."""
         mutation, read_set = self._mutation, self._read_set
         read_set.head = head
         try:

@@ -72,23 +72,23 @@ class _Undrop(RegistryMutation):
             self._examined[_drop_operation(tombstone)] = await self._examine(tombstone)
 
     async def _examine(self, tombstone: RelationEntry) -> Refusal | None:
-        """The refusal if its files do not allow to restore it, else None."""
-        called = dotted(self.namespace, self.name)
+        """Why its files do not allow to restore it; None if they do."""
+        full_name = dotted(self.namespace, self.name)
         try:
             found = await current_file(self.session, tombstone.entity)
         except NotFound as gone:
-            return NotFound(f"{called} cannot be restored: its metadata file is missing. {gone.message}")
+            return NotFound(f"{full_name} cannot be restored: its metadata file is missing. {gone.message}")
         if found is None:
-            return NotFound(f"{called} cannot be restored: the pointer of entity {tombstone.entity} is gone")
+            return NotFound(f"{full_name} cannot be restored: the pointer of entity {tombstone.entity} is gone")
         file, body = found
         if tombstone.kind != "table" or self.force:
             return None
         try:
             lists = table.manifest_lists(parse_metadata(body, file.location))
         except UnreadableMetadata as error:
-            return NotFound(f"{called} cannot be restored: {error.message}")
+            return NotFound(f"{full_name} cannot be restored: {error.message}")
         missing = await _first_missing(self.session, iter(lists))
-        return None if missing is None else missing.refusal(called)
+        return None if missing is None else missing.refusal(full_name)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
@@ -142,15 +142,15 @@ class _Missing:
     location: str
     unreadable: str | None
 
-    def refusal(self, called: str) -> Refusal:
-        """What its owner is told."""
+    def refusal(self, full_name: str) -> Refusal:
+        """The error for the table of this name."""
         if self.unreadable is not None:
             return BadRequest(
-                f"{called} was not restored: whether {self.location} still exists cannot be checked "
+                f"{full_name} was not restored: whether {self.location} still exists cannot be checked "
                 f"({self.unreadable}). Allow its location (ARCO_ALLOWED_LOCATIONS), or use --force"
             )
         return NotFound(
-            f"{called} cannot be restored completely: the manifest list {self.location} is missing, as after "
+            f"{full_name} cannot be restored completely: the manifest list {self.location} is missing, as after "
             "`DROP TABLE ... PURGE` in Spark, which deletes files itself. Use --force to restore it without"
         )
 

@@ -5,7 +5,7 @@ from arco_catalog.state.entries import NamespaceEntry, find_namespace
 from arco_catalog.state.index import Index, Namespace
 
 Identifier = tuple[Namespace, str]
-"""A table's or a view's."""
+"""The namespace and name of a table or view."""
 
 
 def dotted(namespace: Namespace, name: str | None = None) -> str:
@@ -22,7 +22,7 @@ def existing_namespace(index: Index, namespace: Namespace) -> NamespaceEntry:
 
 
 def no_such(kind: str, namespace: Namespace, name: str) -> Refusal:
-    """The refusal for a table or view that is not there."""
+    """The error for a table or view that does not exist."""
     if kind == "view":
         return NoSuchView(f"View does not exist: {dotted(namespace, name)}")
     return NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")

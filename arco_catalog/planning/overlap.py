@@ -31,12 +31,12 @@ def refuse_overlap(
     for location in locations:
         holder = yield from overlapping(index, location, but=but, fresh=fresh)
         if holder is not None:
-            called = yield from _called(index, holder)
-            raise BadRequest(f"Location {location.uri} overlaps the location of {called}")
+            shown = yield from _shown(index, holder)
+            raise BadRequest(f"Location {location.uri} overlaps the location of {shown}")
 
 
-def _called(index: Index, holder: Holder) -> Steps[str]:
-    """What a client is told of who is in the way. There are no grants yet: everybody may see every name."""
+def _shown(index: Index, holder: Holder) -> Steps[str]:
+    """The holder as the error message names it. There are no grants yet: everybody may see every name."""
     if len(holder.name) > 1:
         namespace, name = holder.name[:-1], holder.name[-1]
         yield Needs(keys=[relation_key(namespace, name)])
@@ -51,7 +51,7 @@ def refuse_folders(
 ) -> Steps[None]:
     """Raises `BadRequest` for a namespace's own folder: something there would be in the way of all that is created in
     the namespace later. The namespaces looked at are that of the table, and the one whose default folder this is. A
-    place that is called by `fresh` is nobody's folder."""
+    location that ends in `fresh` is nobody's folder."""
     if context.allow_location_overlap:
         return
     warehouse = context.warehouse

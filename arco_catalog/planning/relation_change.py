@@ -32,8 +32,8 @@ class RelationCommit:
     commit: AnyCommit
 
     @property
-    def called(self) -> str:
-        """The name as messages spell it."""
+    def dotted_name(self) -> str:
+        """The full name, as messages spell it."""
         return dotted(self.namespace, self.name)
 
     @property
@@ -94,7 +94,7 @@ def plan_commit(
         wanted.commit,
         size=size,
         now_ms=attempt.now_ms,
-        name=wanted.called,
+        name=wanted.dotted_name,
         checkpoint=checkpoint,
     )
     if applied.document is None:
@@ -122,7 +122,7 @@ def _changed(
     folder = table.metadata_directory(document, table.location(document))
     refuse_reserved(Location.parse(folder))
     new = NewMetadata.of(semantics, document, pointer.metadata, attempt, entity=pointer.entity, body=applied.body)
-    context.check_metadata(new.body, wanted.called)
+    context.check_metadata(new.body, wanted.dotted_name)
     receipts = receipt_writes(
         context,
         entity=pointer.entity,

@@ -83,7 +83,7 @@ class CommitLoop(Generic[V]):
         self.next_slot_unchecked = False
 
     def is_fresh(self, read_set: V) -> bool:
-        """Whether a verdict may be given: on cached state only a compare-and-swap may rely
+        """Whether the client may be answered from it: on cached state only a compare-and-swap may rely
         (docs/design/commit.md#steps)."""
         return read_set.is_fresh
 
@@ -203,7 +203,8 @@ class CommitLoop(Generic[V]):
     # Answers.
 
     async def finalize(self, answer: Answer | Refusal) -> None:
-        """Keeps a verdict: only after this may it be told. Raises as `IdempotencyGuard.finalize` does."""
+        """Writes the answer to the final slot: only then may the client have it. Raises as `IdempotencyGuard.finalize`
+        does."""
         await self.guard.finalize(self.attempts.current.id, self.attempts.claimed or WriteSet(), encode_answer(answer))
 
     async def follow_up(self, plan: PlannedCommit[V]) -> None:

@@ -85,7 +85,10 @@ async def fence_pointer(session: Session, entity: str) -> Pointer:
     while True:
         pointer = await settled_base(session, entity, await session.state.pointer(entity))
         if pointer is None:
-            raise CommitStateUnknown(f"The pointer of entity {entity} no longer exists, so the outcome is unknown")
+            raise CommitStateUnknown(
+                f"Whether the change was made is unknown: the pointer of entity {entity}, which would tell, no longer "
+                "exists. Look whether the change is there before you make it again"
+            )
         fenced = pointer.fenced(session.runtime.ulid())
         if isinstance(await session.state.move_pointer(fenced, pointer.version), Applied):
             return fenced

@@ -19,11 +19,11 @@ class Freshness(IntEnum):
     """Which parts of a read may come from the process's caches."""
 
     CACHED = 0
-    """All: good for a compare-and-swap, not for a verdict."""
+    """All: good enough to plan a compare-and-swap, but not to answer a client from."""
     MOVED = 1
     """Names, but not the object to swap: after a lost compare-and-swap."""
     FRESH = 2
-    """None: good for a verdict."""
+    """None: the client may be answered from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class ReadSet(ABC):
     @property
     @abstractmethod
     def is_fresh(self) -> bool:
-        """Whether every part was read from the store for this request, so that a verdict may be given."""
+        """Whether every part was read from the store for this request, so that the client may be answered from it."""
 
     @abstractmethod
     def covers(self, write_set: WriteSet) -> bool:
@@ -94,8 +94,8 @@ class ReadSet(ABC):
 
     @abstractmethod
     async def has_committed(self, attempt: str, write_set: WriteSet) -> bool:
-        """Whether an attempt with this write set had committed when the object was read. Raises `CommitStateUnknown`
-        where the evidence is gone (docs/design/commit.md#evidence)."""
+        """Whether the attempt, which has this write set, had committed by the time that this was read. Raises
+        `CommitStateUnknown` where the evidence is gone (docs/design/commit.md#evidence)."""
 
 
 class Mutation(ABC, Generic[V]):

@@ -52,9 +52,8 @@ class RelationCommitter:
                 read_set.refusal = gone
                 again = await self.session.state.pointer(read_set.pointer.entity)
                 if again is None or again.version != read_set.pointer.version:
-                    read_set.pointer_fresh = (
-                        False  # it has moved on, and its old file may have been removed: no verdict
-                    )
+                    # The pointer has moved on, and its old file may have been removed: read again before any answer.
+                    read_set.pointer_fresh = False
             except Refusal as refusal:
                 read_set.refusal = refusal
         if read_set.base is not None:
@@ -71,7 +70,7 @@ class RelationCommitter:
         if read_set.entry is None:
             raise wanted.semantics.no_such(wanted.namespace, wanted.name)
         if read_set.pointer is None or read_set.base is None:
-            raise InternalError(f"{wanted.called} was planned before its base was loaded")
+            raise InternalError(f"{wanted.dotted_name} was planned before its base was loaded")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
         size = len(current.body) + session.request.body_bytes
         planned = partial(plan_commit, session.context, wanted, current, attempt, size, session.check_deadline)

@@ -1,8 +1,8 @@
 """One request's slots in the marker of its idempotency key, and whether the key may be executed at all
 (docs/design/idempotency.md#rule-7).
 
-The age of a key is judged by the store's clock: at the time of slot 0 where there is one, else at the time that the
-store told with the missing slot. So every machine comes to the same verdict, whatever its own clock says.
+A key's age is measured by the store's clock: up to the time when slot 0 was written; or, without a slot 0, up to the
+time in the store's answer that there is none. So every machine decides alike, whatever its own clock says.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ class SlotClaims:
         """Attempts of this request whose slots were sent."""
 
     async def is_new(self, attempt: str, machine_ms: int) -> bool:
-        """False if the key has a marker, as far as that is looked for: only for a key which by the machine's clock is
-        too old or too new. An old answer is still the answer, and the store tells the time with its own. Raises
-        `CommitStateUnknown` for a key that is too old by that, `BadRequest` for one from the future, and `Superseded`.
-        """
+        """False if the key is known to have a marker. The marker is read only if the key is too old or too new by the
+        machine's clock: if there is one, its answer is still good; if there is none, the store's answer tells the time.
+        Raises `CommitStateUnknown` for a key that is too old by that time, `BadRequest` for one from the future, and
+        `Superseded`."""
         if self._key.refusal(machine_ms) is None:
             return True
         if await self._marker.read_on():
@@ -79,7 +79,8 @@ class SlotClaims:
         return {} if self._marker.slots else self._marker.identity.to_json()
 
     async def _check_age(self, attempt: str, write_set: WriteSet, answer: JsonObject | None) -> None:
-        """Our slot 0 has told the time: if this machine's clock had been right, it would not have been put."""
+        """Raises for a key that is too old or too new by the time at which our slot 0 was written. This machine's clock
+        is then wrong: by the right time the slot would not have been put."""
         match self._key.refusal(self._marker.slots[0].written_ms):
             case CommitStateUnknown() as unknown:
                 raise unknown
@@ -89,8 +90,8 @@ class SlotClaims:
 
     async def read(self) -> Sequence[Slot]:
         """All slots, read anew. Raises `KeyReused` if slot 0 binds the key to another request, and `CommitStateUnknown`
-        for a key that was too old when slot 0 was put, or is without one: there may have been an older marker, so
-        nothing in this one is a verdict."""
+        for a key that was too old when slot 0 was put, or is too old now and has none: an older marker may have been
+        collected, so no answer may rest on this one."""
         marker = self._marker
         marker.slots.clear()
         slots = await marker.read_on()

@@ -1,4 +1,4 @@
-"""Carries out what a plan wants written."""
+"""Turns the writes of a plan, which are values, into writes that can be carried out."""
 
 from typing import assert_never
 
@@ -11,7 +11,7 @@ from storage_backends import Version
 
 
 def writes(session: Session, *planned: PlannedWrite) -> list[Write]:
-    """Planned writes, ready to be carried out."""
+    """Each planned write with the function that carries it out, not yet called."""
     return [_write(session, write) for write in planned]
 
 

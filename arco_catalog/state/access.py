@@ -98,7 +98,7 @@ class State:
     # Registry
 
     def cached_head(self) -> RegistryState | None:
-        """HEAD as this process saw it last: good for a compare-and-swap, never for a verdict."""
+        """HEAD as this process saw it last: good enough to plan a compare-and-swap, never to answer a client from."""
         known = self._caches.head
         return None if known is None else self._view(known)
 
@@ -218,7 +218,8 @@ class State:
     # Pointers
 
     def cached_pointer(self, entity: str) -> Pointer | None:
-        """The pointer as this process saw it last: good for a compare-and-swap, never for a verdict."""
+        """The pointer as this process saw it last: good enough to plan a compare-and-swap, never to answer a client
+        from."""
         return self._caches.pointers.get(entity)
 
     async def pointer(self, entity: str) -> Pointer | None:

@@ -5,9 +5,10 @@ CLOCK_TOLERANCE_MS = 5_000
 
 
 def has_passed(age_ms: int, limit_ms: int) -> bool:
-    """Whether a limit of time has passed for an object of this age.
+    """Whether an object of this age is at least `limit_ms` old.
 
-    An age may be negative: the store's clock, which on local files is the machine's, was set back since. How long ago
-    the object was written is then unknown, and to wait until the clock is there again could take days: it has passed.
+    A negative age, beyond the tolerance, counts as old too. The store's clock, which for local files is the machine's,
+    was then set back after the object was written. How long ago that was is unknown, and to wait for the clock to catch
+    up could take days.
     """
     return age_ms >= limit_ms or age_ms < -CLOCK_TOLERANCE_MS

@@ -254,8 +254,8 @@ def overlapping(
     """Who holds a location which equals, contains or lies inside this one: a live table's, or one whose purge has
     begun. Those in `but` are not looked at. Raises `PendingTransaction` for a hold that is an intent.
 
-    Nobody can have named a place that is called by an entity id minted for this very request, `fresh`, or anything
-    inside it: then only what contains it is looked at.
+    `fresh` is an entity id made for this very request. Nobody can know a location that ends in it, or hold anything
+    inside: there only the locations that contain it are looked at.
     """
     ignored = set(but)
 

@@ -133,7 +133,7 @@ def depth(key: str) -> int:
 
 
 def numbered(place: str) -> bool:
-    """Whether a location, with a slash at its end, is called as default ones are: by an entity's id."""
+    """Whether a location, with a slash at its end, ends in an entity's id, as default ones do."""
     return _NUMBERED.search(place) is not None
 
 

@@ -186,7 +186,7 @@ def version_of(status: os.stat_result) -> Version:
 
 
 def written_ms_of(status: os.stat_result) -> int:
-    """The time of the write."""
+    """When the file was written, in milliseconds since 1970."""
     return status.st_mtime_ns // 1_000_000
 
 

@@ -111,7 +111,7 @@ def test_a_table_that_moved_on_over_there_is_told_and_the_others_go_on(
     for more in ([], ["--apply"]):
         told = imported(capsys, store, tmp_path, *sql(tmp_path), *more, code=1)
         assert results(told) == [("a.t", "failed"), ("a.u", "already registered")]
-        assert "a.t is there already, from another metadata file" in json.dumps(told)
+        assert "this catalog has another table a.t, whose metadata file is" in json.dumps(told)
 
 
 async def test_a_table_that_was_committed_to_here_counts_as_imported(
@@ -131,7 +131,7 @@ async def test_a_table_that_was_committed_to_here_counts_as_imported(
     command = ["import", "list", str(listed), "--store", store, *allowed]
     ended = await run_in_thread(command)
     assert ended == 0
-    assert "it has been committed to here since" in capsys.readouterr().out
+    assert "this catalog has committed to it since" in capsys.readouterr().out
 
 
 async def run_in_thread(command: list[str]) -> int:
@@ -193,7 +193,7 @@ def test_a_folder_of_hadoops_catalog_is_a_source(store: str, source: Catalog, tm
     assert said["sales.jumped"] == ("registered", f"{root}/sales/jumped/metadata/v2.metadata.json", None)
     assert said["sales.deep.gone"] == ("registered", f"{root}/sales/deep/gone/metadata/v10.metadata.json", None)
     assert "neither version-hint.text nor vN.metadata.json" in said["sales.hive"][2]
-    assert "It lies in no namespace: give it one (--into)" in said["top"][2]
+    assert "The table is in no namespace: choose one with --into" in said["top"][2]
     into = imported(capsys, store, tmp_path, "folder", f"file:{folder}", "--into", "x", code=1)
     assert ("x.top", "would register") in results(into)
     assert ("x.sales.orders", "failed") in results(into), "its location is held by sales.orders"

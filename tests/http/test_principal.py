@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.cli.columns import by
+from arco_catalog.cli.columns import format_author
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.principal import MAX_TEXT, NO_CALLER, Caller, caller_of
 from arco_catalog.iceberg.json import loads
@@ -125,7 +125,7 @@ async def test_receipts_and_history_tell_apart_who_assumed_a_role(service: HttpS
     assert {each["principal"] for each in receipts} == {ROLE}
     assert {str(each["session"]) for each in receipts} == {"ada@example.org", "bob@example.org"}
     assert [each for each in history if "drop-table" in each and "'session': 'eve'" in each]
-    assert {by(each) for each in receipts} == {f"{ROLE}/ada@example.org", f"{ROLE}/bob@example.org"}
+    assert {format_author(each) for each in receipts} == {f"{ROLE}/ada@example.org", f"{ROLE}/bob@example.org"}
 
 
 async def test_a_key_is_its_principals_own(service: HttpService) -> None:

@@ -3,7 +3,7 @@ backfill keeps it."""
 
 import pytest
 
-from arco_catalog.cli.columns import by
+from arco_catalog.cli.columns import format_author
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.iceberg.json import JsonObject, loads
@@ -164,7 +164,7 @@ async def test_a_principal_that_the_operator_named_is_believed(trusted: str) -> 
 
     [said] = [each for each in (await stored(service, "/iceberg/committed/")).values() if base_of(each)]
     assert said["source"] == {"kind": "AdminApi", "user_id": "ada", "principal": ROLE}
-    assert by(said) == f"{ROLE}/run-7 (admin ada)"
+    assert format_author(said) == f"{ROLE}/run-7 (admin ada)"
     assert "ignored_claim" not in service.last
 
 
@@ -178,4 +178,4 @@ async def test_a_principal_that_the_operator_named_is_believed(trusted: str) -> 
     ],
 )
 def test_people_are_shown_the_principal_and_that_a_claim_is_one(source: JsonObject, shown: str) -> None:
-    assert by({"principal": "anonymous", "source": source}) == f"anonymous ({shown})"
+    assert format_author({"principal": "anonymous", "source": source}) == f"anonymous ({shown})"

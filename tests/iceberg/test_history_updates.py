@@ -166,7 +166,10 @@ def test_a_gap_before_the_first_row_id_is_not_given_away_again() -> None:
         ({"added_rows": 3}, "Cannot add a snapshot: first-row-id is null"),
         ({"first_row_id": 10}, r"Invalid added-rows \(required when first-row-id is set\): null"),
         ({"first_row_id": 10, "added_rows": -1}, r"Invalid added-rows \(cannot be negative\): -1"),
-        ({"first_row_id": 2**63 - 1, "added_rows": 1}, r"Invalid added-rows \(beyond the last row id there is\): 1"),
+        (
+            {"first_row_id": 2**63 - 1, "added_rows": 1},
+            r"Invalid added-rows \(first-row-id 9223372036854775807 \+ added-rows exceeds 9223372036854775807\): 1",
+        ),
     ],
 )
 def test_snapshots_of_v3_say_which_rows_they_add(rows: Object, message: str) -> None:

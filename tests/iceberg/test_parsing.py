@@ -117,7 +117,7 @@ MALFORMED_UPDATES: list[tuple[Object, str]] = [
     ({"action": "assign-uuid", "uuid": UUID.replace("-", "")}, "is not a uuid"),
     ({"action": "assign-uuid", "uuid": UUID.replace("-", "") + "----"}, "is not a uuid"),
     ({"action": "assign-uuid", "uuid": "x" * 10_000}, "'" + "x" * 100 + "'... is not a uuid"),
-    ({"action": "add-schema", "schema": schema(column(1, "a", "fixed[\u0663]"))}, "no type is called"),
+    ({"action": "add-schema", "schema": schema(column(1, "a", "fixed[\u0663]"))}, "unknown type"),
     (
         {"action": "upgrade-format-version", "format-version": "2"},
         "format-version: expected an integer, found a string",
@@ -136,7 +136,7 @@ MALFORMED_UPDATES: list[tuple[Object, str]] = [
     ({"action": "add-schema", "schema": {"type": "struct"}}, "schema: missing required field 'fields'"),
     (
         {"action": "add-schema", "schema": schema(column(1, "a", "text"))},
-        "schema.fields[0].type: no type is called 'text'",
+        "schema.fields[0].type: unknown type 'text'",
     ),
     ({"action": "add-schema", "schema": schema(column(1, "a", {"type": "set"}))}, "fields[0].type: expected a struct"),
     ({"action": "add-schema", "schema": schema(column(1, ""))}, "schema.fields[0].name: must not be empty"),
