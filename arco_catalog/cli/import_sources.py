@@ -21,20 +21,20 @@ _METADATA = re.compile(r".+\.metadata\.json(?:\.gz)?")
 
 
 class Source(Protocol):
-    """Something that has tables."""
+    """Where an import finds tables."""
 
     def tables(self) -> AsyncIterator[SourceTable]:
-        """All of them. Raises `CliError` where it can't be read at all."""
+        """All tables of the source. Raises `CliError` if the source can't be read at all."""
         ...
 
     async def properties_of(self, namespace: Namespace) -> Mapping[str, str]:
-        """What a namespace that is made here gets."""
+        """The properties for a namespace that the import creates."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ListSource:
-    """Tables that are written down, one a line."""
+    """Tables listed in a file, one a line."""
 
     listed: list[SourceTable]
 
@@ -47,8 +47,8 @@ class ListSource:
 
 
 def parse_list(lines: Iterable[str], where: str) -> list[SourceTable]:
-    """Lines `NAMESPACE.TABLE METADATA_LOCATION`, parted by blanks or tabs. Levels with a dot or a blank are in quotes.
-    Empty lines, and those that begin with #, are left out. Raises `CliError`, which names the line."""
+    """Reads lines `NAMESPACE.TABLE METADATA_LOCATION`, separated by blanks or tabs. A level that contains a dot or a
+    blank is in quotes. Empty lines and lines that begin with # are ignored. Raises `CliError`, which names the line."""
     found: list[SourceTable] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -67,7 +67,7 @@ def parse_list(lines: Iterable[str], where: str) -> list[SourceTable]:
 
 @dataclass(slots=True)
 class _Folder:
-    """What a table's metadata folder holds, as far as it tells which file is current."""
+    """The files of a table's metadata folder that tell which metadata file is current."""
 
     hinted: bool = False
     versions: dict[int, str] = field(default_factory=dict)
@@ -113,12 +113,13 @@ class FolderSource:
                 "knows which of its metadata files is current"
             )
             return SourceTable(tuple(namespace), name, None, problem)
-        version = await self._current(path, folder)
+        version = await self._current_version(path, folder)
         key = f"{path}/metadata/" if path else "metadata/"
         return SourceTable(tuple(namespace), name, self._root.below(f"{key}{folder.versions[version]}").uri)
 
-    async def _current(self, path: str, folder: _Folder) -> int:
-        """As Hadoop's catalog finds it: the hint may be old, and is then followed by newer versions."""
+    async def _current_version(self, path: str, folder: _Folder) -> int:
+        """The number of the current metadata file, as HadoopCatalog finds it: version-hint.text names a version, which
+        may be outdated, so later versions that follow it without a gap are taken. Without a usable hint, the newest."""
         newest = max(folder.versions)
         if not folder.hinted:
             return newest
@@ -133,7 +134,7 @@ class FolderSource:
 
 
 def _note(folders: dict[str, _Folder], key: str) -> None:
-    """Takes note of a file in a metadata folder."""
+    """Adds a file to its table's folder, if it lies in a `metadata/`."""
     path, _, file = key.rpartition("/")
     if path != "metadata" and not path.endswith("/metadata"):
         return

@@ -20,7 +20,7 @@ from arco_catalog.cli.connections import BoundedProtocol
 from arco_catalog.cli.crowd import Crowd, most_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
-from arco_catalog.cli.malloc import give_large_buffers_back
+from arco_catalog.cli.malloc import configure_malloc
 from arco_catalog.cli.session import saying_that_it_waits
 from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
@@ -102,7 +102,7 @@ class ServeOptions:
 
 def run(options: ServeOptions) -> int:
     """Serves until a signal says stop. Returns the exit code. Raises `CliError` if it can't start."""
-    give_large_buffers_back()
+    configure_malloc()
     configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(options))

@@ -12,7 +12,7 @@ from arco_catalog.http.spelling import Spelling
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of
-from arco_catalog.state.characters import acting_character
+from arco_catalog.state.characters import first_control_character
 from arco_catalog.state.index import Namespace
 
 MAX_LEVELS = 16
@@ -35,12 +35,12 @@ def check_name(name: str, what: str) -> str:
 
 
 def check_routable(name: str, what: str, unroutable: str, spelling: Spelling) -> str:
-    """The name, if something new may have it: nothing in it changes the direction of writing, the endpoint can carry
-    it, which may not hold for the `unroutable` characters, and the client can ask for it in its own `spelling`. Raises
-    `BadRequest`."""
-    acting = acting_character(name)
-    if acting is not None:
-        raise BadRequest(f"{what} must not contain the character {acting}: {name!r}")
+    """The name, if something new may have it. Raises `BadRequest` if it has a control character, one of the
+    `unroutable` characters (which the endpoint's paths can't carry), or one that the client can't escape in a path in
+    its own `spelling`."""
+    control = first_control_character(name)
+    if control is not None:
+        raise BadRequest(f"{what} must not contain the character {control}: {name!r}")
     if lost := "".join(character for character in unroutable if character in name):
         raise BadRequest(
             f"{what} must not contain {lost!r}: the endpoint in front of this catalog decodes paths, so no later "

@@ -37,7 +37,7 @@ async def load(context: RequestContext) -> Response:
 
 async def exists(context: RequestContext) -> Response:
     """Whether it exists."""
-    await namespaces.namespace_exists(context.session(), context.namespace)
+    await namespaces.require_namespace(context.session(), context.namespace)
     return NO_CONTENT
 
 

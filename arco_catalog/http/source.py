@@ -1,7 +1,8 @@
 """Where a change came from, as request headers say it and receipts keep it (docs/design/reconciliation.md#rule-1).
 
-A header proves nothing. What anonymous clients say of themselves is kept as a claim; of authenticated ones only those
-that the operator named may speak for others, and what the rest say is ignored (docs/decisions/0030).
+Headers may say that the client acts for a Servo task or for a user of the admin API. Such a header proves nothing. From
+an anonymous client it is kept as a claim. From an authenticated client it counts only if the operator has listed its
+principal, and is ignored otherwise (docs/decisions/0030).
 """
 
 from collections.abc import Collection, Mapping
@@ -19,7 +20,8 @@ SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An `UpdateSource` as it is stored. `ignored` is whether the request claimed another that it had no right to."""
+    """An `UpdateSource` as it is stored. `ignored` is whether headers of the request were ignored because its principal
+    may not speak for others."""
 
     stored: JsonObject
     ignored: bool = False
@@ -27,9 +29,9 @@ class Source:
 
 def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collection[str]) -> Source:
     """The source of a request; header names are lower case, `trusted` are patterns of principals that may say for whom
-    they act. Raises `BadRequest` for a claim that counts and is half told, told twice or malformed.
+    they act. Raises `BadRequest` for headers that count and are incomplete, contradictory or malformed.
 
-    No request fails for its client's name. Of a User-Agent the products are kept, and never the free text around them.
+    No request fails because of its User-Agent. Its products are kept, and never the free text around them.
     """
     client: JsonObject = {
         "kind": "IcebergRest",

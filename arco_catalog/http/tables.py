@@ -14,7 +14,7 @@ from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.iceberg.shapes import NAME
 from arco_catalog.operations.listing import list_relations
-from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.planning.answers import TableState
 from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.worker_threads import off_loop
@@ -45,7 +45,7 @@ async def load(context: RequestContext) -> Response:
 
 async def exists(context: RequestContext) -> Response:
     """Whether it exists."""
-    await table_exists(context.session(), context.namespace, context.table)
+    await require_table(context.session(), context.namespace, context.table)
     return NO_CONTENT
 
 

@@ -3,32 +3,33 @@
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.iceberg.errors import NoSuchFunction, Unsupported
-from arco_catalog.operations.namespaces import namespace_exists
+from arco_catalog.operations.namespaces import require_namespace
 from arco_catalog.planning.names import dotted
 
 
 async def list_functions(context: RequestContext) -> Response:
     """No namespace has functions. Raises `NoSuchNamespace` for one that is not there."""
-    await namespace_exists(context.session(), context.namespace)
+    await require_namespace(context.session(), context.namespace)
     return json_response({"identifiers": [], "next-page-token": None})
 
 
 async def load_function(context: RequestContext) -> Response:
-    """There are none."""
+    """Raises `NoSuchFunction`: no namespace has functions."""
     raise NoSuchFunction(f"Function does not exist: {dotted(context.namespace, context.params['function'])}")
 
 
 async def load_credentials(context: RequestContext) -> Response:
-    """Clients bring their own."""
+    """Raises `Unsupported`: clients use their own credentials for the store."""
     raise Unsupported("This catalog does not vend credentials: configure the client with its own access to the store")
 
 
 async def sign(context: RequestContext) -> Response:
-    """Clients bring their own."""
+    """Raises `Unsupported`: clients sign with their own credentials."""
     raise Unsupported("This catalog does not sign requests: configure the client with its own access to the store")
 
 
 async def get_token(context: RequestContext) -> Response:
-    """Tokens come from the identity provider. The one error that has the shape of OAuth2 (RFC 6749, section 5.2)."""
-    description = "This catalog issues no tokens: set oauth2-server-uri to your identity provider, or no credential"
+    """Refuses: tokens come from the identity provider. This error alone has the shape of OAuth2's (RFC 6749, section
+    5.2)."""
+    description = "This catalog issues no tokens: set oauth2-server-uri to your identity provider, or set no credential"
     return json_response({"error": "unsupported_grant_type", "error_description": description}, 400)

@@ -8,7 +8,7 @@ from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_view
 from arco_catalog.operations.listing import list_relations
-from arco_catalog.operations.load import load_view, view_exists
+from arco_catalog.operations.load import load_view, require_view
 from arco_catalog.operations.register import register_view
 from arco_catalog.operations.rename import rename_view
 from arco_catalog.planning.answers import Answer, TableState
@@ -40,7 +40,7 @@ async def load(context: RequestContext) -> Response:
 
 async def exists(context: RequestContext) -> Response:
     """Whether it exists."""
-    await view_exists(context.session(), context.namespace, context.view)
+    await require_view(context.session(), context.namespace, context.view)
     return NO_CONTENT
 
 

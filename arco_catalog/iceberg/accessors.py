@@ -28,12 +28,12 @@ def last_updated_ms(metadata: JsonObject) -> int:
 
 
 def last_sequence_number(metadata: JsonObject) -> int:
-    """The highest sequence number given, 0 in v1."""
+    """The highest sequence number that was assigned; 0 in format version 1, which has none."""
     return cast(int, metadata.get("last-sequence-number") or 0)
 
 
 def current_snapshot_id(metadata: JsonObject) -> int | None:
-    """The snapshot of main, None without one."""
+    """The id of the current snapshot, which is main's; None if there is none (-1 in a stored document)."""
     found = cast("int | None", metadata.get("current-snapshot-id"))
     return None if found == NO_SNAPSHOT else found
 

@@ -243,8 +243,8 @@ def _run(run: list[object], named: bool, write: Write, piece_bytes: int, depth: 
 
 
 def let_go(document: object) -> None:
-    """Empties an array or object of which nobody needs anything any more, part by part: what is let go of in one step
-    is all taken down in that step, with the lock held."""
+    """Empties an array or object that nobody needs any more, part by part. Python frees whatever one step drops within
+    that step, with its global lock held; so each step drops little."""
     left = [document]
     while left:
         container = left.pop()

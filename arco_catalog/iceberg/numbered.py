@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 class Numbered(Generic[T]):
-    """The objects by id, in their order, and the ids by what the objects mean: whatever a commit does with them, each
-    of its updates costs the same, however many there are.
+    """The objects by id, in their order, and the ids by what the objects mean. So each update of a commit costs the
+    same, however many objects there are.
 
-    Meanings are made of those objects alone that are as long as one that is looked for: most schemas of a table differ
-    in that already.
+    The meaning of an object is computed only when one of the same size is looked for: most schemas of a table differ in
+    size already.
     """
 
     def __init__(
@@ -42,28 +42,29 @@ class Numbered(Generic[T]):
         return following_id(what, self._highest())
 
     def add(self, number: int, added: T) -> None:
-        """Keeps one more."""
+        """Adds an object under its id."""
         self._alike(added).setdefault(self._meaning(added), number)
         self.by_id[number] = added
         heappush(self._descending, -number)
 
     def remove(self, numbers: Iterable[int]) -> None:
-        """Forgets those that are there."""
+        """Removes the objects of these ids. Ids that do not exist are ignored."""
         for number in numbers:
             gone = self.by_id.pop(number, None)
+            # Of several objects that mean the same, only the first is in `_alike`.
             if gone is not None and self.id_of(gone) == number:
                 del self._alike(gone)[self._meaning(gone)]
 
     def _highest(self) -> int:
-        """The highest id that is there, -1 without any. Ids that are gone leave the heap here, each of them once: a
-        maximum for each removal would cost the square of their number."""
+        """The highest id in use, -1 if there is none. Removed ids leave the heap here, each of them once: searching
+        the maximum after each removal would take quadratic time."""
         while self._descending and -self._descending[0] not in self.by_id:
             heappop(self._descending)
         return -self._descending[0] if self._descending else -1
 
     def _alike(self, wanted: T) -> dict[Hashable, int]:
-        """The ids by meaning of all objects of one size. Whatever is added later asks for its size first, so what was
-        there at first is all that is to be looked through, once for all sizes."""
+        """The ids by meaning of all objects that have the size of `wanted`. `add` calls this before it adds, so a size
+        that is asked for first has initial objects only."""
         size = self._size(wanted)
         if size not in self._ids:
             alike: dict[Hashable, int] = {}

@@ -79,10 +79,10 @@ def is_default(type_name: str, value: JsonValue) -> bool:
 def _integer(bits: int) -> Callable[[str, JsonValue], bool]:
     bound = 2 ** (bits - 1)
 
-    def test(_: str, value: JsonValue) -> bool:
+    def is_valid(_: str, value: JsonValue) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound
 
-    return test
+    return is_valid
 
 
 def _float(_: str, value: JsonValue) -> bool:
@@ -94,14 +94,15 @@ def _double(_: str, value: JsonValue) -> bool:
 
 
 def _dated(pattern: str, years: range = range(-99_999, 100_000)) -> Callable[[str, JsonValue], bool]:
-    """Text that begins with a day of the calendar, in one of these years: readers fail on any other."""
+    """A check that a value is text of this pattern, and that its date exists in the calendar and lies in one of these
+    years: readers fail on any other."""
     compiled = re.compile(pattern, re.ASCII)
 
-    def test(_: str, value: JsonValue) -> bool:
+    def is_valid(_: str, value: JsonValue) -> bool:
         found = compiled.fullmatch(value) if isinstance(value, str) else None
         return found is not None and int(found["year"]) in years and _is_day(found)
 
-    return test
+    return is_valid
 
 
 def _is_day(found: re.Match[str]) -> bool:
@@ -114,12 +115,13 @@ def _is_day(found: re.Match[str]) -> bool:
 
 
 def _matching(pattern: str) -> Callable[[str, JsonValue], bool]:
+    """A check that a value is text of this pattern, whatever the type's parameters."""
     compiled = re.compile(pattern, re.ASCII)
 
-    def test(_: str, value: JsonValue) -> bool:
+    def is_valid(_: str, value: JsonValue) -> bool:
         return isinstance(value, str) and compiled.fullmatch(value) is not None
 
-    return test
+    return is_valid
 
 
 def _decimal(type_name: str, value: JsonValue) -> bool:

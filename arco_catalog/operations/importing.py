@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, InternalError, Refusal
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, Refusal
 from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
 from arco_catalog.operations.register import register_table, table_registration
 from arco_catalog.operations.rehearsal import Rehearsal
@@ -20,6 +20,7 @@ from arco_catalog.protocol.lookup import namespace_entry, relation_entry
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location
+from arco_catalog.state.pointer import missing_pointer
 from arco_catalog.state.registry import RegistryState
 from storage_backends import StoreError
 
@@ -212,7 +213,7 @@ class Importer:
         """The table's current metadata file, and the one that it was registered from."""
         pointer = await session.state.pointer(entry.entity)
         if pointer is None:
-            raise InternalError(f"entity {entry.entity} has a name but no pointer")
+            raise missing_pointer(session.state.paths.pointer(entry.entity))
         read = await resolve_for_read(session.state, pointer)
         return read.metadata.location, read.registered_from
 

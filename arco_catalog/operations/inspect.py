@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from arco_catalog.iceberg.errors import InternalError, NoSuchTable
+from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
@@ -14,7 +14,7 @@ from arco_catalog.state.fields import mapping, optional_text, sequence, text
 from arco_catalog.state.index import Index, Namespace, relation_key, tombstones_of
 from arco_catalog.state.marker import Slot
 from arco_catalog.state.needs import Needs, Scan
-from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.pointer import Pointer, missing_pointer
 from storage_backends import Cursor, Found, Listed
 
 MOVES = 10
@@ -35,7 +35,7 @@ async def inspect_relation(session: Session, namespace: Namespace, name: str) ->
     entity = text(entry, "entity")
     pointer = await session.state.pointer(entity)
     if pointer is None:
-        raise InternalError(f"entity {entity} has a name but no pointer")
+        raise missing_pointer(session.state.paths.pointer(entity))
     read = await resolve_for_read(session.state, pointer)
     markers, all_seen = await _open_markers(session, entity)
     base = read.base

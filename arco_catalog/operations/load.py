@@ -1,4 +1,4 @@
-"""Loading tables: manifest, pointer and metadata file, beside each other where this process knows the table."""
+"""Loading tables and views: manifest, pointer and metadata file, read concurrently if this process knows the table."""
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.planning.answers import TableState
@@ -21,9 +21,9 @@ async def load_table(session: Session, namespace: Namespace, name: str) -> Table
     return await load(session, namespace, name, "table")
 
 
-async def table_exists(session: Session, namespace: Namespace, name: str) -> None:
-    """Raises `NoSuchTable` if it does not. The registry alone knows."""
-    await exists(session, namespace, name, "table")
+async def require_table(session: Session, namespace: Namespace, name: str) -> None:
+    """Raises `NoSuchTable` if the table does not exist. Reads the registry, and neither pointer nor metadata file."""
+    await _require(session, namespace, name, "table")
 
 
 async def load_view(session: Session, namespace: Namespace, name: str) -> TableState:
@@ -31,13 +31,12 @@ async def load_view(session: Session, namespace: Namespace, name: str) -> TableS
     return await load(session, namespace, name, "view")
 
 
-async def view_exists(session: Session, namespace: Namespace, name: str) -> None:
-    """Raises `NoSuchView` if it does not."""
-    await exists(session, namespace, name, "view")
+async def require_view(session: Session, namespace: Namespace, name: str) -> None:
+    """Raises `NoSuchView` if the view does not exist. Reads the registry, and neither pointer nor metadata file."""
+    await _require(session, namespace, name, "view")
 
 
-async def exists(session: Session, namespace: Namespace, name: str, kind: str) -> None:
-    """Asks the registry alone."""
+async def _require(session: Session, namespace: Namespace, name: str, kind: str) -> None:
     lookup = RelationLookup(namespace, name, kind, writing=False)
     if await resolve_name(session, await session.state.head(), lookup) is None:
         raise no_such(kind, namespace, name)

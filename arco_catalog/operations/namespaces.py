@@ -53,8 +53,8 @@ async def load_namespace(session: Session, namespace: Namespace) -> JsonObject:
     return described(namespace, await session.state.namespace_properties(entry.value))
 
 
-async def namespace_exists(session: Session, namespace: Namespace) -> None:
-    """Raises `NoSuchNamespace` if it does not."""
+async def require_namespace(session: Session, namespace: Namespace) -> None:
+    """Raises `NoSuchNamespace` if the namespace does not exist."""
     await _existing(session, namespace)
 
 

@@ -1,6 +1,6 @@
-"""Registering a table or view that has its metadata already, and letting go of one.
+"""Registering a table or view from a metadata file that exists already.
 
-Nothing is written but the pointer and the registry's commit.
+A register writes the claim on that file, the pointer and the registry's commit, and never metadata.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ async def register_table(
     session: Session, namespace: Namespace, name: str, metadata_location: str, overwrite: bool
 ) -> Answer:
     """Gives a metadata file a name, as a new entity. With `overwrite` the table that has the name becomes a tombstone,
-    and the new one is judged without it."""
+    and its locations do not stand in the way of the new one."""
     return await run(session, _Register(session, TABLES, namespace, name, metadata_location, overwrite))
 
 
@@ -103,7 +103,7 @@ class _Register(RegistryMutation):
         )
 
     def _replaced(self, index: Index) -> RelationEntry | None:
-        """What gives way, with `overwrite`."""
+        """The table or view that this register replaces; None without `overwrite`."""
         return find_kind(index, self.namespace, self.name, self.semantics.kind) if self.overwrite else None
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
@@ -174,11 +174,11 @@ class _Register(RegistryMutation):
         return outlined
 
     def _claim(self, attempt: Attempt) -> Write:
-        """Keeps the file from the cleaning of the table that made it, and then sees that it is there: whatever is read
-        after the claim is there for good (docs/decisions/0022)."""
+        """Claims the file, so that the table that wrote it will not remove it, and then reads it again: a file that is
+        there after the claim stays there (docs/decisions/0022)."""
         location = Location.parse(self.file)
 
-        async def put() -> None:
+        async def claim_and_read_again() -> None:
             self._claimed = await claim(
                 self.state, location, Claim.REGISTERED, entity=attempt.entity, claim_id=self.session.runtime.ulid()
             )
@@ -188,10 +188,11 @@ class _Register(RegistryMutation):
                     return
             except NotFound:
                 pass
+            # Removed, or about to be: the next attempt loads the file anew, and refuses with the reason.
             self._body = None
             raise AttemptAborted
 
-        return Write(self.state.paths.metadata_claim(location.uri), put)
+        return Write(self.state.paths.metadata_claim(location.uri), claim_and_read_again)
 
     def _pointer(self, document: JsonObject, attempt: Attempt) -> Pointer:
         """`origin` is where our own history of the entity begins: what lies before is another catalog's to receipt."""

@@ -37,8 +37,8 @@ AT_ONCE = 16
 
 
 async def undrop(session: Session, namespace: Namespace, name: str, *, force: bool = False) -> Answer:
-    """Brings back what was dropped last under this name, once its metadata file, and the manifest lists of its
-    snapshots, were seen to be there.
+    """Restores what was dropped last under this name, after checking that its metadata file and the manifest lists of
+    its snapshots exist.
 
     Raises `NoSuchTable` if nothing was dropped, `AlreadyExists` if the name is taken, `BadRequest` if one of its
     locations is, `CommitFailed` once its purge has begun, `NotFound` for a file that is gone, and `BadRequest` for one
@@ -57,6 +57,7 @@ class _Undrop(RegistryMutation):
         self.name = name
         self.force = force
         self._examined: dict[str, Refusal | None] = {}
+        """What `_examine` found, by the id of the drop that left the tombstone."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         index = read_set.head.index
@@ -72,7 +73,7 @@ class _Undrop(RegistryMutation):
             self._examined[_drop_operation(tombstone)] = await self._examine(tombstone)
 
     async def _examine(self, tombstone: RelationEntry) -> Refusal | None:
-        """Why its files do not allow to restore it; None if they do."""
+        """Checks that the files of the dropped table or view exist. Returns the refusal if it can't be restored."""
         full_name = dotted(self.namespace, self.name)
         try:
             found = await current_file(self.session, tombstone.entity)
@@ -125,13 +126,13 @@ class _Undrop(RegistryMutation):
         return Scan(tombstones_of(self.namespace, self.name))
 
     def _newest(self, index: Index) -> RelationEntry | None:
-        """The tombstone that was left last."""
+        """The tombstone of the latest drop under the name."""
         newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(self.namespace, self.name)))
         return None if newest is None else RelationEntry(newest)
 
 
 def _drop_operation(tombstone: RelationEntry) -> str:
-    """Which drop left the tombstone: an entity may be dropped again, at other files."""
+    """The id of the drop that left the tombstone. The same entity may be dropped again later, with other files."""
     return text(tombstone.json, "operation")
 
 

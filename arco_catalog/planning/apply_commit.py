@@ -1,4 +1,5 @@
-"""What a commit makes of its base: pure, and as long as both, so that it is done beside the event loop."""
+"""Applies a commit to its base: a pure function, which takes time in proportion to the size of both. So callers run it
+in a worker thread, not on the event loop."""
 
 from dataclasses import dataclass
 
@@ -24,13 +25,13 @@ _LONG_PARTS = frozenset(
         "versions",
     )
 )
-"""What is long in metadata, and what nothing but the next commit, which reads it anew, needs of it."""
+"""Fields of metadata that may be long, and that nothing needs after the commit: the next one reads the file anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedUpdates:
-    """What a commit makes of its base: the document and the bytes that are to follow it, None and none of them where it
-    changes nothing. Both documents are outlines."""
+    """The result of a commit: the base, the new document, and the bytes of the new metadata file. Where the commit
+    changes nothing, `document` is None and `body` is empty. Both documents are outlines."""
 
     base: JsonObject
     document: JsonObject | None
@@ -43,8 +44,8 @@ def outline(document: JsonObject) -> JsonObject:
 
 
 def let_long_parts_go(document: JsonObject) -> None:
-    """Empties the long parts of metadata that nobody needs any more. Whoever let go of the whole document instead would
-    hold everybody up, as long as it takes to take all of it down."""
+    """Frees the long parts of metadata that nobody needs any more, piece by piece. Dropping the whole document at once
+    would block every thread until all of it is freed."""
     for name in _LONG_PARTS & document.keys():
         let_go(document[name])
 
@@ -60,7 +61,7 @@ def apply(
     name: str,
     checkpoint: Checkpoint,
 ) -> AppliedUpdates:
-    """Checks the requirements and applies the updates to the file's bytes. What comes back has outlines of both
+    """Checks the requirements and applies the updates to the file's bytes. The result has outlines of both
     documents. Raises `Refusal`, `UnreadableMetadata`, and what `checkpoint` does."""
     before = parse_metadata(base, base_file)
     try:
@@ -69,5 +70,5 @@ def apply(
         if after is None:
             return AppliedUpdates(outline(before), None, b"")
         return AppliedUpdates(outline(before), outline(after), dumps_long(after, size))
-    finally:  # of what follows, what is the base's goes too, the rest is the commit's: neither is needed
+    finally:  # `after` shares parts with `before`, but it is serialised by now
         let_long_parts_go(before)

@@ -16,7 +16,7 @@ from arco_catalog.protocol.commit_loop import CommitLoop
 from arco_catalog.protocol.concurrency import Superseded
 from arco_catalog.protocol.idempotency import IdempotencyGuard
 from arco_catalog.protocol.mutation import Freshness, Mutation, ReadSet
-from arco_catalog.protocol.replay import replay, replay_only
+from arco_catalog.protocol.replay import answer_read_only, replay
 from arco_catalog.protocol.store_refusals import refused_by_store
 from arco_catalog.state.access import SegmentGone
 from arco_catalog.state.marker import WriteSet
@@ -74,7 +74,7 @@ class Driver(Generic[V]):
         if self.guard.marker is not None:
             await self.guard.marker.find_earlier()
         if self.session.settings.read_only_because is not None:
-            return await replay_only(self.session, self.guard.claims, self.session.settings.read_only_because)
+            return await answer_read_only(self.session, self.guard.claims, self.session.settings.read_only_because)
         try:
             if not await self.guard.is_new(self.attempts.current.id):
                 return await self.join_in_flight()

@@ -231,8 +231,8 @@ class GroupCommitter:
         return outcome
 
     async def _base_head(self, state: State) -> RegistryState:
-        """The HEAD to build on. If it is not the newest any more, that costs a lost compare-and-swap and nothing
-        else."""
+        """The HEAD to build on: the cached one if this process made it last, else one read from the store. A cached
+        HEAD may be outdated; then the compare-and-swap fails, and the next round tries again."""
         known = state.cached_head() if self._made_cached_head else None
         return known or await state.head()
 

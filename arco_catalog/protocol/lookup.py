@@ -38,8 +38,8 @@ def _resume(steps: Steps[T]) -> Needs | _Returned[T]:
 
 
 async def carry_out(state: State, index: Index, steps: Steps[T], size: int = 0) -> T:
-    """What a computation over the index returns, or raises. It is done beside the event loop where the `size` of what
-    it works on, in bytes, is not small. Raises `SegmentGone`."""
+    """Runs a computation over the index, and loads what it needs. It runs in a worker thread unless `size`, how many
+    bytes it works on, is small. Raises `SegmentGone`, and what the computation raises."""
     while True:
         match await off_loop(size, lambda: _resume(steps)):
             case _Returned(value):

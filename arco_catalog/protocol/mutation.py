@@ -107,12 +107,12 @@ class Mutation(ABC, Generic[V]):
 
     @abstractmethod
     def needs_base(self, read_set: V) -> bool:
-        """Whether `load_base` has anything to read."""
+        """Whether planning needs more than `read` has read, which `load_base` must load first."""
 
     @abstractmethod
     async def load_base(self, read_set: V) -> None:
-        """Reads the rest of what planning needs into the read set. A refusal that this meets is kept there for
-        `plan`."""
+        """Reads the rest of what planning needs (the base: a metadata file, say) into the read set. If that raises a
+        refusal, it is kept there, and `plan` raises it."""
 
     @abstractmethod
     async def write_set(self, read_set: V, attempt: Attempt) -> WriteSet:

@@ -19,7 +19,7 @@ KEY_AHEAD_MS = 5 * 60 * 1000
 
 
 ANONYMOUS = "anonymous"
-"""The principal of everybody, where nothing stands in front that would know."""
+"""The principal of every request, where nothing in front of the catalog authenticates."""
 
 
 class Dialect(StrEnum):
@@ -32,7 +32,7 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """A well-formed key. `made_ms` is the time in it, None where the dialect's keys have none."""
+    """A well-formed key. `made_ms` is the time that a UUIDv7 contains; None in dialects whose keys contain no time."""
 
     text: str
     dialect: Dialect
@@ -50,9 +50,9 @@ class IdempotencyKey:
         return cls(text.lower(), dialect, int(text.replace("-", "")[:12], 16))
 
     def refusal(self, now_ms: int) -> BadRequest | CommitStateUnknown | None:
-        """Why a key that has no marker at this time, the store's, is not executed; None if it may be
-        (docs/design/idempotency.md#rule-7). One that is older than a day may have been applied, and its marker
-        collected since."""
+        """The error for a key that has no marker and that is too old or too new to be executed, judged at `now_ms`, the
+        store's time; None if it may be executed (docs/design/idempotency.md#rule-7). A request whose key is older than
+        a day may have been applied, and its marker collected since."""
         if self.made_ms is None or -KEY_AHEAD_MS <= now_ms - self.made_ms <= DAY_MS:
             return None
         if self.made_ms > now_ms:
@@ -63,10 +63,10 @@ class IdempotencyKey:
 @dataclass(slots=True)  # not frozen: made for every request, and that would cost three times as much
 class OperationRequest:
     """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
-    say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is what the host can carry back, None
-    for everything; `body_bytes` is how long the body was: work on a long one is done beside the event loop;
-    `role_session` tells apart who assumed the role that is the principal; `hold` is what the request takes of the
-    process's memory."""
+    say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is the largest answer that the host
+    can return, None for no limit; `body_bytes` is how long the body was: work on a long one is done in a worker thread;
+    `role_session` tells apart those who assumed the same role, if a role is the principal; `hold` is what the request
+    takes of the process's memory."""
 
     method: str
     path: str
@@ -97,8 +97,8 @@ class OperationRequest:
         return RequestIdentity(self.method, self.path, self.query, payload, self.principal)
 
     def key_hash(self) -> str:
-        """Names the key's marker. In the Polaris dialect, whose keys anybody may guess, method, path and principal are
-        part of the key."""
+        """The hash that names the key's marker. In the Polaris dialect, whose keys anybody may guess, it covers method,
+        path and principal too."""
         assert self.key is not None
         if self.key.dialect is not Dialect.POLARIS:
             return key_hash("", self.key.text)

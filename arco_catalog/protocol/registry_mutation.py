@@ -43,8 +43,8 @@ from storage_backends import Applied, PreconditionFailed
 
 @dataclass
 class RegistryReadSet(ReadSet):
-    """The registry's HEAD as it was read for this request, or as this process cached it; `refusal` is what reading the
-    rest of what the plan needs met."""
+    """The registry's HEAD as it was read for this request, or as this process cached it; `refusal` is what
+    `load_base` met, for `plan` to raise."""
 
     state: State
     head: RegistryState
@@ -92,6 +92,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         return RegistryReadSet(self.state, await self.state.head(), fresh=True)
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
+        """False: most changes of the registry are planned from HEAD alone. Others override this and `load_base`."""
         return False
 
     async def load_base(self, read_set: RegistryReadSet) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.errors import CommitFailed, InternalError, Refusal, Unavailable
+from arco_catalog.iceberg.errors import CommitFailed, Refusal, Unavailable
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import resolve_for_read, resolve_for_write, transaction_committed
@@ -14,7 +14,7 @@ from arco_catalog.state.entries import RelationEntry, find_kind
 from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Needs
-from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.pointer import Pointer, missing_pointer
 from arco_catalog.state.registry import RegistryState
 
 
@@ -141,7 +141,7 @@ async def read_relation_under(
         pointer = read[entry.entity] if read is not None and already else await session.state.pointer(entry.entity)
     read_set = RelationReadSet(head, entry, None, head_fresh, fresh)
     if pointer is None:
-        raise InternalError(f"entity {entry.entity} has a name but no pointer")
+        raise missing_pointer(session.state.paths.pointer(entry.entity))
     if pointer.intent is None:
         read_set.pointer = pointer
         return read_set

@@ -1,4 +1,4 @@
-"""The answer that a final slot holds, given again (docs/design/idempotency.md#rule-6)."""
+"""Replaying the answer that a final slot holds (docs/design/idempotency.md#rule-6)."""
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal, Unsupported
 from arco_catalog.iceberg.json import JsonObject
@@ -9,7 +9,8 @@ from arco_catalog.protocol.slot_claims import SlotClaims
 
 
 async def replay(session: Session, kept: JsonObject) -> Answer:
-    """The answer in a final slot. Raises the refusal that it is, and `CommitStateUnknown` if it can't be rebuilt."""
+    """Returns the answer in a final slot, or raises it if it is a refusal. Raises `CommitStateUnknown` if it can't be
+    rebuilt."""
     session.stats.outcome = "replayed"
     match decode_answer(kept):
         case Refusal() as refusal:
@@ -23,12 +24,13 @@ async def replay(session: Session, kept: JsonObject) -> Answer:
                 raise CommitStateUnknown(f"The answer cannot be rebuilt: {lost.message}") from lost
 
 
-async def replay_only(session: Session, claims: SlotClaims | None, reason: str) -> Answer:
-    """Nothing may be written, so nothing is begun; but what was done before under this key is not denied. Raises
-    `Unsupported` for everything else."""
+async def answer_read_only(session: Session, claims: SlotClaims | None, reason: str) -> Answer:
+    """Answers a mutation on a catalog that is read-only, and writes nothing: replays the final answer if the key has
+    one. Raises `Unsupported` if there is no key or no attempt under it, and `CommitStateUnknown` if there is an attempt
+    without a final answer."""
     slots = [] if claims is None else await claims.read()
     if not slots:
         raise Unsupported(f"This catalog is read-only: {reason}")
     if slots[-1].answer is None:
-        raise CommitStateUnknown(f"This catalog has become read-only ({reason}), and the request had started before")
+        raise CommitStateUnknown(f"This catalog has become read-only ({reason}) after this request had started")
     return await replay(session, slots[-1].answer)

@@ -45,11 +45,12 @@ class SlotClaims:
                 return True
 
     async def put(self, attempt: str, write_set: WriteSet, answer: JsonObject | None = None) -> None:
-        """Puts the next slot, final with an answer. Raises `Superseded` if the next slot is somebody else's, and for
-        slot 0 what becomes of a key that turns out to be too old or too new.
+        """Puts the next slot; with an answer, it is the final slot. Raises `Superseded` if somebody else has put the
+        next slot. When slot 0 shows that the key is too old or too new, raises `CommitStateUnknown`
+        or `BadRequest`, as `is_new` does.
 
-        A claim that was cancelled because a step beside it failed may have landed nevertheless: our own slots are
-        passed over.
+        A put that was cancelled, because a step that ran concurrently failed, may have landed nevertheless. So slots of
+        our own are skipped.
         """
         marker = self._marker
         self._own.add(attempt)
@@ -61,9 +62,9 @@ class SlotClaims:
             await self._check_age(attempt, write_set, answer)
 
     async def give_up(self, attempt: str, write_set: WriteSet, answer: JsonObject) -> None:
-        """Puts the final slot of a request that was refused half-way. Raises `Superseded` if others had the key too,
-        and `KeyInProgress` where the store lets no final slot be put: another sending may be carried out, now or
-        later."""
+        """Puts the final slot of a request that was refused half-way. Raises `Superseded` if another sending has put
+        a slot too, and `KeyInProgress` if the final slot could not be written: another sending may still be
+        executed."""
         try:
             slots = await self._marker.read_on()
             if any(slot.final or slot.attempt not in self._own for slot in slots):

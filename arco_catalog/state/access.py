@@ -47,11 +47,11 @@ class SegmentGone(InternalError):
 
 
 class Occupied(InternalError):
-    """What was to be created under a key of its writer's own is there already, and is something else."""
+    """An object with other content exists under a key that only its writer should use."""
 
 
 Made = Callable[[bytes], bool]
-"""Whether an object that is there was made from the one that we wrote."""
+"""Whether the object found was made from the one that we wrote."""
 
 
 def nothing_is_made(there: bytes) -> bool:

@@ -1,20 +1,21 @@
-"""Characters that a terminal, a log or a listing may act on instead of showing them."""
+"""Characters that a terminal or a log does not show as themselves: how to find and how to escape them."""
 
 import re
 
-_ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""The control characters of ASCII and of Latin-1 (C0, DEL, C1), line and paragraph separators, and what changes the
-direction of writing (Unicode Standard Annex 9: embeddings, overrides, isolates)."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""The control characters of ASCII and of Latin-1 (C0, DEL, C1), line and paragraph separators, and the characters that
+change the direction of writing (Unicode Standard Annex 9: embeddings, overrides, isolates)."""
 
 
-def acting_character(text: str) -> str | None:
-    """The code of the first character that acts instead of being shown, such as `U+202E`; None where there is none."""
-    found = _ACTING.search(text)
+def first_control_character(text: str) -> str | None:
+    """The code of the first character that controls how text is shown, such as `U+202E`; None if there is none."""
+    found = _CONTROL.search(text)
     return None if found is None else f"U+{ord(found[0]):04X}"
 
 
 def escaped(text: str) -> str:
-    """The text for a terminal: whatever is not shown as itself is written as in JSON (`\\u202e`), line breaks apart."""
+    """The text for a terminal: characters that are not printable are escaped as in JSON (`\\u202e`), except line
+    breaks."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each == "\n" else _escape(each) for each in text)

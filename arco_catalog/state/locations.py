@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.state.characters import acting_character
+from arco_catalog.state.characters import first_control_character
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//([^/]*))?(/.*)?", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -185,9 +185,9 @@ class AllowedLocations:
         """The parsed location. Raises `BadRequest` if a table may not be there."""
         _check_length(text, MAX_CHOSEN_BYTES)
         location = Location.parse(text)
-        acting = acting_character(text) or acting_character(location.normal)
-        if acting is not None:
-            raise BadRequest(f"Not a valid location: {text!r}: the character {acting} is not allowed")
+        control = first_control_character(text) or first_control_character(location.normal)
+        if control is not None:
+            raise BadRequest(f"Not a valid location: {text!r}: the character {control} is not allowed")
         refuse_reserved(location)
         if not any(location.written_below(prefix) for prefix in self.prefixes):
             allowed = ", ".join(prefix.uri for prefix in self.prefixes)

@@ -10,6 +10,7 @@ S3 ETag is a digest of the body).
 from dataclasses import dataclass
 from typing import Self
 
+from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, sequence, text, texts
 from storage_backends import Version
@@ -163,3 +164,11 @@ class Pointer:
     def settled(self, move: str, committed: bool) -> "Pointer":
         """The pointer without its intent: a move that changes nothing but how the state is written."""
         return self.resolved(committed)._moved(move, {})
+
+
+def missing_pointer(key: str) -> InternalError:
+    """The error for a table or view that the registry names although its pointer is gone from the store."""
+    return InternalError(
+        f"{key} is missing, but the registry names its table or view: restore this object from an older version or a "
+        "backup of the store"
+    )

@@ -31,7 +31,7 @@ def credentials_of(config: CredentialsConfig) -> CredentialSource:
     match config:
         case Credentials():
             if not config.access_key or not config.secret_key:
-                raise StoreDenied("only one is set of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: set both")
+                raise StoreDenied("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set: set both")
             return FixedCredentials(config)
         case ContainerEndpoint():
             from storage_backends.s3.container import ContainerCredentials  # not for functions that were given keys
@@ -42,8 +42,8 @@ def credentials_of(config: CredentialsConfig) -> CredentialSource:
 
 
 async def region_of(config: S3Config) -> str:
-    """The region that was configured, or else the one in the profile that botocore reads. Raises `StoreError` for
-    none."""
+    """The region that was configured, or else the one in the profile that botocore reads. Raises `StoreError` if there
+    is none."""
     if config.region:
         return config.region
     profile = config.credentials.profile if isinstance(config.credentials, DefaultChain) else None
@@ -51,7 +51,7 @@ async def region_of(config: S3Config) -> str:
 
 
 class FixedCredentials:
-    """The same ones always."""
+    """Credentials that the configuration gives, which never change."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials

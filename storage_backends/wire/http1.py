@@ -32,8 +32,8 @@ class Response:
 
 
 def request_head(method: str, target: str, headers: Mapping[str, str], length: int) -> bytes:
-    """The first lines of a request with a body of `length` bytes. Raises `StoreError` for a header that would end
-    early, or be read as another."""
+    """The first lines of a request with a body of `length` bytes. Raises `StoreError` for a header that is not
+    printable ASCII: a line break in it would begin another header."""
     lines = [f"{method} {target} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if length or method == "PUT":
@@ -45,7 +45,8 @@ def request_head(method: str, target: str, headers: Mapping[str, str], length: i
 
 
 class ResponseReader:
-    """Reads the answer to one request. `keep_alive` tells, once it is whole, if another may follow it."""
+    """Reads the answer to one request. Once the answer is whole, `keep_alive` tells whether the connection may carry
+    another request."""
 
     def __init__(self, method: str) -> None:
         self._bodiless = method == "HEAD"  # the parser cannot know; after 204 and 304 it does
@@ -95,6 +96,7 @@ class ResponseReader:
             self._end()
 
     def _end(self) -> None:
+        """The answer is complete."""
         self.whole = Response(self._status, self._headers, b"".join(self._body))
 
 

@@ -95,7 +95,7 @@ def test_half_a_pair_of_keys_is_told(capsys: Captured) -> None:
     found = examined(capsys, "s3://bucket/x", code=1, environment=half)
 
     assert found["credentials"][0] == "failed"
-    assert "only one is set" in found["credentials"][1]
+    assert "only one of AWS_ACCESS_KEY_ID" in found["credentials"][1]
 
 
 def test_a_store_that_ignores_conditions_fails(capsys: Captured) -> None:

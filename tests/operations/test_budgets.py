@@ -6,7 +6,7 @@ import pytest
 
 from arco_catalog.iceberg.errors import NoSuchTable
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
-from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.index import relation_key
 from arco_catalog.state.spilling import Limits
@@ -61,7 +61,7 @@ async def test_a_name_that_does_not_exist_costs_one_call(counted: CountingFixtur
 
     async def head_miss() -> None:
         with pytest.raises(NoSuchTable):
-            await table_exists(fixture.session(), NS, "nothing")
+            await require_table(fixture.session(), NS, "nothing")
 
     assert await cost(counted, miss()) == (1, 1)
     assert await cost(counted, head_miss()) == (1, 1)

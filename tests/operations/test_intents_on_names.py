@@ -20,7 +20,7 @@ from arco_catalog.operations import transaction
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.reconcile import reconcile
@@ -135,7 +135,7 @@ async def test_a_request_that_is_refused_after_an_aborted_attempt_leaves_no_inte
     assert [await intent_on(fixture, name) for name in "ab"] == [None, None]
     for name in "cd":
         with pytest.raises(NoSuchTable):
-            await table_exists(fixture.session(), NS, name)
+            await require_table(fixture.session(), NS, name)
 
 
 async def test_a_transaction_that_was_aborted_before_its_decision_takes_its_names_back(
@@ -239,7 +239,7 @@ async def test_who_finds_that_the_dead_had_committed_settles_its_names(fixture: 
     assert await transact(fixture.another(), changes, key) == Document(204)
 
     assert await waiting(fixture) == []
-    await table_exists(fixture.another().session(), NS, "c")
+    await require_table(fixture.another().session(), NS, "c")
 
 
 # The reconciler, and others, settle what nobody else does.
@@ -259,10 +259,10 @@ async def test_the_reconciler_settles_what_is_decided_or_past_its_lease(
     assert await waiting(fixture) == [young]
     assert [await status(fixture, each) for each in (lapsed_one, young)] == ["aborted", "pending"]
     for name in "cd":
-        await table_exists(fixture.another().session(), NS, name)
+        await require_table(fixture.another().session(), NS, name)
     for name in "efgh":
         with pytest.raises(NoSuchTable):
-            await table_exists(fixture.another().session(), NS, name)
+            await require_table(fixture.another().session(), NS, name)
     clock.ms += LEASE_MS
     await reconcile(fixture.another().session())
     assert await waiting(fixture) == []

@@ -16,7 +16,7 @@ from arco_catalog.operations.namespaces import (
     create_namespace,
     drop_namespace,
     load_namespace,
-    namespace_exists,
+    require_namespace,
     update_properties,
 )
 from arco_catalog.planning.answers import Document
@@ -37,7 +37,7 @@ async def test_a_namespace_is_made_once_and_inside_one_that_exists(fixture: Cata
     with pytest.raises(NoSuchNamespace, match="Namespace does not exist: x"):
         await create_namespace(fixture.session(), ("x", "y"), {})
     await create_namespace(fixture.session(), ("db", "inner"), {})
-    await namespace_exists(fixture.session(), ("db", "inner"))
+    await require_namespace(fixture.session(), ("db", "inner"))
 
 
 async def test_properties_that_are_so_already_make_no_registry_commit(fixture: CatalogFixture) -> None:

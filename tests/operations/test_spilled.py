@@ -10,7 +10,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.inspect import inspect_relation
-from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.namespaces import drop_namespace, load_namespace, update_properties
 from arco_catalog.operations.reconcile import named_entities, reconcile
 from arco_catalog.operations.rename import rename_table
@@ -48,7 +48,7 @@ async def test_a_drop_takes_the_name_away_and_an_undrop_brings_it_back(fixture: 
     entity = (await load_table(fixture.another().session(), NS, "t05")).entity
     await drop_table(fixture.another().session(), NS, "t05", purge=False)
     with pytest.raises(NoSuchTable):
-        await table_exists(fixture.another().session(), NS, "t05")
+        await require_table(fixture.another().session(), NS, "t05")
     assert (await inspect_relation(fixture.another().session(), NS, "t05"))["state"] == "dropped"
     await undrop(fixture.another().session(), NS, "t05")
     assert (await load_table(fixture.another().session(), NS, "t05")).entity == entity

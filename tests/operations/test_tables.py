@@ -18,7 +18,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
@@ -160,7 +160,7 @@ async def test_staging_makes_nothing_and_the_commit_makes_the_table(fixture: Cat
     assert staged.body is not None
     assert "metadata-location" not in staged.body
     with pytest.raises(NoSuchTable):
-        await table_exists(fixture.session(), NS, "s")
+        await require_table(fixture.session(), NS, "s")
     metadata = staged.body["metadata"]
     assert isinstance(metadata, dict)
     commit: JsonObject = {

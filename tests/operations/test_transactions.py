@@ -17,7 +17,7 @@ from arco_catalog.iceberg.errors import (
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.drop import drop_table
 from arco_catalog.operations.listing import Paging, list_relations
-from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.rename import rename_table
@@ -147,7 +147,7 @@ async def test_created_tables_come_with_the_rest_or_not_at_all(fixture: CatalogF
         await transact(fixture, [creation("c"), creation("d"), fails("a")])
     for name in "cd":
         with pytest.raises(NoSuchTable):
-            await table_exists(fixture.session(), NS, name)
+            await require_table(fixture.session(), NS, name)
     await transact(fixture, [creation("c"), creation("d"), *both("1")])
     assert [await value(fixture, name) for name in "abcd"] == ["1", "1", None, None]
     listed = await list_relations(fixture.another().session(), NS, "table", Paging(None, None))
@@ -321,12 +321,12 @@ async def test_an_intent_on_a_name_that_is_aborted_leaves_the_name_free(
 ) -> None:
     await pending_with_intents(fixture, [creation("c"), *both("1")])
     with pytest.raises(NoSuchTable):
-        await table_exists(fixture.session(), NS, "c")
+        await require_table(fixture.session(), NS, "c")
     listed = await list_relations(fixture.another().session(), NS, "table", Paging(None, None))
     assert len(listed.items) == 2
     clock.ms += LEASE_MS
     await fixture.table("c")
-    await table_exists(fixture.session(), NS, "c")
+    await require_table(fixture.session(), NS, "c")
 
 
 async def test_a_name_of_which_nothing_is_decided_is_not_given_to_another(
@@ -348,7 +348,7 @@ async def test_a_name_of_which_nothing_is_decided_is_neither_taken_nor_free(
         await rename_table(fixture.session(), (NS, "a"), (NS, "c"))
     clock.ms += LEASE_MS
     await rename_table(fixture.session(), (NS, "a"), (NS, "c"))
-    await table_exists(fixture.another().session(), NS, "c")
+    await require_table(fixture.another().session(), NS, "c")
 
 
 async def test_a_drop_decides_what_it_meets_and_then_marks(fixture: CatalogFixture, clock: FakeRuntime) -> None:
@@ -377,7 +377,7 @@ async def test_a_drop_asks_for_the_decision_of_no_intent_that_is_gone(
 
     assert [key for _, key in measured.log if "/transactions/" in key] == []
     with pytest.raises(NoSuchTable):
-        await table_exists(fixture.session(), NS, "a")
+        await require_table(fixture.session(), NS, "a")
 
 
 async def test_a_transaction_that_a_takeover_closed_before_it_began_never_begins(fixture: CatalogFixture) -> None:

@@ -21,7 +21,7 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view
 from arco_catalog.operations.inspect import inspect_relation
-from arco_catalog.operations.load import load_table, load_view, view_exists
+from arco_catalog.operations.load import load_table, load_view, require_view
 from arco_catalog.operations.namespaces import drop_namespace
 from arco_catalog.operations.receipts import receipts
 from arco_catalog.operations.register import register_table
@@ -579,5 +579,5 @@ async def test_views_come_back_too(fixture: CatalogFixture) -> None:
 
     await undrop(fixture.session(), NS, "v")
 
-    await view_exists(fixture.another().session(), NS, "v")
+    await require_view(fixture.another().session(), NS, "v")
     assert getattr(made, "metadata", None) == (await load_view(fixture.session(), NS, "v")).metadata

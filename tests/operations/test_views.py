@@ -8,7 +8,7 @@ from arco_catalog.operations.commit import commit_view
 from arco_catalog.operations.create import create_view
 from arco_catalog.operations.drop import drop_table, drop_view, unregister_table
 from arco_catalog.operations.listing import Paging, list_relations
-from arco_catalog.operations.load import load_table, load_view, view_exists
+from arco_catalog.operations.load import load_table, load_view, require_view
 from arco_catalog.operations.register import register_table, register_view
 from arco_catalog.operations.rename import rename_table, rename_view
 from arco_catalog.planning.answers import TableState
@@ -32,7 +32,7 @@ async def test_a_view_is_created_loaded_changed_and_dropped(fixture: CatalogFixt
     assert document["properties"] == {"a": "2"}
     await drop_view(fixture.session(), NS, "v")
     with pytest.raises(NoSuchView, match=r"View does not exist: db\.v"):
-        await view_exists(fixture.session(), NS, "v")
+        await require_view(fixture.session(), NS, "v")
 
 
 async def test_a_create_and_a_change_of_a_view_are_replayed(fixture: CatalogFixture) -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from arco_catalog.iceberg.json import JsonValue
 from arco_catalog.operations.listing import Paging, list_relations
-from arco_catalog.operations.load import load_table, table_exists
+from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.protocol.catalog import Settings
 from storage_backends.open import open_store
@@ -55,7 +55,7 @@ async def missing_load(fixture: CountingFixture) -> Measurement:
 
 
 async def missing_head(fixture: CountingFixture) -> Measurement:
-    return await fixture.cost(table_exists(fixture.another().session(), NS, "nothing"))
+    return await fixture.cost(require_table(fixture.another().session(), NS, "nothing"))
 
 
 async def warm_keyed_commit(fixture: CountingFixture) -> Measurement:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from arco_catalog.iceberg.errors import NoSuchView, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.listing import Paging, list_relations
-from arco_catalog.operations.load import load_table, load_view, table_exists
+from arco_catalog.operations.load import load_table, load_view, require_table
 from arco_catalog.operations.namespaces import load_namespace
 from arco_catalog.protocol.catalog import Session
 from storage_backends import StoreError
@@ -49,7 +49,7 @@ async def _one(session: Session, request: Request) -> Told:
             assert isinstance(properties, dict)
             return properties
         case "exists":
-            await table_exists(session, *request.names[0])
+            await require_table(session, *request.names[0])
             return None
         case _:
             load = load_view if request.kind == "load-view" else load_table

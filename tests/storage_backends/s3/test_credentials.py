@@ -69,7 +69,7 @@ async def test_the_environments_keys_come_first() -> None:
 
 @pytest.mark.parametrize("name", KEYS)
 def test_half_a_pair_of_keys_is_a_denial(name: str) -> None:
-    with pytest.raises(StoreDenied, match="only one is set"):
+    with pytest.raises(StoreDenied, match="only one of AWS_ACCESS_KEY_ID"):
         source_in({name: "half"})
 
 
