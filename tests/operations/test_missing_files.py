@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.iceberg.errors import InternalError, NotFound
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.drop import unregister_table
 from arco_catalog.operations.load import load_table
@@ -115,3 +115,12 @@ async def test_a_file_that_is_gone_for_good_is_said_so(writer: CatalogFixture, k
         await load_table(cold.session(), NS, "t")
     with pytest.raises(NotFound, match="Failed to open input stream for file: memory:///"):
         await writer.another().commit(set_property("n", "1"), key=cold.key() if key else None)
+
+
+async def test_a_load_whose_pointer_is_missing_names_the_object_to_restore(writer: CatalogFixture) -> None:
+    entity = (await load_table(writer.session(), NS, "t")).entity
+    pointer = writer.catalog.paths.pointer(entity)
+    await writer.store.delete(pointer)
+    with pytest.raises(InternalError, match="is missing, but the registry names") as caught:
+        await load_table(writer.another().session(), NS, "t")
+    assert caught.value.message.startswith(pointer)
