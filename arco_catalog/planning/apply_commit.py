@@ -1,5 +1,5 @@
 """Applies a commit to its base: a pure function, which takes time in proportion to the size of both. So callers run it
-in a worker thread, not on the event loop."""
+in a worker thread, unless both are small."""
 
 from dataclasses import dataclass
 

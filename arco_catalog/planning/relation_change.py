@@ -84,8 +84,8 @@ RelationPlan: TypeAlias = ChangedRelation | UnchangedRelation | MissingLocations
 def plan_commit(
     context: Context, wanted: RelationCommit, base: CurrentRelation, attempt: Attempt, size: int, checkpoint: Checkpoint
 ) -> RelationPlan:
-    """What the commit changes of its base. Takes time in proportion to the bytes of both, which are `size`, so callers run
-    it in a worker thread unless that is small. Raises `Refusal`, and what `checkpoint` does."""
+    """What the commit changes of its base. Takes time in proportion to `size`, the bytes of both, so callers run it in
+    a worker thread unless that is small. Raises `Refusal`, and what `checkpoint` does."""
     checkpoint()
     applied = apply(
         wanted.semantics,
