@@ -31,11 +31,11 @@ class Numbered(Generic[T]):
         heapify(self._descending)
         self._size = size
         self._meaning = meaning
-        self._ids: dict[int, dict[Hashable, int]] = {}
+        self._ids: dict[int, dict[Hashable, dict[int, None]]] = {}
 
     def id_of(self, wanted: T) -> int | None:
         """The id of the first object that means the same, None if there is none."""
-        return self._alike(wanted).get(self._meaning(wanted))
+        return next(iter(self._alike(wanted).get(self._meaning(wanted), ())), None)
 
     def next_id(self, what: str) -> int:
         """One more than the highest. Raises `BadRequest` where there is none."""
@@ -43,7 +43,7 @@ class Numbered(Generic[T]):
 
     def add(self, number: int, added: T) -> None:
         """Adds an object under its id."""
-        self._alike(added).setdefault(self._meaning(added), number)
+        self._alike(added).setdefault(self._meaning(added), {})[number] = None
         self.by_id[number] = added
         heappush(self._descending, -number)
 
@@ -51,9 +51,8 @@ class Numbered(Generic[T]):
         """Removes the objects of these ids. Ids that do not exist are ignored."""
         for number in numbers:
             gone = self.by_id.pop(number, None)
-            # Of several objects that mean the same, only the first is in `_alike`.
-            if gone is not None and self.id_of(gone) == number:
-                del self._alike(gone)[self._meaning(gone)]
+            if gone is not None and self._size(gone) in self._ids:
+                self._alike(gone)[self._meaning(gone)].pop(number, None)
 
     def _highest(self) -> int:
         """The highest id in use, -1 if there is none. Removed ids leave the heap here, each of them once: searching
@@ -62,15 +61,15 @@ class Numbered(Generic[T]):
             heappop(self._descending)
         return -self._descending[0] if self._descending else -1
 
-    def _alike(self, wanted: T) -> dict[Hashable, int]:
-        """The ids by meaning of all objects that have the size of `wanted`. `add` calls this before it adds, so a size
+    def _alike(self, wanted: T) -> dict[Hashable, dict[int, None]]:
+        """The ids by meaning, each in its order, of all objects that have the size of `wanted`. `add` calls this before it adds, so a size
         that is asked for first has initial objects only."""
         size = self._size(wanted)
         if size not in self._ids:
-            alike: dict[Hashable, int] = {}
+            alike: dict[Hashable, dict[int, None]] = {}
             for number, each in self._by_size.get(size, ()):
                 if self.by_id.get(number) is each:
-                    alike.setdefault(self._meaning(each), number)
+                    alike.setdefault(self._meaning(each), {})[number] = None
             self._ids[size] = alike
         return self._ids[size]
 

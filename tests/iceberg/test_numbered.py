@@ -1,5 +1,7 @@
 """Objects that a table numbers, each kept once."""
 
+import pytest
+
 from arco_catalog.iceberg.numbered import Numbered
 
 
@@ -32,6 +34,17 @@ def test_what_is_added_is_found_and_what_is_removed_is_not() -> None:
     assert list(words.by_id) == [9]
     words.remove([9])
     assert words.next_id("word") == 0
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_when_the_first_that_means_the_same_is_removed_the_next_is_found(asked_before: bool) -> None:
+    words = Words("1a", "2A", "3a")
+    if asked_before:
+        assert words.id_of("0a") == 1
+    words.remove([1])
+    assert words.id_of("0a") == 2
+    words.remove([3, 2])
+    assert words.id_of("0a") is None
 
 
 def test_a_change_asks_for_no_meaning_but_its_own() -> None:
