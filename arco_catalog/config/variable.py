@@ -1,4 +1,4 @@
-"""One environment variable: its name, what its text means, and what counts where it is not set."""
+"""One environment variable: its name, what its text means, and its value if it is not set."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Variable(Generic[T_co]):
         return self.require(environment) if text is None else self._parsed(text)
 
     def require(self, environment: Mapping[str, str]) -> T_co:
-        """The value of a variable that has to be set, whatever its default. Raises `KeyError` where it is not, and
+        """The value of a variable that has to be set, whatever its default. Raises `KeyError` if it is not, and
         `ValueError`, which names it."""
         return self._parsed(environment[self.name])
 

@@ -19,7 +19,7 @@ from arco_catalog.state.memory import BODY_WEIGHT, Memory
 from arco_catalog.telemetry.telemetry import Telemetry
 
 SEVERAL = "-"
-"""Told as the warehouse of requests that name none, where there are several."""
+"""What telemetry shows as the warehouse of a request that names none, if there are several."""
 
 
 def create_app(
@@ -42,7 +42,7 @@ class App:
         telemetry: Telemetry | None = None,
     ) -> None:
         self._memory = Memory(options.request_memory_bytes, options.memory_seconds)
-        # What could never be had is refused at once: the largest body is one that fits alone.
+        # A body that could never get the memory it takes is refused at once.
         options = replace(options, max_body_bytes=min(options.max_body_bytes, self._memory.most // BODY_WEIGHT))
         endpoints = tuple(route.endpoint for route in routes if route.advertised)
         usual_warehouse = next(iter(warehouses)) if len(warehouses) == 1 else SEVERAL
@@ -57,7 +57,7 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await _live(receive, send)
+            await _serve_lifespan(receive, send)
         elif scope["type"] == "http":
             hold = self._memory.hold()
             try:
@@ -70,8 +70,8 @@ class App:
             raise NotImplementedError(f"not an HTTP request: {scope['type']}")
 
 
-async def _live(receive: Receive, send: Send) -> None:
-    """The lifespan protocol. Nothing is opened or closed here."""
+async def _serve_lifespan(receive: Receive, send: Send) -> None:
+    """Confirms startup and shutdown to the server (ASGI lifespan protocol). Nothing is opened or closed here."""
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})

@@ -34,7 +34,7 @@ async def commit(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a table, and its files where that is asked for."""
+    """Drops a table. `purgeRequested` is passed on: the tombstone remembers it."""
     purge = context.query.flag("purgeRequested")
     return answer_response(await drop_table(context.session(), context.namespace, context.table, purge))
 

@@ -30,7 +30,7 @@ MESSAGE_LENGTH = 8 << 10
 
 
 class CatalogError(Exception):
-    """Root of everything that a client is told. `message` is for people, holds no secret, and is cut where it quotes a
+    """Root of everything that a client is told. `message` is for people, holds no secret, and is cut if it quotes a
     client at length."""
 
     def __init__(self, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Objects of a table that it numbers, each kept once: schemas, partition specs, sort orders."""
+"""Numbered objects of a table or view, none of them kept twice: schemas, partition specs, sort orders, versions."""
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
@@ -38,7 +38,8 @@ class Numbered(Generic[T]):
         return next(iter(self._alike(wanted).get(self._meaning(wanted), ())), None)
 
     def next_id(self, what: str) -> int:
-        """One more than the highest. Raises `BadRequest` where there is none."""
+        """One more than the highest id, 0 if there is no object yet. Raises `BadRequest`, which names `what`, if that
+        is beyond the largest id there may be."""
         return following_id(what, self._highest())
 
     def add(self, number: int, added: T) -> None:

@@ -47,7 +47,7 @@ def _meaning(field: PartitionField) -> tuple[int, str, str]:
 
 
 def last_field_id(specs: Iterable[PartitionSpec]) -> int:
-    """The highest field id, 999 where there is none."""
+    """The highest field id, 999 if there are no fields."""
     return max((field["field-id"] for spec in specs for field in spec["fields"]), default=UNPARTITIONED_LAST_ID)
 
 
@@ -110,7 +110,8 @@ def check_spec(spec: PartitionSpec, columns: Columns) -> None:
 
 
 def check_names(spec: PartitionSpec, columns: Columns) -> None:
-    """Raises `BadRequest` unless the fields have different names, none of them that of a column other than its source.
+    """Checks the names of partition fields. Raises `BadRequest` if a name is empty or is used twice, or if it is the
+    name of a column that is not the field's own source.
 
     The reference asks this of every spec of a table, whenever it reads one.
     """

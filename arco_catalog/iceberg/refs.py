@@ -9,18 +9,18 @@ from arco_catalog.iceberg.snapshots import REF_FIELDS, SnapshotRef
 
 
 class Refs:
-    """Refs by name. Each change costs as much as the change is long: fields that nobody here knows are kept apart and
-    put back once, and refs are found by their snapshot without looking at all of them."""
+    """Refs by name. What a change costs depends on its own size, not on how many refs there are: fields that this
+    catalog does not know are kept apart and put back once, and the refs to a snapshot are found by an index."""
 
     def __init__(self, refs: Mapping[str, SnapshotRef]) -> None:
         self._by_name = dict(refs)
         self._unknown: dict[str, JsonObject] = {}
-        """For the refs that were changed: their unknown fields, which `_by_name` has not."""
+        """The unknown fields of each ref that was changed. `_by_name` has that ref without them."""
 
     def set(self, name: str, ref: SnapshotRef) -> bool:
-        """Makes or moves a ref. Returns whether that changes anything.
+        """Makes or replaces a ref. Returns whether that changes anything.
 
-        Retention that `ref` does not name is gone; fields that nobody here knows stay.
+        Of the ref that was there, known fields that `ref` lacks (retention) are removed, and unknown fields stay.
         """
         known, unknown = _split(ref)
         old = self._by_name.get(name)
@@ -36,7 +36,7 @@ class Refs:
             kept.update(unknown)
             self._forget_snapshot_of(name)
         self._by_name[name] = known
-        if "_names" in vars(self):
+        if "_names" in vars(self):  # built already; otherwise its first use builds it from `_by_name`
             self._names.setdefault(known["snapshot-id"], {})[name] = None
         return True
 
@@ -62,7 +62,7 @@ class Refs:
 
     @cached_property
     def _names(self) -> dict[int, dict[str, None]]:
-        """The names of the refs to each snapshot, kept up to date from its first use on."""
+        """The names of the refs to each snapshot: built at its first use, kept up to date from then on."""
         names: dict[int, dict[str, None]] = {}
         for name, ref in self._by_name.items():
             names.setdefault(ref["snapshot-id"], {})[name] = None

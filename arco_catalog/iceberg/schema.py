@@ -185,7 +185,7 @@ class NameBudget:
         self._left = MAX_REPEATED_NAMES
 
     def spend(self, characters: int) -> None:
-        """Raises `BadRequest` where it is too much."""
+        """Raises `BadRequest` if it is too much."""
         self._left -= characters
         if self._left < 0:
             raise BadRequest(
@@ -226,7 +226,8 @@ MAX_PROBLEMS = 20
 
 
 def check_schema(schema: Schema, columns: Columns, format_version: int) -> None:
-    """Identifier fields, defaults and types are allowed in this format version, or `BadRequest`."""
+    """Checks the schema for this format version. Raises `BadRequest` for an identifier field, default or type that the
+    version does not allow."""
     for column_id in schema.get("identifier-field-ids", []):
         _check_identifier(column_id, columns.get(column_id))
     for column in columns.values():

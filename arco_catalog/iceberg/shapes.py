@@ -113,9 +113,9 @@ LONG = _integer(64)
 
 
 def following_id(what: str, last: int) -> int:
-    """The id after `last`. Raises `BadRequest` where there is none that readers take."""
+    """The id after `last`. Raises `BadRequest` if that is larger than readers accept, which take 32 bits."""
     if last >= MAX_INT:
-        raise BadRequest(f"Cannot assign a {what} id: {last} is the last one")
+        raise BadRequest(f"Cannot assign a {what} id: {last} is the largest id there is, and it is taken")
     return last + 1
 
 

@@ -164,7 +164,8 @@ def retained_log(
 
 
 def check_log_times(log: Sequence[SnapshotLogEntry], last_updated_ms: int) -> None:
-    """Entries are in order of time and not after the table's own, within a minute, or `BadRequest`.
+    """Checks the times in a snapshot log. Raises `BadRequest` if an entry is more than a minute earlier than the one
+    before it, or the last one more than a minute later than `last_updated_ms`.
 
     Every reader of the reference checks the same, so a log that breaks this would make the table unreadable.
     """

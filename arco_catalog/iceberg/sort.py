@@ -47,7 +47,8 @@ def _meaning(field: SortField) -> tuple[int, str, str, str]:
 
 
 def check_order(order: SortOrder, columns: Columns) -> None:
-    """Sources exist, are primitive and fit their transforms, or `BadRequest`."""
+    """Checks every sort field. Raises `BadRequest` if its source column does not exist, is not primitive, or does not
+    fit the transform."""
     for field in order["fields"]:
         check_transform(field["transform"])
         source = columns.get(field["source-id"])

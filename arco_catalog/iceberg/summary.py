@@ -49,8 +49,8 @@ def view_summary(metadata: JsonObject) -> JsonObject:
     """Schema and SQL of the current version."""
     current = metadata.get("current-version-id")
     versions = _objects(metadata.get("versions"))
-    version: JsonObject = next((each for each in versions if each.get("version-id") == current), {})
-    schema = _by_id(_objects(metadata.get("schemas")), "schema-id", version.get("schema-id"))
+    version = _find(versions, "version-id", current)
+    schema = _find(_objects(metadata.get("schemas")), "schema-id", version.get("schema-id"))
     return {
         "format_version": metadata.get("format-version"),
         "location": metadata.get("location"),
@@ -131,7 +131,7 @@ def _count(said: JsonValue) -> int | None:
 def _current_schema(metadata: JsonObject) -> JsonObject:
     """Early v1 tables have one schema, and no list of them."""
     listed = _objects(metadata.get("schemas"))
-    return _by_id(listed, "schema-id", metadata.get("current-schema-id")) or _object(metadata.get("schema"))
+    return _find(listed, "schema-id", metadata.get("current-schema-id")) or _object(metadata.get("schema"))
 
 
 def _columns(schema: JsonObject) -> list[JsonValue]:
@@ -157,12 +157,12 @@ def _column_names(struct: JsonObject, prefix: str = "") -> Iterable[tuple[JsonVa
 
 def _partition_fields(metadata: JsonObject) -> list[JsonObject]:
     specs = _objects(metadata.get("partition-specs"))
-    spec = _by_id(specs, "spec-id", metadata.get("default-spec-id"))
+    spec = _find(specs, "spec-id", metadata.get("default-spec-id"))
     return _objects(spec.get("fields") if spec else metadata.get("partition-spec"))
 
 
 def _sort_fields(metadata: JsonObject) -> list[JsonObject]:
-    order = _by_id(_objects(metadata.get("sort-orders")), "order-id", metadata.get("default-sort-order-id"))
+    order = _find(_objects(metadata.get("sort-orders")), "order-id", metadata.get("default-sort-order-id"))
     return _objects(order.get("fields"))
 
 
@@ -180,8 +180,9 @@ def _transformed(field: JsonObject, names: dict[JsonValue, str]) -> str:
     return columns if transform == "identity" else f"{transform}({columns})"
 
 
-def _by_id(listed: Iterable[JsonObject], name: str, wanted: JsonValue) -> JsonObject:
-    return next((each for each in listed if each.get(name) == wanted), {})
+def _find(objects: Iterable[JsonObject], field: str, value: JsonValue) -> JsonObject:
+    """The first of the objects whose field has this value, {} if there is none."""
+    return next((each for each in objects if each.get(field) == value), {})
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:

@@ -1,4 +1,4 @@
-"""Commits to a table or view: one compare-and-swap of its pointer (docs/design/commit.md)."""
+"""Commits changes of one table or view, by one compare-and-swap of its pointer (docs/design/commit.md)."""
 
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.errors import InternalError
@@ -70,7 +70,7 @@ class CommitRelation(Mutation[RelationReadSet]):
         successor = change.successor
 
         async def check() -> RelationReadSet | None:
-            return await self.still_named(read_set)
+            return await self.check_name(read_set)
 
         async def swap(_: Revalidate[RelationReadSet]) -> Applied | PreconditionFailed:
             outcome = await session.state.move_pointer(successor, pointer.version)
@@ -87,9 +87,9 @@ class CommitRelation(Mutation[RelationReadSet]):
             answer=TableState(pointer.entity, change.new.file.location, change.new.body, created=False),
         )
 
-    async def still_named(self, read_set: RelationReadSet) -> RelationReadSet | None:
-        """Validates the name by a manifest read that begins after the pointer's version was read
-        (docs/design/commit.md#rule-4)."""
+    async def check_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
+        """Reads the manifest, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None if the
+        name still means the entity and holds its locations, else a fresh read set to plan on."""
         head = await self.session.state.head()
         entry = await relation(self.session.state, head, self.lookup)
         if entry is None:

@@ -1,5 +1,5 @@
-"""Dropping tables: the registry decides, then the pointer is marked, then the answer
-(docs/design/registry.md#rule-4)."""
+"""Drops tables and views: a registry commit takes the name away, then the pointer is marked as dropped, then the
+client is answered (docs/design/registry.md#rule-4)."""
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.planning.answers import Answer, Document, TableState
@@ -31,8 +31,8 @@ async def drop_view(session: Session, namespace: Namespace, name: str) -> Answer
 
 
 async def unregister_table(session: Session, namespace: Namespace, name: str) -> TableState:
-    """Drops a table without purge and answers with its last state. The mark of the drop lets nothing in behind it, so
-    what is read after it includes every commit."""
+    """Drops a table without purge and answers with its last state. No commit can land after the pointer is marked,
+    so the state read then is the last. Raises `CommitStateUnknown` if it was dropped and that state can't be read."""
     answer = await run(session, _Unregister(session, TABLES, namespace, name, purge=False))
     if not isinstance(answer, Document) or answer.body is None:
         raise InternalError("the answer to an unregistration has no entity")
@@ -42,8 +42,8 @@ async def unregister_table(session: Session, namespace: Namespace, name: str) ->
         if last is None:
             raise CommitStateUnknown(f"The pointer of entity {entity} no longer exists")
         return TableState(entity, last[0].location, last[1], created=False)
-    except (StoreError, Refusal) as error:  # neither may say now that nothing was done
-        raise CommitStateUnknown(f"The table was unregistered, but its last state can't be read: {error}") from error
+    except (StoreError, Refusal) as error:  # as they are, these errors would say that nothing was done
+        raise CommitStateUnknown(f"The table was unregistered, but its last metadata can't be read: {error}") from error
 
 
 class Drop(RegistryMutation):
@@ -64,7 +64,7 @@ class Drop(RegistryMutation):
         return WriteSet(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
 
     def answer(self, entry: RelationEntry) -> Answer:
-        """What is said when it is done."""
+        """The answer to the drop of this entry."""
         return Document(204)
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:

@@ -219,7 +219,7 @@ class Importer:
 
 
 def _file_of(table: SourceTable) -> str:
-    """The table's metadata file, spelled as this catalog spells it. Raises `BadRequest` where it can't be imported."""
+    """The table's metadata file, spelled as this catalog spells it. Raises `BadRequest` if it can't be imported."""
     if table.problem is not None:
         raise BadRequest(table.problem)
     if table.metadata_location is None:

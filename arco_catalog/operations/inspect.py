@@ -73,7 +73,8 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
 
 
 async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
-    """The intent of a transaction on this entity, and its status. One that is gone was decided long ago."""
+    """The intent of a transaction on this entity, and the transaction's status. If its object is gone, it was decided
+    long ago."""
     if pointer.intent is None:
         return None
     decision = await read_decision(session.state, pointer.intent)
@@ -87,7 +88,8 @@ async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:
 
 
 async def _open_markers(session: Session, entity: str) -> tuple[list[JsonObject], bool]:
-    """Markers whose last slot is no answer yet and names the entity, newest first; and whether all were looked at."""
+    """The markers of requests that name the entity and have no answer yet, newest first; and whether all markers were
+    looked at."""
     last, complete = await _last_slots(session)
     newest = sorted(last, key=lambda listed: listed.written_ms, reverse=True)
     found: list[JsonObject] = []

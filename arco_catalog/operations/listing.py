@@ -1,7 +1,10 @@
-"""Listing, in pages that never shift: a page token names the registry commit that the first page was read from, the key
-at which the next begins, and which of the transactions that the commit waits for count (docs/design/registry.md#pages).
-Commits and segments are immutable, so whatever is created, dropped or decided meanwhile, all pages show one state, and
-one that was so at an instant (see instant.py)."""
+"""Lists namespaces, tables and views in pages that all show one state (docs/design/registry.md#pages).
+
+A page token names the registry commit that the first page was read from, and the key at which the next page begins.
+Commits and segments are immutable, so creates and drops between two pages change no page. Names in that commit may wait
+for transactions that were undecided: the first page determines which of these had committed (see instant.py), and the
+token tells the other pages.
+"""
 
 import base64
 import binascii
@@ -23,14 +26,14 @@ from arco_catalog.state.needs import Needs
 from arco_catalog.state.registry import RegistryState
 
 ITEMS_AT_ONCE = 4_096
-"""How many items of a listing without pages memory is taken for at once."""
+"""A listing without pages takes memory for so many items at a time."""
 ITEM_BYTES = 640
-"""Bytes that an item takes, as values and in the answer."""
+"""How much memory an item takes, in bytes: as a value and in the answer."""
 DEFAULT_PAGE = 1000
 _COMMIT = re.compile(r"[0-9A-Z]{26}")
 _BITS = re.compile(r"[1-9a-f][0-9a-f]*")
 EMPTY_SEGMENTS = 8
-"""Segments that one page reads at most, all but the last of them in vain."""
+"""Segments that one page reads at most; all but the last had nothing to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +86,20 @@ class _Level:
             existing_namespace(index, self.parent)
 
     def lists(self, key: str, entry: JsonObject) -> bool:
-        """Whether an entry is part of the listing, if it counts."""
+        """Whether an entry is of the kind that is listed."""
         return key.startswith(self.prefix) and self.item(key, entry) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What all pages of a listing show: a commit, and of the transactions that it waits for, which count."""
+    """What all pages of a listing show: a registry commit, the transactions it waits for, and those that committed."""
 
     head: RegistryState
     waiting: Sequence[str]
     committed: Collection[str]
 
     def stands(self, entry: JsonObject) -> bool:
-        """Whether what is listed is there: an intent on a name counts once its transaction committed."""
+        """Whether an entry is shown: one that is an intent is shown if its transaction committed."""
         transaction = entry.get("transaction")
         return not isinstance(transaction, str) or transaction in self.committed
 
@@ -128,8 +131,8 @@ async def _everything(session: Session, level: _Level, shown: _Shown) -> Listed:
 
 
 async def _page(session: Session, level: _Level, shown: _Shown, start: str, size: int | None) -> Listed:
-    """From the key `start` on. A page ends where a segment does, rather than read a second one; where all of a segment
-    is nothing to show, it goes on to the next, but not for long."""
+    """The page that begins at the key `start`. It ends where a segment ends, rather than read a second one. If a
+    segment has nothing to show, the page goes on to the next, through at most `EMPTY_SEGMENTS` segments."""
     limit = min(size or DEFAULT_PAGE, DEFAULT_PAGE)
     index = shown.head.index
     items: list[JsonValue] = []
@@ -162,8 +165,8 @@ def _expired() -> BadRequest:
 
 
 def _encode(shown: _Shown, start: str) -> str:
-    """Of the transactions that count only their places are told, as bits: there may be many, and a token is part of an
-    address. The commit never changes, and so tells their names."""
+    """The page token: the commit's id, the key, and one bit for each transaction that the commit waits for, 1 if it had
+    committed. Bits, not ids, because there may be many and a token is part of a URL; the commit has the ids."""
     bits = int("".join("1" if each in shown.committed else "0" for each in reversed(shown.waiting)) or "0", 2)
     token: list[JsonValue] = [shown.head.id, start, *([f"{bits:x}"] if bits else [])]
     return base64.urlsafe_b64encode(dumps(token)).decode().rstrip("=")

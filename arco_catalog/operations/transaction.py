@@ -217,4 +217,4 @@ class Transaction(Mutation[TransactionReadSet]):
         try:
             await self.state.move_pointer(placed.settled(self.session.runtime.ulid(), committed=False), placed.version)
         except (StoreError, CommitStateUnknown) as error:  # the next process that reads it settles it too
-            self.session.drop_write("the end of an intent", error)
+            self.session.note_failed_write("the end of an intent", error)

@@ -1,5 +1,5 @@
 """How large an answer may be, where the host that carries it has a limit: Lambda takes 6 MB of JSON in which the body
-is one string, and base64 where it is no text."""
+is one string, and base64 if it is not text."""
 
 import gzip
 from dataclasses import dataclass, replace

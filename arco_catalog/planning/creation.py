@@ -67,7 +67,7 @@ class Creator(ABC):
         """Locations that the request names."""
 
     def already_there(self) -> Refusal:
-        """What something of the same kind and name means for this request."""
+        """The refusal if something of the same kind has the name already."""
         return self.semantics.name_taken(self.semantics.kind, self.namespace, self.name)
 
     def check_name(self, index: Index) -> Steps[None]:

@@ -1,7 +1,7 @@
-"""Whether tables and views may lie where a request wants them: never in each other's locations, unless the operator
-allows it, nor in place of a namespace's folder.
+"""Refuses locations that belong to somebody else: those that another table or view holds, and a namespace's own
+folder. Nothing is refused if the operator allows overlaps.
 
-What is refused is a bad request. A 409 would be read for "the table exists" on a create, and be tried again on a commit
+The refusal is a 400. Clients would take a 409 for "the table exists" on a create, and try a commit again
 (docs/decisions/0023).
 """
 
@@ -31,12 +31,14 @@ def refuse_overlap(
     for location in locations:
         holder = yield from overlapping(index, location, but=but, fresh=fresh)
         if holder is not None:
-            shown = yield from _shown(index, holder)
-            raise BadRequest(f"Location {location.uri} overlaps the location of {shown}")
+            holding = yield from _described(index, holder)
+            raise BadRequest(
+                f"Location {location.uri} overlaps the location of {holding}: tables and views may not share a folder"
+            )
 
 
-def _shown(index: Index, holder: Holder) -> Steps[str]:
-    """The holder as the error message names it. There are no grants yet: everybody may see every name."""
+def _described(index: Index, holder: Holder) -> Steps[str]:
+    """What a client is told about the holder. There are no grants yet: everybody may see every name."""
     if len(holder.name) > 1:
         namespace, name = holder.name[:-1], holder.name[-1]
         yield Needs(keys=[relation_key(namespace, name)])
@@ -49,9 +51,10 @@ def _shown(index: Index, holder: Holder) -> Steps[str]:
 def refuse_folders(
     context: Context, index: Index, locations: Iterable[Location], namespace: Namespace, *, fresh: str | None = None
 ) -> Steps[None]:
-    """Raises `BadRequest` for a namespace's own folder: something there would be in the way of all that is created in
-    the namespace later. The namespaces looked at are that of the table, and the one whose default folder this is. A
-    location that ends in `fresh` is nobody's folder."""
+    """Raises `BadRequest` for a location that is, or contains, a namespace's folder: every table created in the
+    namespace later would overlap it. Looks at the namespace of the table, and at the one whose default folder this
+    location is. A location whose last segment ends with `fresh`, an entity id minted for this request, is new and
+    passes."""
     if context.allow_location_overlap:
         return
     warehouse = context.warehouse

@@ -16,7 +16,7 @@ class Change:
     """What one operation changes: index entries, and objects written before and, at best effort, after the commit.
 
     `detail` is what the registry's history says of it; `about` is the entity that it is about, with the uuid that
-    clients know, where it is about one; `marks` are the entities whose pointers are marked dropped behind it, and
+    clients know, if it is about one; `marks` are the entities whose pointers are marked dropped behind it, and
     `creates` is the entity and metadata file that a create or register makes.
     """
 

@@ -129,7 +129,7 @@ class Session:
         )
 
     async def identify(self) -> None:
-        """Finds out what the request's key is bound to, before its marker is asked for: that reads all of the body.
+        """Computes the identity of a request with a key, beside the event loop if its body is long: `marker` needs it.
         Raises `BadRequest`."""
         if self.request.key is not None and self._identity is None:
             self._identity = await off_loop(self.request.body_bytes, self.request.identity)
@@ -170,12 +170,12 @@ class Session:
         return self.runtime.now_ms() >= self.request.deadline_ms
 
     def seconds_left(self) -> float:
-        """Until the deadline, on the wall clock; negative behind it."""
+        """Seconds until the deadline, on the wall clock; negative after it."""
         return (self.request.deadline_ms - self.runtime.now_ms()) / 1000
 
     async def run_in_background(self, step: Coroutine[object, object, object]) -> None:
-        """Runs a step that may be lost: in the background if this process outlives the answer, else before the
-        answer."""
+        """Runs a step that may be lost, and that no answer depends on: after the answer if the process lives on
+        (`Catalog.background_tasks`), else now."""
         await (step if self.catalog.background_tasks is None else self.catalog.background_tasks.run(step))
 
     def lock_table(self, namespace: Namespace, name: str) -> AbstractAsyncContextManager[None]:
@@ -190,7 +190,7 @@ class Session:
             else self.catalog.group_committer.lock(self.seconds_left)
         )
 
-    def drop_write(self, what: str, error: Exception) -> None:
-        """Counts a failed best-effort write; the reconciler repairs what it was for."""
+    def note_failed_write(self, what: str, error: Exception) -> None:
+        """Counts and logs a best-effort write that failed. The reconciler repairs what it leaves undone."""
         self.stats.dropped_writes += 1
-        _LOG.warning("dropped a best-effort write of %s: %s", what, error)
+        _LOG.warning("a best-effort write failed, and is left to the reconciler: %s: %s", what, error)

@@ -1,8 +1,8 @@
-"""Removing metadata files that left a table's log (`write.metadata.delete-after-commit.enabled`).
+"""Removes metadata files that left a table's log (`write.metadata.delete-after-commit.enabled`).
 
 A file is removed only if this very table made it, as its log, its name and its folder show, if nobody else is known to
-have files around it, and if the table, not a register, has the claim on it (docs/decisions/0022). It is best effort: it
-comes after the commit, whatever it meets is counted and skipped, and what it leaves is an orphan.
+have files around it, and if the table, not a registration, has the claim on it (docs/decisions/0022). This is best
+effort, after the commit: a failure is counted, and the file stays as an orphan.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ AT_ONCE = 16
 
 
 async def remove_old_files(session: Session, entity: str, files: Sequence[Location]) -> None:
-    """Removes those of the files that left an entity's log which nobody else is known to have."""
+    """Removes these files, which left the entity's log, except those that somebody else may need."""
     state = session.state
     try:
         index = (state.cached_head() or await state.head()).index
         free = [file for file in files if not await carry_out(state, index, held_by_another(index, file, entity))]
     except (StoreError, CatalogError) as error:
-        session.drop_write(f"the cleaning of {entity}", error)
+        session.note_failed_write(f"the cleaning of {entity}", error)
         return
     for batch in batches(free, AT_ONCE):
         await gather(*(_remove(session, entity, file) for file in batch))
@@ -38,4 +38,4 @@ async def _remove(session: Session, entity: str, file: Location) -> None:
         if existing is Claim.REMOVED:
             await session.files.remove(file.uri)
     except (StoreError, CatalogError) as error:
-        session.drop_write(f"the removal of {file.uri}", error)
+        session.note_failed_write(f"the removal of {file.uri}", error)

@@ -29,7 +29,7 @@ V = TypeVar("V", bound=ReadSet)
 
 
 class CommitLoop(Generic[V]):
-    """One request's way to a decision. Not for reuse."""
+    """Makes one request's commit, or refuses it. For one request only."""
 
     def __init__(self, session: Session, mutation: Mutation[V], guard: IdempotencyGuard, attempts: Attempts) -> None:
         self.session = session
@@ -83,8 +83,8 @@ class CommitLoop(Generic[V]):
         self.next_slot_unchecked = False
 
     def is_fresh(self, read_set: V) -> bool:
-        """Whether the client may be answered from it: on cached state only a compare-and-swap may rely
-        (docs/design/commit.md#steps)."""
+        """Whether a refusal or "unchanged" may be answered on this. Cached state may be old, which only a
+        compare-and-swap notices (docs/design/commit.md#steps)."""
         return read_set.is_fresh
 
     # Reading.
@@ -223,11 +223,12 @@ class CommitLoop(Generic[V]):
             await evidence.mark_dropped(self.session, entity, attempt)
 
     async def best_effort(self, what: str, step: Awaitable[object]) -> None:
-        """Runs a step that the reconciler or a duplicate can repair; counts it if it fails."""
+        """Runs a step after the commit. If it fails, the failure is only counted: the commit stands, and the
+        reconciler or a duplicate of the request makes up for the step."""
         try:
             await step
-        except (StoreError, CommitStateUnknown, InternalError) as error:  # what it follows is known to be made
-            self.session.drop_write(what, error)
+        except (StoreError, CommitStateUnknown, InternalError) as error:
+            self.session.note_failed_write(what, error)
 
     async def answer_on_evidence(self, attempt: str) -> Answer:
         """The answer to an attempt that is known to have committed, whoever made it."""

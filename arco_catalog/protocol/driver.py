@@ -126,7 +126,7 @@ class Driver(Generic[V]):
     async def refuse_as_the_store_did(self, error: StoreDenied | InvalidKey) -> None:
         """The store refused, for certain, a call that this attempt needs: it allows it to nobody like us, or can't hold
         such a key. Returns if that may be told as a definite no: it is in the final slot, or there is no key. Raises
-        `CommitStateUnknown` where the request may have been carried out, `KeyInProgress` where it may yet be."""
+        `CommitStateUnknown` if the request may have been carried out, `KeyInProgress` if it may still be."""
         unknown = CommitStateUnknown(f"The object store refused a step of what may have been done: {error}")
         if self.attempts.tried:
             raise unknown from error

@@ -1,4 +1,4 @@
-"""What a request does with the marker of its idempotency key; nothing where it has none
+"""What a request does with the marker of its idempotency key; nothing if it has no key
 (docs/design/idempotency.md#markers)."""
 
 from collections.abc import Sequence

@@ -31,7 +31,7 @@ async def try_to_settle(session: Session, decided: Mapping[str, bool]) -> None:
     try:
         await settle_decided(session, decided)
     except (StoreError, CommitStateUnknown) as error:
-        session.drop_write("the commit that settles names", error)
+        session.note_failed_write("the commit that settles names", error)
 
 
 async def internal_commit(

@@ -40,7 +40,7 @@ async def settle_lapsed(session: Session, most: int = A_RUN, should_stop: Callab
         try:
             await settle_decided(session, decided)
         except (StoreError, CommitStateUnknown) as error:
-            session.drop_write("the commit that settles names", error)
+            session.note_failed_write("the commit that settles names", error)
         else:
             settled += len(decided)
     return settled
@@ -55,5 +55,5 @@ async def _outcome(session: Session, transaction: str) -> bool | None:
             return await abort_if_undecided(state, runtime, transaction)
         return committed(decision)
     except (StoreError, CommitStateUnknown, InternalError) as error:
-        session.drop_write(f"the decision of transaction {transaction}", error)
+        session.note_failed_write(f"the decision of transaction {transaction}", error)
         return None

@@ -89,11 +89,13 @@ class OperationRequest:
         return {"principal": self.principal, **session, "source": self.source}
 
     def identity(self) -> RequestIdentity:
-        """What the key is bound to. Raises `BadRequest` if the body has no canonical form."""
+        """The request that the key stands for. Raises `BadRequest` if the body has no canonical form."""
         try:
             payload = payload_hash(self.body)
         except ValueError as error:
-            raise BadRequest(f"The request body cannot be canonicalised: {error}") from error
+            raise BadRequest(
+                f"The request body cannot be written as canonical JSON (RFC 8785), as an Idempotency-Key needs: {error}"
+            ) from error
         return RequestIdentity(self.method, self.path, self.query, payload, self.principal)
 
     def key_hash(self) -> str:
@@ -106,7 +108,7 @@ class OperationRequest:
         return key_hash(f"{self.method} {self.path}{principal}", self.key.text)
 
     def earlier_key_hash(self) -> str | None:
-        """The name that the marker would have had before principals were part of it, None where that is the same."""
+        """The marker's name by the rule of earlier versions, which left the principal out; None if it is the same."""
         assert self.key is not None
         if self.key.dialect is not Dialect.POLARIS or self.principal == ANONYMOUS:
             return None

@@ -1,7 +1,8 @@
-"""The registry commit that goes before a commit which adds locations to a table (planning/reserved_locations.py).
+"""Reserves locations for a table in the registry, before a commit that names them moves the table's pointer
+(planning/reserved_locations.py).
 
-A reservation whose commit never came is given back before the next one is made, and only when no commit can rely on it
-any more (docs/decisions/0023).
+The commit may then fail, and leave a reservation that nobody uses. The table's next reservation first gives that back,
+once no commit can rely on it any more (docs/decisions/0023).
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -25,8 +26,9 @@ from arco_catalog.state.registry import RegistryState
 
 
 async def reserve_locations(session: Session, namespace: Namespace, name: str, missing: MissingLocations) -> None:
-    """Makes a registry commit by which the entity holds these locations too, under a fresh operation id that no slot
-    names and that is evidence of nothing. Raises `BadRequest` if one is taken, or if they become too many.
+    """Makes a registry commit that adds these locations to those that the entity holds. Its operation id is a fresh one
+    that no slot names, so nobody takes it for evidence of the request. Raises `BadRequest` if a location is taken, or
+    if the entity would hold too many.
 
     Does nothing if the name no longer means the entity: the caller plans again.
     """
@@ -41,7 +43,7 @@ async def reserve_locations(session: Session, namespace: Namespace, name: str, m
 
 
 class Reservation:
-    """Locations that a commit needs of one table or view."""
+    """Locations that a commit of one table or view names, and that its entity does not hold yet."""
 
     def __init__(
         self, session: Session, namespace: Namespace, name: str, entity: str, locations: Sequence[Location]
@@ -53,8 +55,9 @@ class Reservation:
         self.locations = locations
 
     async def add(self, named: Collection[str]) -> None:
-        """Adds the locations; those that a commit has `named` are reserved no longer, but the table's for good."""
-        normal = dict.fromkeys(location.normal for location in self.locations)
+        """Adds the locations, as reserved. Locations that commits have `named` are no longer reserved: the table holds
+        them for good."""
+        added = dict.fromkeys(location.normal for location in self.locations)
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
             entry = yield from self._entry(head)
@@ -62,27 +65,27 @@ class Reservation:
                 return None
             yield from refuse_overlap(self.session.context, head.index, self.locations, but=[self.entity])
             yield from refuse_folders(self.session.context, head.index, self.locations, self.namespace)
-            held = [*entry.locations, *normal]
+            held = [*entry.locations, *added]
             if len(set(held)) > MAX_HELD:
                 raise BadRequest(
                     f"{dotted(self.namespace, self.name)} has {len(entry.locations)} locations for its files "
                     f"and may have at most {MAX_HELD}: write to one of those, or create another table"
                 )
             reserved = [place for place in entry.reserved if place not in named]
-            leaving = {place: release for place, release in entry.leaving.items() if place not in normal}
+            leaving = {place: release for place, release in entry.leaving.items() if place not in added}
             return {
-                **self._entry_edit(entry.with_locations(held, [*reserved, *normal], leaving)),
-                **location_holds(self.entity, normal, name=(*self.namespace, self.name)),
+                **self._entry_edit(entry.with_locations(held, [*reserved, *added], leaving)),
+                **location_holds(self.entity, added, name=(*self.namespace, self.name)),
             }
 
-        await change_registry(self.session, "add-locations", self._detail(normal), edit)
+        await change_registry(self.session, "add-locations", self._detail(added), edit)
 
     async def give_back(self) -> Collection[str]:
-        """Gives back what was reserved for commits that never came. Returns the locations that commits have named.
+        """Gives back what was reserved for commits that were never made. Returns the locations that commits have named.
 
-        First the registry says that they are leaving: a commit whose name is validated from then on can't rely on
-        them. Then the pointer is fenced: one that was validated earlier has moved it by now, and so named them, or
-        never will.
+        First the registry says that the locations are leaving: a commit that validates its name from now on does not
+        rely on them. Then the pointer is fenced: a commit that validated its name earlier has either moved the pointer
+        by now, and so named the locations, or can't move it any more. Then the registry removes what was not named.
         """
         state = self.session.state
         head = await state.head()
@@ -91,33 +94,34 @@ class Reservation:
             return ()
         pointer = await state.pointer(self.entity)
         named = set() if pointer is None else {*pointer.named_locations}
-        doubtful = [place for place in entry.reserved if place not in named]
-        if not doubtful:
+        unnamed = [place for place in entry.reserved if place not in named]
+        if not unnamed:
             return named
         try:
             release = self.session.runtime.ulid()
-            await self.doubt(doubtful, release)
+            await self.mark_leaving(unnamed, release)
             named |= {*(await fence_pointer(self.session, self.entity)).named_locations}
-            await self.release(release, named)
+            await self.remove_leaving(release, named)
         except CommitStateUnknown as error:  # a transaction is in the way: the next one tries again
-            self.session.drop_write(f"the release of locations of {self.entity}", error)
+            self.session.note_failed_write(f"the release of locations of {self.entity}", error)
         return named
 
-    async def doubt(self, doubtful: Sequence[str], release: str) -> None:
-        """Says in the registry that these are leaving, by this release."""
+    async def mark_leaving(self, locations: Sequence[str], release: str) -> None:
+        """Marks these locations in the registry as leaving, with the id of this release."""
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
             entry = yield from self._entry(head)
             reserved = set() if entry is None else {*entry.reserved}
-            fresh = {place: release for place in doubtful if place in reserved}
+            fresh = {place: release for place in locations if place in reserved}
             if entry is None or fresh.items() <= entry.leaving.items():
                 return None
             return self._entry_edit(entry.with_locations(entry.locations, entry.reserved, {**entry.leaving, **fresh}))
 
-        await change_registry(self.session, "release-locations", self._detail(doubtful), edit)
+        await change_registry(self.session, "release-locations", self._detail(locations), edit)
 
-    async def release(self, release: str, named: Collection[str]) -> None:
-        """Only what still leaves by this very release: a commit may have reserved it again, and named it since."""
+    async def remove_leaving(self, release: str, named: Collection[str]) -> None:
+        """Removes the locations that are still marked with this release, unless they were named: since the mark, a
+        commit may have reserved one again and named it."""
 
         def edit(head: RegistryState) -> Steps[Edits | None]:
             entry = yield from self._entry(head)

@@ -105,7 +105,7 @@ class TransactionCoordinator:
             if not await abort_if_undecided(self.state, self.session.runtime, self.plan.id):
                 await self.clear()
         except (StoreError, CommitStateUnknown) as error:
-            self.session.drop_write("the abort of a transaction", error)
+            self.session.note_failed_write("the abort of a transaction", error)
 
     async def clear(self) -> None:
         """Cleans up after an abort: removes our names from the registry, where nobody else may ever look for them."""
@@ -174,7 +174,7 @@ class TransactionCoordinator:
             await prepared.put()
             self.settling_commit = prepared
         except (StoreError, InternalError) as error:  # nothing that fails here may cut the decision off
-            self.session.drop_write("the commit that settles names", error)
+            self.session.note_failed_write("the commit that settles names", error)
 
     async def settle_intents(self) -> None:
         """Settles all intents. Whoever meets one that is left does the same."""

@@ -33,23 +33,23 @@ def integer(document: JsonObject, name: str) -> int:
 
 
 def optional_text(document: JsonObject, name: str) -> str | None:
-    """A string, or None where there is none."""
+    """A string, None if the field is missing or is something else."""
     value = document.get(name)
     return value if isinstance(value, str) else None
 
 
 def mapping(document: JsonObject, name: str) -> JsonObject:
-    """An object, empty where there is none."""
+    """An object, empty if the field is missing or is something else."""
     value = document.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def sequence(document: JsonObject, name: str) -> list[JsonValue]:
-    """An array, empty where there is none."""
+    """An array, empty if the field is missing or is something else."""
     value = document.get(name)
     return value if isinstance(value, list) else []
 
 
 def texts(document: JsonObject, name: str) -> tuple[str, ...]:
-    """An array of strings, empty where there is none."""
+    """The strings in an array, empty if the field is missing or is something else."""
     return tuple(item for item in sequence(document, name) if isinstance(item, str))

@@ -75,7 +75,7 @@ def released_key(location: str, entity: str) -> str:
 
 
 def _end_of(prefix: str) -> str | None:
-    """The first string after all those that start with `prefix`; None where there is none."""
+    """The first string after all those that start with `prefix`; None if there is none."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else None
 
 

@@ -1,7 +1,8 @@
 """Idempotency markers: one slot log for each Idempotency-Key (docs/design/idempotency.md).
 
-A slot holds an *attempt* or the *final answer*, and whoever creates slot n+1 decides it. So an attempt that was taken
-over cannot finalize, and a finalized marker cannot be taken over. Slot 0 binds the request.
+A slot holds an *attempt* or the *final answer*. Each slot is created once, so only one process gets slot n+1: an
+attempt that was taken over cannot finalize, and a finalized marker cannot be taken over. Slot 0 records the request
+that the key stands for.
 """
 
 import hashlib
@@ -41,7 +42,7 @@ def _safe(value: JsonValue) -> JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class RequestIdentity:
-    """What a key is bound to by slot 0."""
+    """The request that a key stands for, as slot 0 records it."""
 
     method: str
     path: str
@@ -66,7 +67,8 @@ class WriteSet:
 
     `pointers`: entity ids with the sequence numbers relied on. `registry`: the registry's sequence number relied on.
     `marks`: entities whose pointers it marks dropped once it committed. `creates`: the entity id and metadata
-    location that a create or register minted. `transaction`: the transaction whose decision is the commit.
+    location of the table or view that it creates or registers. `transaction`: the transaction whose decision is the
+    commit.
     """
 
     pointers: Mapping[str, int] = field(default_factory=dict)
@@ -76,9 +78,11 @@ class WriteSet:
     transaction: str | None = None
 
     def covers(self, other: "WriteSet") -> bool:
-        """Whether an attempt that declared this write set may change what `other` names. Sequence numbers do not
-        matter: those of a slot are where evidence begins, and the state only moves on from there. Marks must be the
-        same: whoever finds the evidence leaves them all."""
+        """Whether an attempt that declared this write set may make a commit with the write set `other`.
+
+        Sequence numbers are not compared: the declared ones say where the search for evidence begins, and later ones
+        lie behind that. Marks must be equal: whoever finds evidence of the attempt marks every declared entity.
+        """
         return (
             set(other.pointers) <= set(self.pointers)
             and (other.registry is None or self.registry is not None)
@@ -128,7 +132,7 @@ class Slot:
 
     @property
     def final(self) -> bool:
-        """Whether this is the answer."""
+        """Whether this slot holds the final answer."""
         return self.answer is not None
 
     @property
@@ -159,5 +163,5 @@ class Slot:
 
 
 def bound_to(slot: Slot, identity: RequestIdentity) -> bool:
-    """Whether slot 0 binds this very request."""
+    """Whether slot 0 records this very request."""
     return slot.identity == identity.to_json()

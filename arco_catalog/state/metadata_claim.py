@@ -1,7 +1,9 @@
-"""The claim on one metadata file: by a register, which keeps it, or by the cleaning, which removes it.
+"""The claim on one metadata file: by a registration, which needs the file, or by the cleaning after a commit, which
+removes it.
 
-One object for each file, created once and never changed: the process that creates it decides, and others read the
-decision. So a register beside a cleaning can't lose its file, in whatever order they run or die (docs/decisions/0022).
+Each claim is one object, created once and never changed: the process that creates it decides, and others read the
+decision. So a registration can't lose its file to a cleaning that runs at the same time, in whatever order their calls
+come and wherever one of them dies (docs/decisions/0022).
 """
 
 from enum import StrEnum
@@ -17,7 +19,7 @@ from storage_backends import Found
 
 
 class Claim(StrEnum):
-    """What a claim says of its file."""
+    """What a claim says about its file."""
 
     REGISTERED = "registered"
     """A table or view may have been registered from it: it is never removed."""
@@ -28,7 +30,7 @@ class Claim(StrEnum):
 async def claim(state: State, file: Location, wanted: Claim, *, entity: str, claim_id: str) -> Claim:
     """Claims a metadata file, unless it is claimed already. Returns the claim that stands, which never changes.
 
-    Raises `StoreError` where that can't be learned, and `InternalError` for a claim that can't be read.
+    Raises `StoreError` if the store doesn't tell, and `InternalError` for a claim that can't be read.
     """
     key = state.paths.metadata_claim(file.uri)
     body = dumps(

@@ -162,14 +162,14 @@ class Directory:
         self._firsts = [ref.first for ref in self.refs]
 
     def covering(self, key: str) -> Ref | None:
-        """The segment that holds a key if any does."""
+        """The one segment that may hold this key, None if there is none."""
         place = bisect_right(self._firsts, key) - 1
         if place < 0 or range_of(self._firsts[place]) != range_of(key):
             return None
         return self.refs[place]
 
     def beside(self, ref: Ref) -> Iterator[Ref]:
-        """The items behind and before one of these, as far as there are any in its range."""
+        """The neighbours of a segment in its range: the next one first, then the one before."""
         place = bisect_left(self._firsts, ref.first)
         for neighbour in (place + 1, place - 1):
             if 0 <= neighbour < len(self.refs) and range_of(self.refs[neighbour].first) == range_of(ref.first):

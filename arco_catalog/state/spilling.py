@@ -1,7 +1,8 @@
-"""Spilling: how the registry's index stays small where it is embedded (docs/decisions/0010-spilled-index.md).
+"""Spilling: keeps small what every commit embeds of the registry's index (docs/decisions/0010-spilled-index.md).
 
-Recent edits are a buffer in front of the segments. When those of one range outgrow it, the commit that makes them so
-also rewrites the one segment that most of them are meant for: a bounded piece of work, paid once for many edits.
+A commit embeds recent edits; older entries are in segments, objects of their own. When the edits of one range outgrow
+their limit, the commit that adds the last of them also rewrites one segment, the one that most of them belong in. That
+is a bounded piece of work, paid once for many edits.
 
 An entry that depends on a transaction is never spilled: whoever settles it finds it among the edits.
 """
@@ -28,7 +29,7 @@ from arco_catalog.state.segments import (
 )
 
 EDITS_A_FLUSH = 16
-"""A commit of so many edits may flush once more: group commits must not outrun the flushes."""
+"""For each so many edits a commit may flush once more: group commits must not outrun the flushes."""
 FULL_AT_ROOT = 6
 """The root of the number of segments from which on the buffer is as large as it may be."""
 PIECES = 8
@@ -68,7 +69,7 @@ class Spilling:
 
 @dataclass(slots=True)
 class _Group:
-    """Edits that are meant for one segment, or for the first one of a range."""
+    """Edits that belong in one segment. `ref` is None if there is no segment for them yet."""
 
     range: str
     ref: Ref | None
@@ -136,7 +137,7 @@ def is_pending(entry: JsonObject | None) -> bool:
 
 
 def _groups(index: Index, limits: Limits, buffers: Mapping[str, int]) -> Iterator[_Group]:
-    """The edits of each range that has outgrown the limit, by the segments that they are meant for."""
+    """The edits of each range that has outgrown its limit, grouped by the segment that they belong in."""
     ends: list[str | None] = [*RANGES[1:], None]
     for start, end in zip(RANGES, ends, strict=True):
         everything = index.edited_in(KeyRange(start, end, None))
@@ -190,7 +191,7 @@ def _neighbour(directory: Directory, ref: Ref | None, lines: dict[str, bytes], l
 
 
 def cut(lines: Sequence[bytes], limit: int) -> list[list[bytes]]:
-    """Lines in pieces of even size, none much above `limit` bytes; no piece for no lines."""
+    """Splits lines into pieces of about equal size, none much above `limit` bytes. Returns no piece for no lines."""
     total = sum(map(len, lines))
     count = -(-total // limit)
     pieces: list[list[bytes]] = [[] for _ in range(count)]

@@ -24,12 +24,12 @@ class PausedWalks:
         self._walks: OrderedDict[tuple[str, str], Walk] = OrderedDict()
 
     def take(self, prefix: str, after: str) -> Walk | None:
-        """Removes and returns the walk paused here, or None."""
+        """Hands out the walk that is paused here, None if there is none."""
         with self._lock:
             return self._walks.pop((prefix, after), None)
 
     def keep(self, prefix: str, after: str, walk: Walk) -> None:
-        """Pauses a walk."""
+        """Keeps a walk that is paused here for the next page. Of too many, closes those that were paused first."""
         gone = []
         with self._lock:
             if replaced := self._walks.pop((prefix, after), None):
@@ -41,7 +41,7 @@ class PausedWalks:
             walk.close()
 
     def close(self) -> None:
-        """Ends them all."""
+        """Closes all paused walks."""
         with self._lock:
             walks = list(self._walks.values())
             self._walks.clear()

@@ -1,4 +1,4 @@
-"""The page of a bucket's listing, as XML."""
+"""Parses one page of a bucket's listing (S3 API reference, `ListObjectsV2`)."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ def read_listing(body: bytes) -> ListedPage:
     except ElementTree.ParseError as error:
         raise ValueError(f"it is not XML: {error}") from error
     if root.tag.rpartition("}")[2] != "ListBucketResult":
-        raise ValueError(f"expected ListBucketResult, got {root.tag}")
+        raise ValueError(f"its root element is {root.tag}, not ListBucketResult")
     escaped = root.findtext("{*}EncodingType") == "url"
     continuation = root.findtext("{*}NextContinuationToken") or None
     if root.findtext("{*}IsTruncated") == "true" and continuation is None:

@@ -372,7 +372,7 @@ MIXED = {"fields": [spec((1, "identity", "a"))["fields"][0], spec((2, "day", "b"
         ),
         (
             [add_spec(spec((1, "identity", "a"), first_id=2**31 - 1)), add_spec(spec((2, "day", "b")))],
-            "Cannot assign a partition field id: 2147483647 is the last one",
+            "Cannot assign a partition field id: 2147483647 is the largest id there is, and it is taken",
         ),
     ],
 )

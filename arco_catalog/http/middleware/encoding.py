@@ -1,4 +1,4 @@
-"""How an answer goes out: compressed where that is wanted and worthwhile, and never more than the host can carry."""
+"""Encodes answers: compressed if the client accepts that and it pays, and never larger than the host can carry."""
 
 import asyncio
 from dataclasses import replace
