@@ -195,15 +195,15 @@ async def test_of_two_that_give_back_neither_releases_what_the_other_marked(fixt
     await dead_writer(fixture, "wanted")
     place = f"{WAREHOUSE}/wanted"
     first, second = (Reservation(fixture.another().session(), NS, "t", entity, ()) for _ in range(2))
-    await first.doubt([place], "first")
+    await first.mark_leaving([place], "first")
     fenced = await fence_pointer(fixture.another().session(), entity)
     await fixture.another().commit(data_in("wanted"))
-    await second.doubt([place], "second")
+    await second.mark_leaving([place], "second")
 
-    await first.release("first", fenced.named_locations)
+    await first.remove_leaving("first", fenced.named_locations)
 
     await held_by_nobody_else(fixture, "wanted")
-    await second.release("second", (await fence_pointer(fixture.another().session(), entity)).named_locations)
+    await second.remove_leaving("second", (await fence_pointer(fixture.another().session(), entity)).named_locations)
     await held_by_nobody_else(fixture, "wanted")
     assert (await entry(fixture)).leaving == {}
 
