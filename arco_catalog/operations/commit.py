@@ -70,7 +70,7 @@ class CommitRelation(Mutation[RelationReadSet]):
         successor = change.successor
 
         async def check() -> RelationReadSet | None:
-            return await self.check_name(read_set)
+            return await self.validate_name(read_set)
 
         async def swap(_: Revalidate[RelationReadSet]) -> Applied | PreconditionFailed:
             outcome = await session.state.move_pointer(successor, pointer.version)
@@ -87,7 +87,7 @@ class CommitRelation(Mutation[RelationReadSet]):
             answer=TableState(pointer.entity, change.new.file.location, change.new.body, created=False),
         )
 
-    async def check_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
+    async def validate_name(self, read_set: RelationReadSet) -> RelationReadSet | None:
         """Reads the manifest, after the pointer's version was read (docs/design/commit.md#rule-4). Returns None if the
         name still means the entity and holds its locations, else a fresh read set to plan on."""
         head = await self.session.state.head()

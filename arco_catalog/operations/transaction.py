@@ -164,15 +164,16 @@ class Transaction(Mutation[TransactionReadSet]):
             return reservation
         plan = TransactionPlan(attempt, changes, drafts)
         return TransactionCoordinator(self.session, read_set.head, plan, self._leftover).planned_commit(
-            lambda: self.still_named(read_set, attempt.rank)
+            lambda: self.validate_names(read_set, attempt.rank)
         )
 
     def _reservation(self, wanted: RelationCommit, missing: MissingLocations) -> Prerequisite:
         return Prerequisite(lambda: reserve_locations(self.session, wanted.namespace, wanted.name, missing))
 
-    async def still_named(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
-        """Validates the names, those to be made included, by a manifest read that begins after the pointers' versions
-        were read (docs/design/commit.md#rule-4)."""
+    async def validate_names(self, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
+        """Reads the manifest, after the pointers' versions were read (docs/design/commit.md#rule-4). Returns None if
+        HEAD is the same, or if every table's name still means its entity and holds its locations and the transaction
+        makes no names; else a fresh read set to plan on."""
         head = await self.state.head()
         if head.version == read_set.head.version:
             return None

@@ -103,10 +103,10 @@ def a_base_read_after_the_look_at_the_next_slot(patch: pytest.MonkeyPatch) -> No
 
 
 def a_name_validated_before_the_pointer_was_read(patch: pytest.MonkeyPatch) -> None:
-    async def still_named(self: CommitRelation, read_set: RelationReadSet) -> RelationReadSet | None:
+    async def validate_name(self: CommitRelation, read_set: RelationReadSet) -> RelationReadSet | None:
         return None  # `read_relation` resolved the name, and read the pointer after it
 
-    patch.setattr(CommitRelation, "still_named", still_named)
+    patch.setattr(CommitRelation, "validate_name", validate_name)
 
 
 def evidence_from_the_newest_move_only(patch: pytest.MonkeyPatch) -> None:
@@ -228,10 +228,10 @@ def a_takeover_that_aborts_only_what_has_begun(patch: pytest.MonkeyPatch) -> Non
 
 
 def names_of_a_transaction_not_validated(patch: pytest.MonkeyPatch) -> None:
-    async def still_named(self: Transaction, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
+    async def validate_names(self: Transaction, read_set: TransactionReadSet, rank: str) -> TransactionReadSet | None:
         return None
 
-    patch.setattr(Transaction, "still_named", still_named)
+    patch.setattr(Transaction, "validate_names", validate_names)
 
 
 def a_commit_over_an_undecided_intent(patch: pytest.MonkeyPatch) -> None:
