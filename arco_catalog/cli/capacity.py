@@ -1,4 +1,4 @@
-"""How many workers serve where nobody says: one for each core, as far as memory goes.
+"""How many workers serve by default: one for each core, as far as memory goes.
 
 A container, or a service of systemd, may use less than its machine has: its control group says how much.
 """
@@ -17,8 +17,8 @@ OWN_CGROUP = Path("/proc/self/cgroup")
 
 
 def usual_workers(store: str, bound_bytes: int, most: int) -> int:
-    """How many workers to start over a store, each of which takes up to `bound_bytes` for requests and caches; `most`
-    at most. One where they could not share the store, or not share a port fairly."""
+    """How many workers to start on a store, each of which takes up to `bound_bytes` for requests and caches; `most`
+    at most. One if they could not share the store, or could not share a port fairly."""
     if store.startswith("memory:") or sys.platform != "linux":
         return 1
     return max(1, min(most, cores(), memory_bytes() // (PROCESS_BYTES + bound_bytes)))

@@ -60,7 +60,7 @@ def facts(said: Sequence[tuple[str, str]]) -> str:
 
 
 def _terminal() -> "Console | None":
-    """Where colours go; None where the output is no terminal, or rich is not installed."""
+    """Where colours go; None if the output is no terminal, or rich is not installed."""
     if not sys.stdout.isatty():
         return None
     try:

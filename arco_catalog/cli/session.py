@@ -39,7 +39,7 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
 
 @asynccontextmanager
 async def reading(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
-    """A session that must write nothing: not even the store's conditions are probed. Raises `NotThere` where there is
+    """A session that must write nothing: not even the store's conditions are probed. Raises `NotThere` if there is
     no such store or warehouse."""
     async with looking(options, command, timeout_ms) as session:
         async with saying_that_it_waits(options.store):

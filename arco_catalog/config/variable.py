@@ -9,7 +9,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Variable(Generic[T_co]):
-    """`parse` turns its text into its value and raises `ValueError`; `default` is a text too, None where there is
+    """`parse` turns its text into its value and raises `ValueError`; `default` is a text too, None if there is
     none. `help` and `metavar` (how a value looks) are for people."""
 
     name: str
@@ -19,7 +19,7 @@ class Variable(Generic[T_co]):
     metavar: str | None = None
 
     def read(self, environment: Mapping[str, str]) -> T_co:
-        """The value, or the default where the variable is not set, or empty. Raises `KeyError` where there is neither,
+        """The value, or the default if the variable is not set or empty. Raises `KeyError` if there is neither,
         and `ValueError`, which names the variable."""
         text = environment.get(self.name) or self.default
         return self.require(environment) if text is None else self._parsed(text)

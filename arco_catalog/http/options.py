@@ -19,7 +19,7 @@ class HttpOptions:
     large answers for clients that accept it. `payload_bytes` is what the host carries of an answer; None sets no limit.
     `unroutable` are characters that paths lose on their way here: nothing new may have them in its name. `health` adds
     `/health`, for health checks. `allowed_hosts` are names under which a server is reached besides those of
-    its machine, and has foreign web pages refused; None where a gateway, which authenticates, is in front.
+    its machine, and has foreign web pages refused; None if a gateway, which authenticates, is in front.
     `source_principals` are patterns of principals that may say for whom they act. `request_memory_bytes` is what
     requests under way may take together, `memory_seconds` how long one waits for its part.
     """

@@ -28,7 +28,7 @@ _MARKS = (b",", b"[", b"{")
 
 
 UNDECLARED_BYTES = 128 << 10
-"""What memory is taken for at first where a body does not say how long it is."""
+"""How much memory is taken at first for a body that does not say how long it is, in bytes."""
 LARGE_HEAD_BYTES = 8 << 10
 HEAD_WEIGHT = 4
 """Bytes that a request takes for each byte of a large head: as it came, as texts, and what is made of them."""

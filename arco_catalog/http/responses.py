@@ -42,7 +42,7 @@ class Response:
     error_type: str | None = None
 
     async def send(self, send: Send, *, to_head: bool, request_id: str | None = None) -> None:
-        """Sends it; without its body where the request was a HEAD."""
+        """Sends the response, without its body if the request was a HEAD."""
         body = b"" if to_head else self.body
         headers = [(_exact(name), value.encode("latin-1")) for name, value in self.headers.items()]
         if request_id is not None:

@@ -40,7 +40,7 @@ async def drop(context: RequestContext) -> Response:
 
 
 async def unregister(context: RequestContext) -> Response:
-    """Takes the name away and tells where the metadata is; files stay."""
+    """Removes a table from the catalog and answers with its last metadata. Its files stay."""
     return table_response(
         await unregister_table(context.session(), context.namespace, context.table), NO_HEADERS, config=False
     )

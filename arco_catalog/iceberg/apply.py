@@ -25,14 +25,14 @@ def apply_commit(
     new_uuid: str | None = None,
     checkpoint: Checkpoint = no_deadline,
 ) -> JsonObject | None:
-    """The table's next metadata, None where the commit changes nothing. `base` is never changed.
+    """The table's next metadata, None if the commit changes nothing. `base` is never changed.
 
-    `base` is None where the table `name` does not exist, `base_location` the file that holds it. `now_ms` is the time
+    `base` is None if the table `name` does not exist, `base_location` the file that holds it. `now_ms` is the time
     in milliseconds since 1970; the result's own time is later than the base's whatever it says. `default_location` and
     `new_uuid` are for creates that name none. `checkpoint` is called between updates.
 
-    Raises what `checkpoint` does, `CommitFailed` where a requirement does not hold or the client has seen too old a
-    table, `BadRequest` where an update is not allowed, `NoSuchTable` where there is no table and the commit does not
+    Raises what `checkpoint` does, `CommitFailed` if a requirement does not hold or the client has seen too old a
+    table, `BadRequest` if an update is not allowed, `NoSuchTable` if there is no table and the commit does not
     create it.
     """
     draft = TableDraft(base, format_version=_initial_version(commit), now_ms=now_ms)

@@ -67,7 +67,7 @@ def added_snapshot_ids(commit: Commit) -> tuple[int, ...]:
 
 def engine_of(commit: Commit) -> str | None:
     """Which engine made the snapshots that the commit adds, as the summaries of the first of them say: Spark and Flink
-    name themselves, Trino its query. None where no summary tells, or tells more than a name and a version."""
+    name themselves, Trino its query. None if no summary tells, or tells more than a name and a version."""
     summaries = (update.snapshot.get("summary") for update in commit.updates if isinstance(update, AddSnapshot))
     for summary in islice(summaries, SUMMARIES_READ):
         if isinstance(summary, dict):

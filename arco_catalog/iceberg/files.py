@@ -31,7 +31,7 @@ def is_metadata_file_name(name: str) -> bool:
 
 
 def next_metadata_version(previous_location: str | None) -> int:
-    """One more than the number in the previous file's name; 0 where there is no file or no number."""
+    """One more than the number in the previous file's name; 0 if there is no file or no number."""
     if previous_location is None:
         return 0
     found = _VERSION.match(previous_location.rpartition("/")[2])

@@ -17,7 +17,7 @@ from arco_catalog.iceberg.snapshots import (
 
 
 def add_snapshot(draft: TableDraft, snapshot: Snapshot) -> None:
-    """Keeps a snapshot. Raises `BadRequest`, or `CommitFailed` where the client has seen too old a table and may retry.
+    """Keeps a snapshot. Raises `BadRequest`, or `CommitFailed` if the client has seen too old a table and may retry.
 
     A root snapshot's sequence number may be behind: that is how replacing a table meets a concurrent commit. It never
     lowers the table's, under which every snapshot's number must stay.

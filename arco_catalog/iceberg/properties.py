@@ -51,7 +51,7 @@ the process does nothing else."""
 
 
 def refuse_reserved(names: Iterable[str]) -> None:
-    """Raises `BadRequest` where a name is the catalog's own: `arco.*`, in any case
+    """Raises `BadRequest` if a name is the catalog's own: `arco.*`, in any case
     (docs/design/README.md#what-was-rejected)."""
     reserved = sorted(name for name in names if name.casefold().startswith(_RESERVED_PREFIX))
     if reserved:
@@ -59,14 +59,14 @@ def refuse_reserved(names: Iterable[str]) -> None:
 
 
 def refuse_too_many(properties: object) -> None:
-    """Raises `BadRequest` where a request names more properties than `MAX_PROPERTIES`, before it looks at each."""
+    """Raises `BadRequest` if a request names more properties than `MAX_PROPERTIES`, before it looks at each."""
     count = len(properties) if isinstance(properties, Sized) else 0
     if count > MAX_PROPERTIES:
         raise BadRequest(f"Too many properties: {count:,}, and at most {MAX_PROPERTIES:,} are taken at a time")
 
 
 def refuse_empty_paths(properties: Properties) -> None:
-    """Raises `BadRequest` where engines are told to write to the empty path: some take it for the root of the file
+    """Raises `BadRequest` if engines are told to write to the empty path: some take it for the root of the file
     system, others fail."""
     for name in (METADATA_PATH, *DATA_PATHS):
         if properties.get(name) == "":
@@ -74,7 +74,7 @@ def refuse_empty_paths(properties: Properties) -> None:
 
 
 def refuse_key_change(old: Properties, new: Properties) -> None:
-    """Raises `BadRequest` where the table's encryption key would become another or none: its files need it."""
+    """Raises `BadRequest` if the table's encryption key would become another or none: its files need it."""
     key = old.get(ENCRYPTION_KEY_ID)
     if key is not None and new.get(ENCRYPTION_KEY_ID) != key:
         raise BadRequest(f"Cannot change or remove the property {ENCRYPTION_KEY_ID} once it is set")

@@ -42,7 +42,7 @@ class AssertRefSnapshotId:
     snapshot_id: int | None
 
     def check(self, table: TableMetadata) -> None:
-        """Raises `CommitFailed` where the ref was made, moved or removed."""
+        """Raises `CommitFailed` if the ref was made, moved or removed."""
         found = table["refs"].get(self.ref)
         if found is None:
             if self.snapshot_id is not None:
@@ -69,7 +69,7 @@ class AssertId:
     expected: int
 
     def check(self, table: TableMetadata) -> None:
-        """Raises `CommitFailed` where the id is another one."""
+        """Raises `CommitFailed` if the id is another one."""
         if table[self.field] != self.expected:
             raise requirement_failed(f"{self.what} changed: expected id {self.expected} != {table[self.field]}")
 

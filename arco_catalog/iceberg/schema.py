@@ -195,7 +195,7 @@ class NameBudget:
 
 
 def columns_by_id(schema: Schema, budget: NameBudget | None = None) -> Columns:
-    """Every column by its id. Raises `BadRequest` where an id or a full name stands for two columns, or where the full
+    """Every column by its id. Raises `BadRequest` if an id or a full name stands for two columns, or if the full
     names are more than anybody needs, here or with all that was taken from the same budget."""
     by_id = Columns()
     by_name = by_id.ids

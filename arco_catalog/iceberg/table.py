@@ -1,7 +1,7 @@
 """Table metadata: everything that other rooms ask of it, in one place.
 
     body -> parse_create_table -> new_table_metadata -> document
-    body -> parse_commit -> apply_commit(base) -> document, or None where nothing changes
+    body -> parse_commit -> apply_commit(base) -> document, or None if nothing changes
     file -> check_registered -> document
 
 Documents are JSON objects as they are stored; nothing here does I/O, reads a clock or changes what it is given.

@@ -1,7 +1,7 @@
 """View metadata: everything that other rooms ask of it, in one place. The counterpart of `table`.
 
     body -> parse_create_view -> new_view_metadata -> document
-    body -> parse_view_commit -> apply_view_commit(base) -> document, or None where nothing changes
+    body -> parse_view_commit -> apply_view_commit(base) -> document, or None if nothing changes
     file -> check_registered_view -> document
 
 A view's document has no time of its own; its files are named like a table's (`files`).

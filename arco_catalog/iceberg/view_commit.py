@@ -122,9 +122,9 @@ def parse_view_commit(body: JsonValue, checkpoint: Checkpoint = no_deadline) -> 
 def apply_view_commit(
     base: JsonObject | None, commit: ViewCommit, *, now_ms: int, name: str, checkpoint: Checkpoint = no_deadline
 ) -> JsonObject | None:
-    """The view's next metadata, None where the commit changes nothing. `base` is never changed.
+    """The view's next metadata, None if the commit changes nothing. `base` is never changed.
 
-    Raises `NoSuchView` where `base` is None, `CommitFailed` where a requirement does not hold, `BadRequest` where an
+    Raises `NoSuchView` if `base` is None, `CommitFailed` if a requirement does not hold, `BadRequest` if an
     update is not allowed. `now_ms` is the time in milliseconds since 1970.
     """
     if base is None:
@@ -164,7 +164,7 @@ class ViewDraft:
         self.log_entry: VersionLogEntry | None = None
 
     def apply(self, update: ViewUpdate) -> None:
-        """Raises `BadRequest` where the update is not allowed."""
+        """Raises `BadRequest` if the update is not allowed."""
         match update:
             case AssignUuid(uuid):
                 if not same_uuid(uuid, self.base["view-uuid"]):
@@ -239,7 +239,7 @@ class ViewDraft:
         self.log_entry = {"timestamp-ms": time, "version-id": version_id}
 
     def finish(self) -> JsonObject | None:
-        """The document, None if it says the same as its base. Raises `BadRequest` where a rule is broken."""
+        """The document, None if it says the same as its base. Raises `BadRequest` if a rule is broken."""
         if self.log_entry is not None:
             self.metadata["version-log"].append(self.log_entry)
         if self.metadata == self.base:

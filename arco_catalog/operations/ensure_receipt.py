@@ -26,7 +26,7 @@ async def ensure_receipt(
     session: Session, pointer: Pointer, file: MetadataFile, stats: ReconcileStats, *, dry: bool
 ) -> MetadataFile | None:
     """Writes the committed receipt of one file of an entity where it is missing; with `dry` only looks. Returns the
-    file before it, None where there is none. Raises `StoreError`, and `Refusal`, `InternalError` or `MalformedJson`
+    file before it, None if there is none. Raises `StoreError`, and `Refusal`, `InternalError` or `MalformedJson`
     where the file before it can't be told."""
     entity = pointer.entity
     key = commit_key(entity, file.location)

@@ -58,8 +58,8 @@ async def receipts(session: Session, namespace: Namespace, name: str) -> list[Js
 
 
 async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
-    """The receipts of an entity's commits, newest first, each with a `state`: `committed`, or `pending` where the
-    committed one is yet to be written. Raises `NoSuchTable` where no table or view has that id.
+    """The receipts of an entity's commits, newest first, each with a `state`: `committed`, or `pending` if the
+    committed one is yet to be written. Raises `NoSuchTable` if no table or view has that id.
 
     Walks from the pointer back along the receipts, each of which names its base (docs/design/reconciliation.md). All
     have the names of today's receipts, whatever version they are of.

@@ -41,7 +41,7 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WalkResult:
-    """What came of one turn: counts, and how far the entity has been walked by now, None where nothing could be told.
+    """What came of one turn: counts, and how far the entity has been walked by now, None if nothing could be told.
     `more` says that there is something left for another turn, `answered` whether the store let itself be asked."""
 
     stats: ReconcileStats

@@ -31,7 +31,7 @@ class Semantics(ABC):
 
     @abstractmethod
     def apply(self, base: Base, commit: AnyCommit, now_ms: int, checkpoint: Checkpoint) -> JsonObject | None:
-        """The next metadata, None where nothing changes. Raises `Refusal`, and what `checkpoint` does."""
+        """The next metadata, None if nothing changes. Raises `Refusal`, and what `checkpoint` does."""
 
     @abstractmethod
     def check_registered(self, document: JsonValue, checkpoint: Checkpoint = no_deadline) -> JsonObject:

@@ -34,7 +34,7 @@ class PointerWrite:
 
 @dataclass(frozen=True, slots=True)
 class FileRemoval:
-    """Metadata files that left an entity's log, to be removed where nobody else has them."""
+    """Metadata files that left an entity's log, to be removed if nobody else has them."""
 
     entity: str
     files: Sequence[Location]

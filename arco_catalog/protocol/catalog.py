@@ -65,7 +65,7 @@ class Settings:
 class Catalog:
     """A root in a store, and what this process remembers of it. A process that outlives its answers has
     `background_tasks`, and `table_locks`, advisory locks among writers of one table; `group_committer` makes
-    one registry commit for several requests; None where each request makes its own."""
+    one registry commit for several requests; None if each request makes its own."""
 
     settings: Settings
     store: ObjectStore

@@ -12,7 +12,7 @@ from arco_catalog.state.index import Namespace
 
 
 async def rebuilt(session: Session, kept: Document | Reference | NamespaceReference) -> Answer:
-    """The answer as it was first given, or an equivalent one. Raises `NotFound` where the file that it tells of is
+    """The answer as it was first given, or an equivalent one. Raises `NotFound` if the file that it tells of is
     gone, and `InternalError` where a namespace's value is."""
     match kept:
         case Document():

@@ -258,7 +258,7 @@ class State:
         """Writes an object whose key holds an id of its writer's, or whose bytes follow from its key, once. A refusal
         may be our own echo, so what is there is read and compared, always (docs/design/store.md#rule-1).
 
-        Returns its version; None where it has changed since, which `made_from_ours` tells of what is there. Raises
+        Returns its version; None if it has changed since, which `made_from_ours` tells of what is there. Raises
         `Occupied` if something else is there, and `StoreError` if the write did not land.
         """
         where = store or self.store

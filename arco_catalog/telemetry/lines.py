@@ -22,7 +22,7 @@ def _second(seconds: int) -> str:
 
 
 class JsonLines:
-    """Writes one line of JSON a request, with metrics for CloudWatch where a namespace is given."""
+    """Writes one line of JSON a request, with metrics for CloudWatch if a namespace is given."""
 
     def __init__(self, write: Write, namespace: str | None = None) -> None:
         self._write = write

@@ -21,7 +21,7 @@ from storage_backends.wrappers.measuring import StoreCall
 _LOG = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.5
-"""How long an answer waits for its spans to leave, where nothing runs after the answer."""
+"""How long an answer waits until its spans are sent, if nothing runs after the answer."""
 
 ATTRIBUTES: Mapping[str, str] = {
     "method": "http.request.method",

@@ -145,7 +145,7 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
 
 
 def read_from_memory(descriptor: int, size: int, start: int = 0) -> bytes:
-    """So much of a file from `start` on, if the operating system holds it in memory. Raises `NotInMemory` where it does
+    """So much of a file from `start` on, if the operating system holds it in memory. Raises `NotInMemory` if it does
     not, or can't tell."""
     if sys.platform != "linux":
         raise NotInMemory

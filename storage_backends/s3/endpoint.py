@@ -65,7 +65,8 @@ def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
 
 
 def _in_host(bucket: str, config: S3Config) -> bool:
-    """Whether the host's name begins with the bucket's. Raises `StoreError` where it is to, and can't."""
+    """Whether the host's name begins with the bucket's. Raises `StoreError` if it must, and the bucket's name does not
+    fit."""
     fits = _HOST_LABEL.fullmatch(bucket) is not None
     match config.addressing:
         case Addressing.PATH:

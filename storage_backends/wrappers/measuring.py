@@ -76,7 +76,7 @@ class Measurement:
     `depth` is the longest chain of calls of which each began after the one before had ended: concurrent calls
     share a depth. It is never less than the operation's chain of dependent calls. It is more where a call
     began after an unrelated one had ended by chance, so measure over a store that takes an even time
-    (`DelayingStore`, or `MemoryStore` where nothing but the store is awaited).
+    (`DelayingStore`, or `MemoryStore` if nothing but the store is awaited).
     """
 
     clock: Callable[[], float] = perf_counter
