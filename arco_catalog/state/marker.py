@@ -80,8 +80,9 @@ class WriteSet:
     def covers(self, other: "WriteSet") -> bool:
         """Whether an attempt that declared this write set may make a commit with the write set `other`.
 
-        Sequence numbers are not compared: the declared ones say where the search for evidence begins, and later ones
-        lie behind that. Marks must be equal: whoever finds evidence of the attempt marks every declared entity.
+        Sequence numbers are not compared: the declared ones say from where on evidence is searched, and a later plan
+        can only have higher ones. Marks must be equal: whoever finds evidence of the attempt marks every declared
+        entity.
         """
         return (
             set(other.pointers) <= set(self.pointers)
