@@ -63,8 +63,8 @@ class Numbered(Generic[T]):
         return -self._descending[0] if self._descending else -1
 
     def _alike(self, wanted: T) -> dict[Hashable, dict[int, None]]:
-        """The ids by meaning, each in its order, of all objects that have the size of `wanted`. `add` calls this before it adds, so a size
-        that is asked for first has initial objects only."""
+        """The ids of all objects that have the size of `wanted`, by meaning, in order. `add` calls this before
+        it adds, so only the initial objects have to be looked through, once for all sizes."""
         size = self._size(wanted)
         if size not in self._ids:
             alike: dict[Hashable, dict[int, None]] = {}
