@@ -74,7 +74,7 @@ def test_nothing_is_fetched_with_a_tool_that_is_missing(
     assert all(name in recipe for name in fetched)
     assert fetched or "dependency-plugin" not in recipe
     assert ("go install" in recipe) == (lacking != "go")
-    assert ("tools.demo" in recipe) == (lacking != "mvn")
+    assert ("demo-short" in recipe) == (lacking != "mvn")
 
 
 def test_where_no_python_fits_make_says_what_to_install(programs: Path, tmp_path: Path) -> None:
