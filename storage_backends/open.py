@@ -21,8 +21,9 @@ class _Backend:
 
 
 def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
-    """A new store for `file:/path`, `file:///path`, `memory:` (each its own) or `s3://bucket/prefix`, configured by the
-    usual variables of its vendor, as `environment` has them.
+    """A new store for `file:/path`, `file:///path`, `memory:` (each its own), `s3://bucket/prefix`,
+    `abfss://container@account.dfs.core.windows.net/prefix` or `az://container/prefix`, configured by the usual
+    variables of its vendor, as `environment` has them.
 
     Nothing is read or made yet. Raises `ValueError` for any other URL.
     """
@@ -68,10 +69,21 @@ def _s3(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
     return open_url(url, S3Config.from_environment(environment))
 
 
+def _azure(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
+    from storage_backends.azure.config import AzureConfig
+    from storage_backends.azure.open import open_url
+
+    return open_url(url, AzureConfig.from_environment(environment))
+
+
+_AZURE = _Backend("abfss://container@account.dfs.core.windows.net/prefix", _azure, extra="azure")
 _BACKENDS: Mapping[str, _Backend] = {
     "file": _Backend("file:/absolute/path", _local),
     "memory": _Backend("memory:", _memory),
     "s3": _Backend("s3://bucket/prefix", _s3, extra="s3"),
+    "abfss": _AZURE,
+    "abfs": _AZURE,
+    "az": _Backend("az://container/prefix", _azure, extra="azure"),
 }
-_FORMS = [backend.form for backend in _BACKENDS.values()]
+_FORMS = [*dict.fromkeys(backend.form for backend in _BACKENDS.values())]
 FORMS = f"{', '.join(_FORMS[:-1])}, or {_FORMS[-1]}"

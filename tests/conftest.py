@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from tests.support.loopback import stay_here
 from tools.package import build
+from tools.support.azurite import AzuriteServer, azurite
 from tools.support.s3_servers import S3Server, moto_server
 
 # The same examples each time, however long one takes: time is no law of what is tested, and this machine may be busy.
@@ -70,6 +71,13 @@ def s3_bucket(s3_server: S3Server, s3_endpoint: str) -> str:
     name = f"bucket-{next(_bucket_numbers)}"
     s3_server.make_bucket(name)
     return name
+
+
+@pytest.fixture(scope="session")
+def azurite_server() -> Iterator[AzuriteServer]:
+    """An Azure Blob Storage, shared by the whole run."""
+    with azurite() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

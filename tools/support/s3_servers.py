@@ -5,7 +5,6 @@ Each runs in a process of its own on 127.0.0.1, and ends with the context that s
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from storage_backends.clock import system_now_ms
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.signature import Credentials, Scope, signed, signing_stamp
 from tools.support.environment import PROJECT
+from tools.support.ports import free_port
 
 BUILT = PROJECT / ".tools"
 START_S = 60.0
@@ -154,7 +154,7 @@ def _running(
     scratch = Path(tempfile.mkdtemp(prefix="arco-s3-"))
     folder, log = scratch / "buckets", scratch / "log"
     folder.mkdir()
-    port = _free_port()
+    port = free_port()
     try:
         with (
             log.open("wb") as out,
@@ -174,12 +174,6 @@ def _running(
                 process.kill()
     finally:
         shutil.rmtree(scratch, ignore_errors=sys.exc_info()[0] is not None)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _await_answer(server: S3Server, process: "subprocess.Popen[bytes]", log: Path) -> None:

@@ -1,0 +1,78 @@
+"""Classifies the answers of Azure Blob Storage. Sources: Azure Storage REST API, "Status and error codes", "Blob
+service error codes", "Specify conditional headers for Blob service operations"."""
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.clock import system_now_ms
+from storage_backends.wire.exchange import Ambiguous, date_ms
+from storage_backends.wire.http1 import Response
+
+# Definite answers beside success, each by its status and error code. A 412 also has the codes of leases, which are no
+# condition of ours; a 404 may be the container's, a 409 a rule's against writing.
+_ANSWERS = frozenset(
+    {
+        (HTTPStatus.NOT_FOUND, "BlobNotFound"),
+        (HTTPStatus.CONFLICT, "BlobAlreadyExists"),
+        (HTTPStatus.PRECONDITION_FAILED, "ConditionNotMet"),
+        (HTTPStatus.PRECONDITION_FAILED, "TargetConditionNotMet"),
+    }
+)
+_AGAIN = frozenset({"ServerBusy", "TooManyRequests", "AccountBeingCreated"})
+_NO_CONTAINER = frozenset({"ContainerNotFound", "ContainerDisabled", "ContainerBeingDeleted", "ResourceNotFound"})
+_LARGEST_SKEW_MS = 10 * 60_000  # Azure refuses dates that are a quarter of an hour off
+
+
+@dataclass(frozen=True, slots=True)
+class AzureDialect:
+    """What the answers of one container mean."""
+
+    container: str
+
+    def is_answer(self, response: Response, method: str) -> bool:
+        """Whether the response is a definite answer, as opposed to a failure."""
+        status = response.status
+        if 200 <= status < 300 or status in (HTTPStatus.NOT_MODIFIED, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE):
+            return True
+        return (status, _code(response)) in _ANSWERS
+
+    def is_skewed(self, response: Response) -> bool:
+        """Whether Azure refused the request because of its date. It has no code of its own for that, so the two clocks
+        are compared."""
+        if response.status != HTTPStatus.FORBIDDEN or _code(response) != "AuthenticationFailed":
+            return False
+        store_ms = date_ms(response)
+        return store_ms is not None and abs(store_ms - system_now_ms()) > _LARGEST_SKEW_MS
+
+    def failure_of(self, response: Response) -> StoreError:
+        """See `Dialect.failure_of`."""
+        status, code = response.status, _code(response)
+        if code in _NO_CONTAINER and status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            return StoreError(f"container {self.container!r} does not exist, or is being deleted ({code})")
+        reason = f"status {status} {code}: {_message(response)}" if code else f"status {status}"
+        if request_id := response.headers.get("x-ms-request-id"):
+            reason = f"{reason} (request {request_id})"
+        if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:
+            return StoreUnavailable(reason)
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return StoreDenied(reason)
+        if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:  # OperationTimedOut may have been applied
+            return Ambiguous(reason)
+        return StoreError(reason)
+
+
+def _code(response: Response) -> str:
+    return response.headers.get("x-ms-error-code") or _element(response, "Code")
+
+
+def _message(response: Response) -> str:
+    """Its first line; the others repeat the request's id and time. What a wrong signature was made of is left out."""
+    return _element(response, "Message").partition("\n")[0].strip()
+
+
+def _element(response: Response, name: str) -> str:
+    """The text of an element in an error's body, which is too plain to load an XML parser for."""
+    found = re.search(rb"<%s>([^<]*)</%s>" % (name.encode(), name.encode()), response.body[:65_536])
+    return found[1].decode(errors="replace") if found else ""

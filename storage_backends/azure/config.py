@@ -1,0 +1,132 @@
+"""How a container is reached, and by whom: values, made once, by hand or from the usual `AZURE_*` variables.
+
+Sources of the variables: Azure CLI, "Azure Storage environment variables"; azure-identity, "EnvironmentCredential";
+Azure Storage, "Configure connection strings".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+DEVELOPMENT_ACCOUNT = "devstoreaccount1"
+DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""The published key of every emulator; it opens nothing else."""
+_DEVELOPMENT_ENDPOINT = f"http://127.0.0.1:10000/{DEVELOPMENT_ACCOUNT}"
+
+
+class ClientKind(StrEnum):
+    """What carries requests: connections of our own, or Azure's SDK, which also takes a proxy."""
+
+    WIRE = "wire"
+    SDK = "sdk"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedKey:
+    """A key of the account, in base64: it may do everything."""
+
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SasToken:
+    """A shared access signature: the query of a URL that carries its own rights."""
+
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecret:
+    """An application of Entra ID and its secret. `authority` None is that of the public cloud."""
+
+    tenant_id: str
+    client_id: str
+    secret: str = field(repr=False)
+    authority: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultChain:
+    """azure-identity's own search: workload and managed identities, the Azure CLI. Unlike all else here it is this
+    process's, since azure-identity reads variables and files itself."""
+
+
+CredentialsConfig = SharedKey | SasToken | ClientSecret | DefaultChain
+
+
+@dataclass(frozen=True, slots=True)
+class AzureConfig:
+    """How one store reaches Azure. Stores that are configured differently live side by side in one process.
+
+    An `endpoint_url` replaces `https://ACCOUNT.blob.core.windows.net`. `ca_bundle`, a file or a folder, is trusted in
+    place of the system's authorities. `idle_timeout_s` is how long the server may send and take nothing.
+    """
+
+    account: str | None = None
+    credentials: CredentialsConfig = DefaultChain()
+    endpoint_url: str | None = None
+    client: ClientKind = ClientKind.WIRE
+    ca_bundle: str | None = None
+    connect_timeout_s: float = 3.0
+    idle_timeout_s: float = 10.0
+    max_connections: int = 64
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "AzureConfig":
+        """What the usual variables say. Raises `ValueError` for a connection string or a kind of client that can't be
+        read; the first call tells what else is wrong."""
+        named = _connection(environment.get("AZURE_STORAGE_CONNECTION_STRING", ""))
+        kind = environment.get("ARCO_AZURE_CLIENT") or ClientKind.WIRE
+        if kind not in [*ClientKind]:
+            raise ValueError(f"ARCO_AZURE_CLIENT is {kind!r}: expected {' or '.join(ClientKind)}")
+        return cls(
+            account=_first(environment, "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME") or named.account,
+            credentials=_credentials(environment) or named.credentials or DefaultChain(),
+            endpoint_url=_first(environment, "AZURE_STORAGE_ENDPOINT") or named.endpoint_url,
+            client=ClientKind(kind),
+            ca_bundle=_first(environment, "REQUESTS_CA_BUNDLE"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """What a connection string says."""
+
+    account: str | None = None
+    credentials: CredentialsConfig | None = None
+    endpoint_url: str | None = None
+
+
+def _credentials(environment: Mapping[str, str]) -> CredentialsConfig | None:
+    """A key comes first, then a signature, then an application's secret."""
+    if key := _first(environment, "AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"):
+        return SharedKey(key)
+    if token := _first(environment, "AZURE_STORAGE_SAS_TOKEN"):
+        return SasToken(token.lstrip("?"))
+    tenant, client, secret = (_first(environment, f"AZURE_{x}") for x in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET"))
+    if tenant and client and secret and not environment.get("AZURE_STORAGE_CONNECTION_STRING"):
+        return ClientSecret(tenant, client, secret, _first(environment, "AZURE_AUTHORITY_HOST"))
+    return None
+
+
+def _connection(text: str) -> _Connection:
+    """The parts of a connection string. Raises `ValueError` without quoting it, since it holds a key."""
+    if not text.strip():
+        return _Connection()
+    pairs = [part.partition("=") for part in text.strip().split(";") if part]
+    if not all(separator for _, separator, _ in pairs):
+        raise ValueError("AZURE_STORAGE_CONNECTION_STRING is not of the form Name=value;Name=value")
+    parts = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    if parts.get("usedevelopmentstorage", "").lower() == "true":
+        return _Connection(DEVELOPMENT_ACCOUNT, SharedKey(DEVELOPMENT_KEY), _DEVELOPMENT_ENDPOINT)
+    account, key, token = (parts.get(name) for name in ("accountname", "accountkey", "sharedaccesssignature"))
+    endpoint = parts.get("blobendpoint")
+    if endpoint is None and account and "endpointsuffix" in parts:
+        scheme = parts.get("defaultendpointsprotocol", "https")
+        endpoint = f"{scheme}://{account}.blob.{parts['endpointsuffix']}"
+    credentials = SharedKey(key) if key else SasToken(token.lstrip("?")) if token else None
+    return _Connection(account, credentials, endpoint)
+
+
+def _first(environment: Mapping[str, str], *names: str) -> str | None:
+    return next((value for name in names if (value := environment.get(name, "").strip())), None)

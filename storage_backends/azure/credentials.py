@@ -1,0 +1,92 @@
+"""Tokens of Entra ID for Azure Storage. Only this module imports azure-identity, and only where a configuration has
+neither a key nor a shared access signature.
+
+azure-identity blocks, so it is only called in a thread.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from storage_backends.azure.config import ClientSecret, DefaultChain
+from storage_backends.base import StoreDenied, StoreUnavailable
+
+if TYPE_CHECKING:
+    from azure.core.credentials import TokenCredential
+
+SCOPE = "https://storage.azure.com/.default"
+REFRESH_MS = 5 * 60_000
+"""Tokens are renewed when they expire within this time."""
+
+_WITHOUT_IDENTITY = (
+    "no Azure credentials: neither AZURE_STORAGE_KEY nor AZURE_STORAGE_SAS_TOKEN is set, and azure-identity, which "
+    "would ask Entra ID, is not installed: pip install 'arco-catalog[azure]'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BearerToken:
+    """A token, and when it expires."""
+
+    token: str = field(repr=False)
+    expires_ms: int
+
+
+class EntraTokens:
+    """The tokens of an identity, asked for again before they expire."""
+
+    def __init__(self, config: ClientSecret | DefaultChain, now_ms: Callable[[], int]) -> None:
+        self._config = config
+        self._now_ms = now_ms
+        self._credential: TokenCredential | None = None
+        self._held: BearerToken | None = None
+        self._asking = asyncio.Lock()
+
+    async def current(self) -> BearerToken:
+        """Raises `StoreDenied` if there is no identity, `StoreUnavailable` if nobody answers: but neither while the old
+        token is good."""
+        if self._held is None or self._left_ms(self._held) < REFRESH_MS:
+            async with self._asking:  # one task asks; the others use its answer
+                if self._held is None or self._left_ms(self._held) < REFRESH_MS:
+                    self._held = await self._renewed()
+        return self._held
+
+    async def _renewed(self) -> BearerToken:
+        try:
+            return await asyncio.to_thread(self._ask)
+        except (StoreDenied, StoreUnavailable):
+            if self._held is None or self._left_ms(self._held) <= 0:
+                raise
+            return self._held
+
+    def _left_ms(self, held: BearerToken) -> int:
+        return held.expires_ms - self._now_ms()
+
+    def _ask(self) -> BearerToken:
+        try:
+            from azure.core.exceptions import AzureError, ClientAuthenticationError
+        except ModuleNotFoundError as error:
+            raise StoreDenied(_WITHOUT_IDENTITY) from error
+        try:
+            self._credential = self._credential or _credential(self._config)
+            answer = self._credential.get_token(SCOPE)
+        except (ClientAuthenticationError, ValueError) as error:  # ValueError: a malformed tenant or authority
+            raise StoreDenied(f"no Azure credentials: {error}") from error
+        except AzureError as error:
+            raise StoreUnavailable(f"Entra ID does not answer: {error}") from error
+        return BearerToken(answer.token, answer.expires_on * 1_000)
+
+
+def _credential(config: ClientSecret | DefaultChain) -> "TokenCredential":
+    try:
+        from azure.identity import ClientSecretCredential, DefaultAzureCredential
+    except ModuleNotFoundError as error:
+        raise StoreDenied(_WITHOUT_IDENTITY) from error
+    match config:
+        case ClientSecret(tenant_id, client_id, secret, authority):
+            return ClientSecretCredential(
+                tenant_id, client_id, secret, **({"authority": authority} if authority else {})
+            )
+        case DefaultChain():
+            return DefaultAzureCredential()

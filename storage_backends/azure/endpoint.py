@@ -1,0 +1,127 @@
+"""The address of a container: pure functions.
+
+Sources: Azure Storage, "Storage account overview", "Naming and referencing containers, blobs, and metadata", "Use the
+Azure Data Lake Storage URI", "Connect to Azurite".
+"""
+
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import SplitResult, urlsplit
+
+from storage_backends.azure.config import AzureConfig, ClientSecret, DefaultChain
+from storage_backends.azure.signature import path_of
+from storage_backends.base import StoreError
+from storage_backends.url import StoreUrl
+
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+_CONTAINER = re.compile(r"[a-z0-9](-?[a-z0-9]){2,62}")
+_CLOUDS = "core.windows.net", "core.usgovcloudapi.net", "core.chinacloudapi.cn"
+_DFS_HOST = re.compile(rf"({_ACCOUNT.pattern})\.dfs\.({'|'.join(map(re.escape, _CLOUDS))})")
+_ZONED_HOST = re.compile(rf"({_ACCOUNT.pattern})\.(z[0-9]+\.dfs\.storage\.azure\.net)")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A container, and the configuration that reaches the account that it is in."""
+
+    container: str
+    config: AzureConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A container's address. `authority` is what the header `host` says; a key's path is `path`, a slash and the
+    key."""
+
+    account: str
+    tls: bool
+    host: str
+    port: int
+    authority: str
+    path: str
+
+    @property
+    def origin(self) -> str:
+        """The URL without a path."""
+        return f"{'https' if self.tls else 'http'}://{self.authority}"
+
+    @property
+    def url(self) -> str:
+        """The container's URL."""
+        return self.origin + self.path
+
+
+def place_of(url: StoreUrl, config: AzureConfig) -> Place:
+    """The container that a URL names: `container@account.dfs.core.windows.net`, or `container` in the account that was
+    configured. Raises `ValueError` for any other name, and for an account that the configured key is not of."""
+    container, at, host = url.host.partition("@")
+    if not _CONTAINER.fullmatch(container):
+        raise ValueError(f"an Azure URL must name a container (lower-case letters, digits, hyphens): {url.text!r}")
+    if not at:
+        if config.account is None:
+            raise ValueError(f"{url.text!r} names no account: set AZURE_STORAGE_ACCOUNT, or {account_form(container)}")
+        return Place(container, config)
+    host = host.lower()
+    account, blob_host = _account_and_blob_host(host, url.text)
+    if config.account not in (None, account):
+        shared = isinstance(config.credentials, ClientSecret | DefaultChain) and config.endpoint_url is None
+        if not shared:
+            raise ValueError(f"{url.text!r} is in another account than {config.account!r}, which is configured")
+    return Place(
+        container, replace(config, account=account, endpoint_url=config.endpoint_url or f"https://{blob_host}")
+    )
+
+
+def canonical_url(url: StoreUrl, config: AzureConfig) -> str:
+    """The URL that engines know the container by: always with its account. Raises what `place_of` does."""
+    place = place_of(url, config)
+    _, at, host = url.host.partition("@")
+    host = host.lower() if at else f"{place.config.account}.dfs.{_suffix(config)}"
+    return f"abfss://{place.container}@{host}{url.text.partition('://')[2].removeprefix(url.host)}"
+
+
+def account_form(container: str) -> str:
+    """How a URL names an account."""
+    return f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/prefix"
+
+
+def endpoint_of(container: str, config: AzureConfig) -> Endpoint:
+    """The address of `container`. Raises `StoreError` for an account or an endpoint that can't be."""
+    account = config.account or ""
+    if not _ACCOUNT.fullmatch(account):
+        raise StoreError(f"no Azure client can be made: invalid account name {account!r}")
+    url = config.endpoint_url or f"https://{account}.blob.{_CLOUDS[0]}"
+    parts, port = _split(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise StoreError(f"no Azure client can be made: expected an endpoint http(s)://host[:port][/path], got {url!r}")
+    tls = parts.scheme == "https"
+    usual = 443 if tls else 80
+    authority = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return Endpoint(
+        account=account,
+        tls=tls,
+        host=parts.hostname,
+        port=port or usual,
+        authority=authority if port in (None, usual) else f"{authority}:{port}",
+        path=f"{parts.path.rstrip('/')}/{path_of(container)}",
+    )
+
+
+def _account_and_blob_host(host: str, text: str) -> tuple[str, str]:
+    if (match := _DFS_HOST.fullmatch(host)) or (match := _ZONED_HOST.fullmatch(host)):
+        return match[1], host.replace(".dfs.", ".blob.", 1)
+    raise ValueError(f"{text!r} names no account of Azure Storage: expected ACCOUNT.dfs.core.windows.net after the @")
+
+
+def _suffix(config: AzureConfig) -> str:
+    """The cloud of the endpoint that was configured, the public one for an endpoint elsewhere."""
+    host = (urlsplit(config.endpoint_url or "").hostname or "").removeprefix(f"{config.account}.blob.")
+    return host if host in _CLOUDS else _CLOUDS[0]
+
+
+def _split(url: str) -> tuple[SplitResult, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts, parts.port
+    except ValueError as error:  # brackets that do not close, ports that are no numbers
+        raise StoreError(f"no Azure client can be made: invalid endpoint URL {url!r}: {error}") from error

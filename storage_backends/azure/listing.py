@@ -1,0 +1,65 @@
+"""The page of a container's listing, as XML. Source: Azure Storage REST API, "List Blobs"."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from storage_backends.base import Listed, Version
+from storage_backends.wire.dates import http_date_ms
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """Objects under their whole keys, and the marker that continues the listing, if it goes on."""
+
+    entries: tuple[Listed, ...]
+    marker: str | None
+
+
+def read_listing(body: bytes) -> ListedPage:
+    """Parses a page; directories of a hierarchical namespace are left out. Raises ValueError unless it is complete, so
+    that no error is taken for an empty listing."""
+    from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests list
+
+    try:
+        root = ElementTree.fromstring(body)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"it is not XML: {error}") from error
+    if root.tag != "EnumerationResults":
+        raise ValueError(f"expected EnumerationResults, got {root.tag}")
+    blobs, marker = root.find("Blobs"), root.find("NextMarker")
+    if blobs is None or marker is None:
+        raise ValueError("it has no Blobs or no NextMarker")
+    entries = (_entry(blob) for blob in blobs.iterfind("Blob") if not _is_directory(blob))
+    return ListedPage(tuple(entries), marker.text or None)
+
+
+def _is_directory(blob: "Element") -> bool:
+    return blob.findtext("Properties/ResourceType") == "directory"
+
+
+def _entry(blob: "Element") -> Listed:
+    name = blob.find("Name")
+    if name is None or not name.text:
+        raise ValueError("a blob has no Name")
+    return Listed(
+        key=unquote(name.text) if name.get("Encoded") == "true" else name.text,
+        version=_version(_text(blob, "Properties/Etag")),
+        size=int(_text(blob, "Properties/Content-Length")),
+        written_ms=http_date_ms(_text(blob, "Properties/Last-Modified")),
+    )
+
+
+def _version(tag: str) -> Version:
+    """An ETag as headers have it: a listing leaves the quotes out."""
+    return Version(tag if tag.startswith('"') else f'"{tag}"')
+
+
+def _text(blob: "Element", name: str) -> str:
+    text = blob.findtext(name)
+    if text is None:
+        raise ValueError(f"a blob has no {name}")
+    return text

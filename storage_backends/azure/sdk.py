@@ -1,0 +1,148 @@
+"""Carries requests to Azure with azure-storage-blob: its credentials, its pipeline, its proxies.
+
+The SDK sends nothing twice here: its pipeline retries nothing and follows no redirect, and the session below it does
+not resend on a connection that the server has closed, as aiohttp does with a PUT or a DELETE unless it is told not to.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, cast
+
+from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
+from storage_backends.azure.credentials import SCOPE, EntraTokens
+from storage_backends.azure.endpoint import Endpoint
+from storage_backends.azure.signature import query_of
+from storage_backends.azure.transport import API_VERSION, KeyAuthorizer, SasAuthorizer, TokenAuthorizer, target_path
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.clock import system_now_ms
+from storage_backends.wire.exchange import Ambiguous, Request
+from storage_backends.wire.http1 import Response, request_head
+
+if TYPE_CHECKING:
+    from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
+    from azure.core.pipeline import AsyncPipeline
+    from azure.core.pipeline.transport import AsyncHttpResponse, HttpRequest
+    from azure.storage.blob.aio import ContainerClient
+
+_UNSIGNED = {"accept-encoding": "identity"}
+
+
+class SdkTransport:
+    """The SDK's client of a container, which is made with the first request."""
+
+    def __init__(self, endpoint: Endpoint, make_client: "Callable[[], ContainerClient]") -> None:
+        self._endpoint = endpoint
+        self._make_client = make_client
+        self._client: ContainerClient | None = None
+
+    async def send(self, request: Request, clock_skew_ms: int) -> Response:
+        """See `Transport.send`. The SDK signs by this machine's clock, whatever the store's."""
+        import aiohttp
+        from azure.core.exceptions import AzureError, ClientAuthenticationError
+
+        self._client = client = self._client or self._make_client()
+        pipeline = cast("AsyncPipeline[HttpRequest, AsyncHttpResponse]", client._pipeline)  # typed as a blocking one
+        try:
+            answer = (await pipeline.run(self._sent(request))).http_response
+            body = answer.body()
+        except ClientAuthenticationError as error:
+            raise StoreDenied(f"no Azure credentials: {error}") from error
+        except AzureError as error:
+            if isinstance(error.__cause__, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+                raise StoreUnavailable(f"no connection could be made: {error}") from error
+            raise Ambiguous(f"no whole answer came: {error!r}") from error
+        return Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _sent(self, request: Request) -> "HttpRequest":
+        from azure.core.pipeline.transport import HttpRequest
+
+        headers = {**request.headers, "x-ms-version": API_VERSION, **_UNSIGNED}
+        request_head(request.method, "/", headers, len(request.body))  # refuses what is not printable ASCII
+        query = query_of(request.query.items())
+        url = f"{self._endpoint.origin}{target_path(self._endpoint, request.key)}"
+        sent = HttpRequest(request.method, f"{url}?{query}" if query else url, headers)
+        if request.body:
+            sent.set_streamed_data_body(BytesIO(request.body))  # in parts, which leaves the loop to others
+        if request.method == "PUT":
+            sent.headers["content-length"] = str(len(request.body))
+        return sent
+
+
+class _Tokens:
+    """The tokens of an identity, as the SDK asks for them."""
+
+    def __init__(self, tokens: EntraTokens) -> None:
+        self._tokens = tokens
+
+    async def get_token(self, *scopes: str, **_options: Any) -> "AccessToken":
+        from azure.core.credentials import AccessToken
+
+        if scopes != (SCOPE,):
+            raise StoreError(f"the SDK asks for a token of {scopes}, not of {SCOPE}")
+        held = await self._tokens.current()
+        return AccessToken(held.token, held.expires_ms // 1_000)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def __aenter__(self) -> "_Tokens":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def open_sdk(endpoint: Endpoint, config: AzureConfig, tls: ssl.SSLContext | None) -> SdkTransport:
+    """No connection is made yet. Raises `StoreError` without the SDK, or for a configuration that can't be followed."""
+    try:
+        await asyncio.to_thread(__import__, "azure.storage.blob.aio")
+        import aiohttp
+        from azure.core.pipeline.transport import AioHttpTransport
+        from azure.storage.blob.aio import ContainerClient
+    except ModuleNotFoundError as error:
+        raise StoreError(
+            f"the SDK of Azure is not installed ({error.name}): pip install 'arco-catalog[azure]'"
+        ) from error
+    credential = _credential(endpoint, config)
+
+    def make_client() -> ContainerClient:
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=config.max_connections, ssl=True if tls is None else tls),
+            trust_env=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+        session._retry_connection = False
+        transport = AioHttpTransport(
+            session=session, connection_timeout=config.connect_timeout_s, read_timeout=config.idle_timeout_s
+        )
+        return ContainerClient.from_container_url(
+            endpoint.url, credential=credential, transport=transport, retry_total=0, permit_redirects=False
+        )
+
+    return SdkTransport(endpoint, make_client)
+
+
+def _credential(endpoint: Endpoint, config: AzureConfig) -> "AzureNamedKeyCredential | AzureSasCredential | _Tokens":
+    """The same checks as without the SDK, which would tell of a key's form only when it signs."""
+    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+
+    match config.credentials:
+        case SharedKey(key):
+            KeyAuthorizer(endpoint.account, key)
+            return AzureNamedKeyCredential(endpoint.account, key)
+        case SasToken(token):
+            SasAuthorizer(token)
+            return AzureSasCredential(token)
+        case identity:
+            tokens = EntraTokens(identity, system_now_ms)
+            TokenAuthorizer(tokens, endpoint)
+            return _Tokens(tokens)

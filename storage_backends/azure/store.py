@@ -1,0 +1,178 @@
+"""Azure Blob Storage: block blobs, each written whole. Source: Azure Storage REST API, "Put Blob", "Get Blob", "Delete
+Blob", "List Blobs"."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+
+from storage_backends.azure.answers import AzureDialect
+from storage_backends.azure.config import AzureConfig
+from storage_backends.azure.listing import read_listing
+from storage_backends.azure.transport import open_transport
+from storage_backends.base import (
+    ANY,
+    Absent,
+    Anything,
+    Applied,
+    Cursor,
+    Found,
+    InvalidKey,
+    Matches,
+    Missing,
+    Outcome,
+    Page,
+    PreconditionFailed,
+    StoreError,
+    StoreUnavailable,
+    Unchanged,
+    Unknown,
+    Version,
+    When,
+)
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
+from storage_backends.wire.client import Client
+from storage_backends.wire.dates import http_date_ms
+from storage_backends.wire.exchange import Answer, Request
+
+_BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet-stream"}
+_ENTROPY = random.SystemRandom()  # the default generator's state is shared by processes restored from one snapshot
+
+
+class AzureStore:
+    """The objects of `container` whose keys start with `prefix`, reached as `config` says.
+
+    A version is an ETag, as the headers of an answer write it. Azure makes a new one of each write, whatever the bytes.
+
+    The client sends no write twice: a write whose answer is lost is `Unknown`, and a `PreconditionFailed` answers this
+    very request, unless a proxy resends. Throttling is retried here. A blob that
+    somebody leases can't be written, which is an error: leases are not used.
+
+    `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
+    """
+
+    def __init__(
+        self,
+        container: str,
+        prefix: str = "",
+        *,
+        config: AzureConfig,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Callable[[], float] = _ENTROPY.random,
+    ) -> None:
+        if prefix:
+            check_key(prefix)
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._client = Client(partial(open_transport, container, config), AzureDialect(container), sleep, random)
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        """See `ObjectStore.get`."""
+        condition = {} if if_changed_from is None else {"if-none-match": if_changed_from}
+        answer = await self._client.read(Request("GET", self._key(key), condition))
+        match answer.status:
+            case HTTPStatus.NOT_MODIFIED:
+                return Unchanged(answer.now_ms)
+            case HTTPStatus.NOT_FOUND:
+                return Missing(answer.now_ms)
+        return _found_or_missing(answer)
+
+    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
+        """See `ObjectStore.get_range`."""
+        check_range(start, length)
+        span = {"x-ms-range": f"bytes={start}-{start + length - 1}"}
+        answer = await self._client.read(Request("GET", self._key(key), span))
+        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end: an error
+            answer = await self._client.read(Request("HEAD", self._key(key)))
+        return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else _found_or_missing(answer)
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        """See `ObjectStore.put`."""
+        answer = await self._client.write(Request("PUT", self._key(key), {**_BLOCK_BLOB, **_headers(when)}, body=body))
+        if isinstance(answer, Unknown):
+            return answer
+        match answer.status:
+            case HTTPStatus.CREATED if version := answer.header("etag"):
+                return Applied(Version(version), answer.now_ms)
+            case HTTPStatus.CREATED:
+                return Unknown(f"the store answered the write of {key!r} without an ETag")
+            case HTTPStatus.PRECONDITION_FAILED:
+                return PreconditionFailed(None, answer.now_ms)
+            case HTTPStatus.CONFLICT if isinstance(when, Absent):
+                return PreconditionFailed(None, answer.now_ms)
+            case HTTPStatus.NOT_FOUND if isinstance(when, Matches):
+                return PreconditionFailed(None, answer.now_ms)
+        raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        """See `ObjectStore.delete`."""
+        condition = check_deletable(when)
+        answer = await self._client.write(Request("DELETE", self._key(key), _headers(condition)))
+        if isinstance(answer, Unknown):
+            return answer
+        gone = condition.version if isinstance(condition, Matches) else Version("")
+        match answer.status:
+            case HTTPStatus.ACCEPTED | HTTPStatus.OK:
+                return Applied(gone, answer.now_ms)
+            case HTTPStatus.NOT_FOUND if isinstance(condition, Anything):
+                return Applied(gone, answer.now_ms)
+            case HTTPStatus.NOT_FOUND | HTTPStatus.PRECONDITION_FAILED:
+                return PreconditionFailed(None, answer.now_ms)
+        raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        """See `ObjectStore.list`. Directories of a hierarchical namespace are skipped, and objects whose names are not
+        valid keys, such as `folder/`."""
+        query = {"restype": "container", "comp": "list", "maxresults": str(PAGE_SIZE)}
+        optional = {"prefix": self._prefix + prefix, "marker": after or ""}
+        query |= {name: value for name, value in optional.items() if value}  # an empty one may be signed in two ways
+        answer = await self._client.read(Request("GET", query=query))
+        if answer.status != HTTPStatus.OK:
+            raise StoreError(f"unexpected status {answer.status} for a listing")
+        try:
+            page = read_listing(answer.response.body)
+        except ValueError as error:
+            raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
+        entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
+        cursor = Cursor(page.marker) if page.marker else None
+        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms)
+
+    async def close(self) -> None:
+        """Closes the connections; another call would open new ones."""
+        await self._client.close()
+
+    def _key(self, key: str) -> str:
+        check_key(key)
+        check_key(self._prefix + key)  # the limit is on the whole
+        if "\\" in self._prefix + key:
+            raise InvalidKey(f"a key on Azure must not contain a backslash, which would be taken for a slash: {key!r}")
+        return self._prefix + key
+
+
+def _headers(when: When) -> dict[str, str]:
+    match when:
+        case Absent():
+            return {"if-none-match": "*"}
+        case Matches(version):
+            return {"if-match": version}
+        case Anything():
+            return {}
+
+
+def _found_or_missing(answer: Answer) -> Found | Missing:
+    """An object; a directory of a hierarchical namespace, which is read as an empty blob, is none."""
+    if answer.header("x-ms-resource-type") == "directory" or answer.header("x-ms-meta-hdi_isfolder") == "true":
+        return Missing(answer.now_ms)
+    return _found(answer)
+
+
+def _found(answer: Answer) -> Found:
+    version, written = answer.header("etag"), answer.header("last-modified")
+    if not version or not written:
+        raise StoreError("the store answered a read without an ETag or without Last-Modified (no version)")
+    try:
+        written_ms = http_date_ms(written)
+    except ValueError as error:
+        raise StoreError(f"the store answered with an invalid Last-Modified: {written!r}") from error
+    return Found(answer.response.body, Version(version), written_ms, answer.now_ms)

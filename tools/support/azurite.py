@@ -1,0 +1,101 @@
+"""Azurite, the emulator of Azure Blob Storage, which the Makefile installs with npm (`.tools/azurite`).
+
+It runs in a process of its own on 127.0.0.1, and ends with the context that started it.
+"""
+
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from storage_backends.azure.config import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, AzureConfig
+from storage_backends.azure.signature import date_stamp, decoded_key, signed
+from storage_backends.azure.transport import API_VERSION
+from storage_backends.clock import system_now_ms
+from tools.support.environment import PROJECT
+from tools.support.ports import free_port
+
+PROGRAM = PROJECT / ".tools" / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+START_S = 60.0
+
+
+@dataclass(frozen=True)
+class AzuriteServer:
+    """A running Azurite at `endpoint`, which names its one account."""
+
+    endpoint: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a client needs to talk to it."""
+        return {
+            "AZURE_STORAGE_ACCOUNT": DEVELOPMENT_ACCOUNT,
+            "AZURE_STORAGE_KEY": DEVELOPMENT_KEY,
+            "AZURE_STORAGE_ENDPOINT": self.endpoint,
+        }
+
+    @property
+    def config(self) -> AzureConfig:
+        """The same for a store of this process."""
+        return AzureConfig.from_environment(self.environment)
+
+    def make_container(self, name: str) -> None:
+        """Makes a container. Raises `OSError` if the server does not let it be made."""
+        query = {"restype": "container"}
+        path = f"/{DEVELOPMENT_ACCOUNT}/{name}"
+        headers = {"x-ms-date": date_stamp(system_now_ms()), "x-ms-version": API_VERSION, "content-type": "text/plain"}
+        sent = signed(DEVELOPMENT_ACCOUNT, decoded_key(DEVELOPMENT_KEY), "PUT", path, query, headers, 0)
+        request = urllib.request.Request(
+            f"{self.endpoint}/{name}?restype=container", data=b"", headers=sent, method="PUT"
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            if answer.status != 201:
+                raise RuntimeError(f"no container {name}: {answer.status}")
+
+
+@contextmanager
+def azurite() -> Iterator[AzuriteServer]:
+    """An Azurite that keeps everything in memory. Raises `LookupError` if it is not installed."""
+    if not PROGRAM.exists():
+        raise LookupError(".tools/azurite is not installed: run 'make .tools/azurite', which needs node and npm")
+    port = free_port()
+    options = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--silent", "--skipApiVersionCheck"]
+    with tempfile.TemporaryDirectory(prefix="arco-azurite-") as scratch:
+        log = Path(scratch) / "log"
+        with (
+            log.open("wb") as out,
+            subprocess.Popen(
+                ["node", PROGRAM, *options, "--inMemoryPersistence", "--disableTelemetry"],
+                cwd=scratch,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            ) as process,
+        ):
+            try:
+                _await_answer(f"http://127.0.0.1:{port}", process, log)
+                yield AzuriteServer(f"http://127.0.0.1:{port}/{DEVELOPMENT_ACCOUNT}")
+            finally:
+                process.kill()
+
+
+def _await_answer(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    """Returns when the server answers anything."""
+    deadline = time.perf_counter() + START_S
+    while time.perf_counter() < deadline:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            pass
+        if process.poll() is not None:
+            break
+        time.sleep(0.05)
+    raise RuntimeError(f"Azurite did not start: {log.read_text()[-4000:]}")
