@@ -16,11 +16,12 @@ KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
 TRINO := .jars/trino-476/complete
 
 # What a machine lacks is named when tests begin, and what needs it is left out; with CI=true it must be there.
-MISSING := $(strip $(foreach tool,java mvn go terraform,$(if $(shell command -v $(tool)),,$(tool))))
+MISSING := $(strip $(foreach tool,java mvn go node npm terraform,$(if $(shell command -v $(tool)),,$(tool))))
 JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
 VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
+AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
 CI_KITS := $(if $(filter true,$(CI)),$(KITS))
-FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW)
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(AZURITE)
 
 # uv does not read pip's configuration; an index named in pip's environment variable holds for both.
 ifdef PIP_INDEX_URL
@@ -203,9 +204,9 @@ docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/
 
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve --extra cli pyproject.toml -o requirements/serve.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra azure --extra serve --extra cli pyproject.toml -o requirements/serve.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra serve --extra cli --extra lambda --extra otel --group dev pyproject.toml \
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra azure --extra serve --extra cli --extra lambda --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
 	for engine in audit docs engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
@@ -272,6 +273,15 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 # Servers in Go, built from the versions that are pinned there.
 .tools/%: requirements/go.txt
 	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$*" { print $$2 }' $<)
+	@touch $@
+
+# An emulator of Azure Blob Storage in JavaScript, with what its lock file names, by hash.
+.PHONY: .tools/azurite
+.tools/azurite: .tools/azurite/complete
+.tools/azurite/complete: requirements/azurite/package.json requirements/azurite/package-lock.json
+	@mkdir -p $(@D)
+	cp $^ $(@D)
+	cd $(@D) && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 .venv-%/.complete: requirements/%.txt .venv/.serve

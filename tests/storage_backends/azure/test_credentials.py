@@ -1,0 +1,110 @@
+"""Tokens of Entra ID: asked for once, kept while they are good, and told when there are none."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import azure.identity
+import pytest
+from azure.core.credentials import AccessToken
+from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
+
+from storage_backends import StoreDenied, StoreUnavailable
+from storage_backends.azure.config import ClientSecret, DefaultChain
+from storage_backends.azure.credentials import REFRESH_MS, SCOPE, EntraTokens
+
+START_MS = 1_795_262_400_000
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class Entra:
+    """Hands out tokens that are good for an hour, or fails as told."""
+
+    now_ms: int = START_MS
+    made_with: list[tuple[str, ...]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    failure: Exception | None = None
+
+    def make(self, *arguments: str, **options: str) -> "Entra":
+        self.made_with.append((*arguments, *options.values()))
+        return self
+
+    def get_token(self, *scopes: str) -> AccessToken:
+        if self.failure is not None:
+            raise self.failure
+        self.asked += scopes
+        return AccessToken(f"token {len(self.asked)}", (self.now_ms + HOUR_MS) // 1_000)
+
+
+@pytest.fixture
+def entra(monkeypatch: pytest.MonkeyPatch) -> Iterator[Entra]:
+    entra = Entra()
+    for name in ("ClientSecretCredential", "DefaultAzureCredential"):
+        monkeypatch.setattr(azure.identity, name, entra.make)
+    return entra
+
+
+def tokens(entra: Entra) -> EntraTokens:
+    return EntraTokens(ClientSecret("tenant", "client", "secret", "authority"), lambda: entra.now_ms)
+
+
+async def test_many_requests_ask_once(entra: Entra) -> None:
+    source = tokens(entra)
+
+    held = await asyncio.gather(*(source.current() for _ in range(5)))
+
+    assert {each.token for each in held} == {"token 1"}
+    assert entra.asked == [SCOPE]
+    assert entra.made_with == [("tenant", "client", "secret", "authority")]
+    assert "token 1" not in f"{held[0]}"
+
+
+async def test_a_token_is_renewed_before_it_expires(entra: Entra) -> None:
+    source = tokens(entra)
+    await source.current()
+    entra.now_ms += HOUR_MS - REFRESH_MS
+    assert (await source.current()).token == "token 1"
+    entra.now_ms += 1
+
+    assert (await source.current()).token == "token 2"
+
+
+@pytest.mark.parametrize("failure", [ClientAuthenticationError("no"), ServiceRequestError("no")])
+async def test_a_token_that_is_still_good_outlives_a_failure(entra: Entra, failure: Exception) -> None:
+    source = tokens(entra)
+    await source.current()
+    entra.now_ms, entra.failure = entra.now_ms + HOUR_MS - 1, failure
+    assert (await source.current()).token == "token 1"
+    entra.now_ms += 1
+
+    with pytest.raises((StoreDenied, StoreUnavailable)):
+        await source.current()
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (ClientAuthenticationError("no such secret"), StoreDenied),
+        (ValueError("no such tenant"), StoreDenied),
+        (ServiceRequestError("no route"), StoreUnavailable),
+    ],
+)
+async def test_no_token_is_told(entra: Entra, failure: Exception, error: type[Exception]) -> None:
+    entra.failure = failure
+
+    with pytest.raises(error, match=str(failure)):
+        await EntraTokens(DefaultChain(), lambda: START_MS).current()
+
+
+async def test_without_azure_identity_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "azure.identity", None)
+
+    with pytest.raises(StoreDenied, match=r"arco-catalog\[azure\]"):
+        await EntraTokens(DefaultChain(), lambda: START_MS).current()
+
+
+async def test_a_real_credential_refuses_a_tenant_that_cannot_be() -> None:
+    with pytest.raises(StoreDenied, match="tenant"):
+        await EntraTokens(ClientSecret("a tenant/", "client", "secret"), lambda: START_MS).current()
