@@ -210,6 +210,7 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	  -c requirements/serve.txt -o requirements/dev.txt
 	for engine in audit docs engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
+	$(if $(AZURITE),cd requirements/azurite && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund)
 
 clean: ## Remove everything that make made, but not the store in .arco
 	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info

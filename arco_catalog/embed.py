@@ -46,7 +46,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.operations.open import long_lived, open_catalog
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
-from storage_backends.open import opener_in
+from storage_backends.open import canonical_url, opener_in
 
 if TYPE_CHECKING:
     import uvicorn
@@ -88,15 +88,16 @@ async def open_app(
 ) -> AsyncIterator[App]:
     """An ASGI app that serves one warehouse of the store at a URL; the store is closed with the context.
 
-    An S3 store is configured by the `AWS_*` variables in `environment`, None being that of this process: apps over
-    different accounts may share one.
+    A store in S3 or Azure is configured by the `AWS_*` or `AZURE_*` variables in `environment`, None being that of this
+    process: apps over different accounts may share one.
 
     The app authenticates nobody. Over a store that ignores conditional writes it is read-only. Raises `ValueError` for
     a bad URL, warehouse or location, and `storage_backends.StoreError` if the store does not answer.
     """
     settings = Settings(parse_warehouse(warehouse))
-    opener = opener_in(os.environ if environment is None else environment)
-    opened = await open_catalog(settings, store, allowed_locations, SystemRuntime(), opener)
+    known = os.environ if environment is None else environment
+    url, *allowed = (canonical_url(url, known) for url in (store, *allowed_locations))
+    opened = await open_catalog(settings, url, allowed, SystemRuntime(), opener_in(known))
     async with long_lived(opened) as catalog:
         yield create_app({warehouse: catalog}, http)
 

@@ -10,7 +10,7 @@ from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import ObjectStore
-from storage_backends.open import StoreOpener, open_store
+from storage_backends.open import StoreOpener, canonical_url, open_store
 
 TIMEOUT_MS = 12 * 60 * 60 * 1000
 """How long one session may take: as long as EMR Serverless lets a job run unless told otherwise."""
@@ -41,7 +41,8 @@ class CatalogConfig:
         """
         runtime = SystemRuntime()
         settings = Settings(self.warehouse)
-        catalog = build_catalog(settings, self.opens(self.store), self.store, self.allowed, runtime, self.opens)
+        url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))
+        catalog = build_catalog(settings, self.opens(url), url, allowed, runtime, self.opens)
         deadline_ms = runtime.now_ms() + TIMEOUT_MS
         try:
             yield catalog.session(

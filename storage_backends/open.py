@@ -42,6 +42,17 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
         ) from error
 
 
+def canonical_url(url: str, environment: Mapping[str, str]) -> str:
+    """The URL by which engines know what `url` names: with the account of Azure that `environment` has, where it leaves
+    that out. Raises `ValueError` for a URL that names nothing."""
+    if url.partition(":")[0] not in _AZURE_SCHEMES:
+        return url
+    from storage_backends.azure.config import AzureConfig
+    from storage_backends.azure.endpoint import canonical_url as canonical_azure_url
+
+    return canonical_azure_url(StoreUrl.parse(url), AzureConfig.from_environment(environment))
+
+
 def opener_in(environment: Mapping[str, str]) -> StoreOpener:
     """Opens stores as this environment configures them."""
     return partial(open_store, environment=environment)
@@ -85,5 +96,6 @@ _BACKENDS: Mapping[str, _Backend] = {
     "abfs": _AZURE,
     "az": _Backend("az://container/prefix", _azure, extra="azure"),
 }
+_AZURE_SCHEMES = frozenset(scheme for scheme, backend in _BACKENDS.items() if backend.extra == "azure")
 _FORMS = [*dict.fromkeys(backend.form for backend in _BACKENDS.values())]
 FORMS = f"{', '.join(_FORMS[:-1])}, or {_FORMS[-1]}"

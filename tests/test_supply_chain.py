@@ -1,5 +1,6 @@
 """What is fetched is pinned, and what is shipped says under which licence."""
 
+import json
 import re
 import subprocess
 import tomllib
@@ -36,6 +37,18 @@ def test_every_folder_of_jars_holds_what_is_listed_and_nothing_else() -> None:
 def test_servers_in_go_are_pinned() -> None:
     for line in (PROJECT / "requirements" / "go.txt").read_text().splitlines():
         assert re.fullmatch(r"\w+ [\w./-]+@v\d+\.\d+\.\d+(-[\w.-]+)?", line), line
+
+
+def test_packages_of_npm_are_pinned_by_hash_and_no_registry_is_named() -> None:
+    for folder in (PROJECT / "requirements").glob("*/package.json"):
+        versions = json.loads(folder.read_text())["dependencies"].values()
+        lock = json.loads((folder.parent / "package-lock.json").read_text())
+        packages = [package for path, package in lock["packages"].items() if path]
+
+        assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions)
+        assert packages
+        assert all(package["integrity"].startswith("sha512-") for package in packages)
+        assert not [package for package in packages if "resolved" in package]
 
 
 @pytest.mark.parametrize("module", ROOT_MODULES, ids=lambda module: module.name)

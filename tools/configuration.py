@@ -10,7 +10,7 @@ from textwrap import fill
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
 from arco_catalog.config.variable import Variable
-from arco_catalog.config.variables import FUNCTIONS, SERVER
+from arco_catalog.config.variables import BACKENDS, FUNCTIONS, SERVER
 
 PROJECT = Path(__file__).resolve().parents[1]
 PAGE = PROJECT / "docs" / "configuration.md"
@@ -21,7 +21,8 @@ HEAD = """\
 
 Every option of `arco serve` is a variable too; the option wins. A size has KB, MB or GB behind it, a switch is `true`
 or `false`, and where several values may be given, commas part them in the variable. S3 stores take region, keys and
-endpoint from the usual `AWS_*` variables, traces go where the usual `OTEL_*` variables say.
+endpoint from the usual `AWS_*` variables, Azure stores account, credentials and endpoint from the usual `AZURE_*` ones
+(see [Stores](stores.md)); traces go where the usual `OTEL_*` variables say.
 
 ## arco serve
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def page() -> str:
     """The whole page, as Markdown."""
     functions = "\n## Functions\n\n" + "".join(_functions())
-    return HEAD + "".join(map(_row, SERVE)) + functions + "".join(_commands())
+    return HEAD + "".join(map(_row, SERVE)) + "".join(_backends()) + functions + "".join(_commands())
 
 
 def _row(option: Option) -> str:
@@ -58,6 +59,13 @@ def _row(option: Option) -> str:
     many = "..." if isinstance(option, MultiOption) else ""
     flag = option.flag if isinstance(option, Switch) else f"{option.flag} {variable.metavar or ''}{many}".rstrip()
     return f"| `{flag}` | `{variable.name}` | {_default(variable)} | {_cell(variable.help)} |\n"
+
+
+def _backends() -> Iterator[str]:
+    """The variables of the stores, which the server and the functions read."""
+    yield "\n## Stores\n\n| variable | default | meaning |\n| --- | --- | --- |\n"
+    for variable in BACKENDS:
+        yield f"| `{variable.name}` | {_default(variable)} | {_cell(variable.help)} |\n"
 
 
 def _functions() -> Iterator[str]:

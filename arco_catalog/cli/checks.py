@@ -20,6 +20,10 @@ TIMEOUT_MS = 20_000
 """How long the store may take over all checks."""
 SLIGHT_SKEW_MS = 2 * PRECISION_MS
 MANIFEST = f"/{Paths('').manifest}"
+AZURE_RIGHTS = (
+    "give it the role Storage Blob Data Contributor on the container, or a signature with sp=racwdl; check the "
+    "account's firewall"
+)
 LEAST_RIGHTS = "give it s3:GetObject, s3:PutObject, s3:DeleteObject on the prefix and s3:ListBucket on the bucket"
 
 
@@ -48,6 +52,7 @@ class Checks:
     def __init__(self, options: CatalogOptions) -> None:
         self._options = options
         self._s3 = options.store.startswith("s3:")
+        self._azure = is_azure(options.store)
         self._done: list[Check] = []
 
     async def run(self) -> list[Check]:
@@ -70,6 +75,8 @@ class Checks:
         ]
 
     async def _credentials(self) -> Check:
+        if self._azure:
+            return await azure_credentials(self._options)
         if not self._s3:
             return permissions(self._options.store)
         from storage_backends.s3.config import S3Config
@@ -99,7 +106,9 @@ class Checks:
             self._done.append(Check("store", Status.FAILED, str(error), denied(str(error))))
             return
         except StoreError as error:
-            advice = "check network, endpoint and that the bucket is there" if self._s3 else "check the folder"
+            advice = "check the folder"
+            if self._s3 or self._azure:
+                advice = f"check network, endpoint and that the {'bucket' if self._s3 else 'container'} is there"
             self._done.append(Check("store", Status.FAILED, str(error), advice))
             return
         took_ms = session.runtime.now_ms() - begun_ms
@@ -138,7 +147,8 @@ class Checks:
 
 def packages(store: str) -> Check:
     """Whether what serving takes is installed. Without what the store takes nothing works."""
-    wanted = {"httptools": "s3"} if store.startswith("s3:") else {}
+    extra = "s3" if store.startswith("s3:") else "azure" if is_azure(store) else None
+    wanted = {"httptools": extra} if extra else {}
     for module, extra in wanted.items():
         if find_spec(module) is None:
             advice = f"pip install 'arco-catalog[{extra}]'"
@@ -148,6 +158,31 @@ def packages(store: str) -> Check:
         found = f"{', '.join(missing)} not installed: `arco serve` will not start"
         return Check("packages", Status.WARNING, found, "pip install 'arco-catalog[serve]'")
     return Check("packages", Status.OK, "all that `arco serve` takes is installed")
+
+
+def is_azure(store: str) -> bool:
+    """Whether a URL names a container of Azure Blob Storage."""
+    return store.partition(":")[0] in ("abfss", "abfs", "az")
+
+
+async def azure_credentials(options: CatalogOptions) -> Check:
+    """Where the account is, and by what it is asked; a token of Entra ID is fetched."""
+    from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
+    from storage_backends.azure.endpoint import endpoint_of, place_of
+    from storage_backends.azure.transport import authorizer_of
+    from storage_backends.url import StoreUrl
+    from storage_backends.wire.exchange import Request
+
+    try:
+        place = place_of(StoreUrl.parse(options.store), AzureConfig.from_environment(options.environment))
+        endpoint = endpoint_of(place.container, place.config)
+        await authorizer_of(place.config.credentials, endpoint).authorize(Request("GET"), endpoint.path, {})
+    except (StoreError, ValueError) as error:
+        advice = "set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or log in by `az login`"
+        return Check("credentials", Status.FAILED, str(error), advice)
+    kinds = {SharedKey: "the account's key", SasToken: "a shared access signature"}
+    kind = kinds.get(type(place.config.credentials), "a token of Entra ID")
+    return Check("credentials", Status.OK, f"{kind}, {endpoint.url}, client {place.config.client}")
 
 
 def folder_of(store: str) -> str | None:
@@ -213,4 +248,6 @@ def denied(reason: str) -> str:
         return "set this machine's clock (chrony, ntpd)"
     if "InvalidAccessKeyId" in reason or "SignatureDoesNotMatch" in reason:
         return "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
-    return LEAST_RIGHTS
+    if "AuthenticationFailed" in reason:
+        return "check AZURE_STORAGE_ACCOUNT and its key or signature, and this machine's clock"
+    return AZURE_RIGHTS if "Authorization" in reason else LEAST_RIGHTS

@@ -4,14 +4,30 @@ No secret is in it: engines take keys from where the server took its own.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from storage_backends.azure.config import AzureConfig
+from storage_backends.open import canonical_url
 from storage_backends.s3.config import S3Config
+from storage_backends.url import StoreUrl
 
 ICEBERG = "1.11.0"
 SPARK_RUNTIME = f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}"
 AWS_BUNDLE = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}"
+AZURE_BUNDLE = f"org.apache.iceberg:iceberg-azure-bundle:{ICEBERG}"
 CATALOG = "arco"
 """What engines call the catalog. Not the warehouse, whose name need not be an identifier in SQL."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoreConfig:
+    """What an engine needs besides the catalog: a package, and settings under its own names."""
+
+    package: str | None
+    spark: Mapping[str, str]
+    pyiceberg: Mapping[str, str]
+    trino: Mapping[str, str]
+
 
 IN_MEMORY = """\
 # The store lives in this process's memory: no engine can read or write files there, and it ends with the server.
@@ -20,22 +36,53 @@ IN_MEMORY = """\
 
 def client_config(uri: str, warehouse: str, store: str, environment: Mapping[str, str]) -> str:
     """Configuration for Spark, PyIceberg and Trino, each block ready to paste."""
-    if store.startswith("memory:"):
-        return IN_MEMORY
-    s3 = _s3(environment) if store.startswith("s3:") else None
-    return "\n\n".join([_spark(uri, warehouse, s3), _pyiceberg(uri, warehouse, s3), _trino(uri, warehouse, s3)])
+    match store.partition(":")[0]:
+        case "memory":
+            return IN_MEMORY
+        case "s3":
+            config = _s3(environment)
+        case "abfss" | "abfs" | "az":
+            config = _azure(store, environment)
+        case _:
+            config = _StoreConfig(None, {}, {}, {"fs.native-local.enabled": "true", "local.location": "/"})
+    return "\n\n".join(block(uri, warehouse, config) for block in (_spark, _pyiceberg, _trino))
 
 
-def _s3(environment: Mapping[str, str]) -> dict[str, str]:
+def _s3(environment: Mapping[str, str]) -> _StoreConfig:
     """Region, and endpoint if it is not Amazon's own."""
     config = S3Config.from_environment(environment)
-    region = {"region": config.region or "us-east-1"}
-    return region if config.endpoint_url is None else {**region, "endpoint": config.endpoint_url}
+    region, endpoint = config.region or "us-east-1", config.endpoint_url
+    spark = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "client.region": region}
+    python = {"s3.region": region}
+    trino = {"fs.native-s3.enabled": "true", "s3.region": region}
+    if endpoint is not None:
+        spark |= {"s3.endpoint": endpoint, "s3.path-style-access": "true"}
+        python |= {"s3.endpoint": endpoint}
+        trino |= {"s3.endpoint": endpoint, "s3.path-style-access": "true"}
+    return _StoreConfig(AWS_BUNDLE, spark, python, trino)
 
 
-def _spark(uri: str, warehouse: str, s3: Mapping[str, str] | None) -> str:
+def _azure(store: str, environment: Mapping[str, str]) -> _StoreConfig:
+    """Account, and endpoint if it is not Azure's own. Spark's files are read over the endpoint for data lakes, which an
+    emulator has not."""
+    endpoint = AzureConfig.from_environment(environment).endpoint_url
+    host = StoreUrl.parse(canonical_url(store, environment)).host.partition("@")[2]
+    account, _, cloud = host.partition(".dfs.")
+    spark = {"io-impl": "org.apache.iceberg.azure.adlsv2.ADLSFileIO"}
+    python = {"adls.account-name": account}
+    trino = {"fs.native-azure.enabled": "true", "azure.auth-type": "DEFAULT"}
+    if cloud != "core.windows.net":
+        trino["azure.endpoint"] = cloud
+    if endpoint is not None and endpoint != f"https://{account}.blob.{cloud}":
+        spark[f"adls.connection-string.{host}"] = endpoint
+        scheme, _, account_host = endpoint.partition("://")
+        if scheme == "https":  # another is read from AZURE_STORAGE_CONNECTION_STRING alone
+            python["adls.account-host"] = account_host
+    return _StoreConfig(AZURE_BUNDLE, spark, python, trino)
+
+
+def _spark(uri: str, warehouse: str, store: _StoreConfig) -> str:
     catalog = f"spark.sql.catalog.{CATALOG}"
-    packages = [SPARK_RUNTIME]
     settings = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
@@ -43,30 +90,23 @@ def _spark(uri: str, warehouse: str, s3: Mapping[str, str] | None) -> str:
         f"{catalog}.uri": uri,
         f"{catalog}.warehouse": warehouse,
         "spark.sql.defaultCatalog": CATALOG,
+        **{f"{catalog}.{name}": value for name, value in store.spark.items()},
     }
-    if s3 is not None:
-        packages.append(AWS_BUNDLE)
-        settings[f"{catalog}.io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
-        settings[f"{catalog}.client.region"] = s3["region"]
-        if "endpoint" in s3:
-            settings[f"{catalog}.s3.endpoint"] = s3["endpoint"]
-            settings[f"{catalog}.s3.path-style-access"] = "true"
     lines = [
-        f"spark-sql --packages {','.join(packages)}",
+        f"spark-sql --packages {','.join(filter(None, (SPARK_RUNTIME, store.package)))}",
         *(f"--conf {name}={value}" for name, value in settings.items()),
     ]
     return "# Spark 4.1, on a command line\n" + " \\\n  ".join(lines)
 
 
-def _pyiceberg(uri: str, warehouse: str, s3: Mapping[str, str] | None) -> str:
-    settings = {"type": "rest", "uri": uri, "warehouse": warehouse}
-    settings |= {f"s3.{name}": value for name, value in (s3 or {}).items()}
+def _pyiceberg(uri: str, warehouse: str, store: _StoreConfig) -> str:
+    settings = {"type": "rest", "uri": uri, "warehouse": warehouse, **store.pyiceberg}
     lines = ["catalog = load_catalog(", f'    "{CATALOG}",', "    **{"]
     lines += [f'        "{name}": "{value}",' for name, value in settings.items()]
     return "\n".join(["# PyIceberg", "from pyiceberg.catalog import load_catalog", "", *lines, "    },", ")"])
 
 
-def _trino(uri: str, warehouse: str, s3: Mapping[str, str] | None) -> str:
+def _trino(uri: str, warehouse: str, store: _StoreConfig) -> str:
     settings = {
         "connector.name": "iceberg",
         "iceberg.catalog.type": "rest",
@@ -74,11 +114,6 @@ def _trino(uri: str, warehouse: str, s3: Mapping[str, str] | None) -> str:
         "iceberg.rest-catalog.warehouse": warehouse,
         "iceberg.rest-catalog.nested-namespace-enabled": "true",
         "iceberg.rest-catalog.view-endpoints-enabled": "true",
+        **store.trino,
     }
-    if s3 is None:
-        settings |= {"fs.native-local.enabled": "true", "local.location": "/"}
-    else:
-        settings |= {"fs.native-s3.enabled": "true", "s3.region": s3["region"]}
-        if "endpoint" in s3:
-            settings |= {"s3.endpoint": s3["endpoint"], "s3.path-style-access": "true"}
     return "\n".join([f"# Trino, as etc/catalog/{CATALOG}.properties", *(f"{k}={v}" for k, v in settings.items())])

@@ -17,7 +17,7 @@ from arco_catalog.cli.session import another, carry_out, reading, writing
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.importing import Imported, Importer, Outcome, SourceTable
 from arco_catalog.state.index import Namespace
-from storage_backends.open import opener_in
+from storage_backends.open import canonical_url, opener_in
 
 DAY_MS = 24 * 60 * 60 * 1000
 REPORT_MS = 1000
@@ -93,9 +93,10 @@ def run(catalog: CatalogOptions, options: ImportOptions) -> int:
 async def _source(catalog: CatalogOptions, options: ImportOptions, only: Namespace) -> AsyncIterator[Source]:
     match options.kind:
         case "folder":
-            store = opener_in(catalog.environment)(options.source)
+            url = canonical_url(options.source, catalog.environment)
+            store = opener_in(catalog.environment)(url)
             try:
-                yield FolderSource(options.source, store)
+                yield FolderSource(url, store)
             finally:
                 await store.close()
         case "list":

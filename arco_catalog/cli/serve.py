@@ -36,7 +36,7 @@ from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.telemetry.setup import server_telemetry
 from arco_catalog.telemetry.telemetry import Telemetry
 from storage_backends import StoreError
-from storage_backends.open import opener_in
+from storage_backends.open import canonical_url, opener_in
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than clients keep idle connections, so that none sends a request into a closing one."""
@@ -235,6 +235,9 @@ async def _open(options: ServeOptions) -> Catalog:
     try:
         async with saying_that_it_waits(options.store):
             opener = opener_in(options.environment)
-            return await open_catalog(settings, options.store, options.allowed_locations, SystemRuntime(), opener)
+            url, *allowed = (
+                canonical_url(url, options.environment) for url in (options.store, *options.allowed_locations)
+            )
+            return await open_catalog(settings, url, allowed, SystemRuntime(), opener)
     except (CatalogError, StoreError, ValueError, OSError) as error:
         raise CliError(f"cannot open the store {options.store}: {error}") from error

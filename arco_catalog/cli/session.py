@@ -17,7 +17,7 @@ from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import StoreDenied, StoreError
-from storage_backends.open import opener_in
+from storage_backends.open import canonical_url, opener_in
 
 T = TypeVar("T")
 
@@ -50,9 +50,9 @@ async def reading(options: CatalogOptions, command: str, timeout_ms: int = TIMEO
 @asynccontextmanager
 async def looking(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
     """The same, without a look whether there is such a store or warehouse."""
-    url = options.store
+    url, allowed = _urls(options)
     opener = opener_in(options.environment)
-    catalog = build_catalog(_settings(options), opener(url), url, options.allowed, SystemRuntime(), opener)
+    catalog = build_catalog(_settings(options), opener(url), url, allowed, SystemRuntime(), opener)
     async with _session(catalog, command, timeout_ms) as session:
         yield session
 
@@ -71,12 +71,19 @@ async def writing(options: CatalogOptions, command: str, timeout_ms: int = TIMEO
 async def making(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
     """A session that may write, also where nothing is yet. Raises `CliError` over a store that ignores conditions."""
     async with saying_that_it_waits(options.store):
+        url, allowed = _urls(options)
         opener = opener_in(options.environment)
-        catalog = await open_catalog(_settings(options), options.store, options.allowed, SystemRuntime(), opener)
+        catalog = await open_catalog(_settings(options), url, allowed, SystemRuntime(), opener)
     async with _session(catalog, command, timeout_ms) as session:
         if catalog.settings.read_only_because is not None:
             raise CliError(f"this catalog is read-only: {catalog.settings.read_only_because}")
         yield session
+
+
+def _urls(options: CatalogOptions) -> tuple[str, list[str]]:
+    """The URLs of the store and of the allowed locations, by which engines know them."""
+    store, *allowed = (canonical_url(url, options.environment) for url in (options.store, *options.allowed))
+    return store, allowed
 
 
 @asynccontextmanager

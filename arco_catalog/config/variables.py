@@ -1,5 +1,6 @@
 """Every environment variable of the catalog's own, once. The command line has an option for each of `SERVER`; the
-functions read those of `FUNCTIONS`. The stores read the usual `AWS_*` variables, tracing the usual `OTEL_*` ones."""
+functions read those of `FUNCTIONS`, the stores of both those of `BACKENDS`. The stores read the usual `AWS_*` and
+`AZURE_*` variables, tracing the usual `OTEL_*` ones."""
 
 from arco_catalog.config.parsing import (
     AUTO_WORKERS,
@@ -14,7 +15,7 @@ from arco_catalog.config.parsing import (
 )
 from arco_catalog.config.variable import Variable
 
-STORES = "file:/absolute/path, s3://bucket/prefix or memory:"
+STORES = "file:/absolute/path, s3://bucket/prefix, abfss://container@account.dfs.core.windows.net/prefix or memory:"
 DIALECTS = ("iceberg", "polaris")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
@@ -110,6 +111,13 @@ SKIP_PROBE = Variable(
     parse_bool,
     "false",
 )
+AZURE_CLIENT = Variable(
+    "ARCO_AZURE_CLIENT",
+    "what carries requests to Azure: wire (connections of the catalog's own) or sdk (azure-storage-blob, which also "
+    "goes through the proxy in HTTPS_PROXY)",
+    choice("wire", "sdk", refusal="expected {choices}, got {text}"),
+    "wire",
+)
 
 SERVER: tuple[Variable[object], ...] = (
     STORE,
@@ -148,3 +156,4 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     SOURCE_PRINCIPALS,
     SKIP_PROBE,
 )
+BACKENDS: tuple[Variable[object], ...] = (AZURE_CLIENT,)

@@ -15,7 +15,7 @@ from arco_catalog.config.variables import (
 from arco_catalog.operations.open import build_catalog, open_catalog
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.runtime import Runtime
-from storage_backends.open import opener_in
+from storage_backends.open import canonical_url, opener_in
 
 
 def settings_from_env(environment: Mapping[str, str]) -> Settings:
@@ -32,9 +32,8 @@ def settings_from_env(environment: Mapping[str, str]) -> Settings:
 def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
     """The catalog, without a test whether its store honours conditions. Raises what `settings_from_env` does, and
     `ValueError` for a bad URL."""
-    url, opener = STORE.require(environment), opener_in(environment)
-    settings, allowed = settings_from_env(environment), ALLOWED_LOCATIONS.read(environment)
-    return build_catalog(settings, opener(url), url, allowed, runtime, opener)
+    (url, *allowed), opener = _urls(environment), opener_in(environment)
+    return build_catalog(settings_from_env(environment), opener(url), url, allowed, runtime, opener)
 
 
 async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
@@ -62,8 +61,14 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
 
 
 async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
-    settings, allowed = settings_from_env(environment), ALLOWED_LOCATIONS.read(environment)
-    return await open_catalog(settings, STORE.require(environment), allowed, runtime, opener_in(environment))
+    url, *allowed = _urls(environment)
+    return await open_catalog(settings_from_env(environment), url, allowed, runtime, opener_in(environment))
+
+
+def _urls(environment: Mapping[str, str]) -> list[str]:
+    """The URL of the store, and those of the allowed locations, by which engines know them."""
+    named = (STORE.require(environment), *ALLOWED_LOCATIONS.read(environment))
+    return [canonical_url(url, environment) for url in named]
 
 
 def _is_amazons_s3(environment: Mapping[str, str]) -> bool:

@@ -26,13 +26,13 @@ RESERVED_FOLDERS = frozenset({"_catalog", "_probe", "_realm", ".arco-store"})
 """Folders of a catalog's own state, of this catalog's or of any other: nothing of a table lies in one, wherever it is.
 Compared without regard to case, as some file systems do."""
 
-_SAME_STORE = {"s3a": "s3", "s3n": "s3"}
+_SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
 _UNSAFE_IN_SLUG = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A folder or file: scheme, authority (bucket or host) and path segments as written."""
+    """A folder or file: scheme, authority (bucket, or container and account) and path segments as written."""
 
     scheme: str
     authority: str
@@ -59,7 +59,10 @@ class Location:
         authority = match[3] or ""
         if scheme == "file" and authority not in ("", "localhost"):
             raise BadRequest(f"Not a valid location: {text!r}: a file location has no host")
-        return cls(_SAME_STORE.get(scheme, scheme), "" if scheme == "file" else authority, segments)
+        scheme = _SAME_STORE.get(scheme, scheme)
+        if scheme == "abfss":
+            authority = authority.lower()  # a container and a host: neither tells cases apart
+        return cls(scheme, "" if scheme == "file" else authority, segments)
 
     @classmethod
     def of_normal(cls, normal: str) -> "Location":

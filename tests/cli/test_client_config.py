@@ -8,6 +8,7 @@ from arco_catalog.cli.client_config import client_config
 
 URI = "http://127.0.0.1:8181"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_SESSION_TOKEN": "hunter3"}
+AZURE_KEYS = {"AZURE_STORAGE_KEY": "hunter4", "AZURE_STORAGE_SAS_TOKEN": "hunter5", "AZURE_CLIENT_SECRET": "hunter6"}
 
 
 def blocks(store: str, environment: Mapping[str, str] | None = None) -> tuple[str, str, str]:
@@ -79,11 +80,41 @@ def test_another_s3_needs_its_endpoint_and_paths(variable: str) -> None:
     assert "s3.endpoint=http://127.0.0.1:9000\ns3.path-style-access=true" in trino
 
 
-@pytest.mark.parametrize("store", ["file:/data", "s3://bucket/x", "memory:"])
-def test_no_secret_is_printed(store: str) -> None:
-    text = client_config(URI, "lake", store, {**KEYS, "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000"})
+LAKE = "abfss://lake@account.dfs.core.windows.net/x"
 
-    assert not [value for value in KEYS.values() if value in text]
+
+@pytest.mark.parametrize("store", [LAKE, LAKE.replace("abfss", "abfs"), "az://lake/x"])
+def test_azures_own_storage_needs_an_account_and_no_endpoint(store: str) -> None:
+    spark, python, trino = blocks(store, {"AZURE_STORAGE_ACCOUNT": "account"})
+
+    assert "iceberg-azure-bundle" in spark
+    assert "spark.sql.catalog.arco.io-impl=org.apache.iceberg.azure.adlsv2.ADLSFileIO" in spark
+    assert '"adls.account-name": "account"' in python
+    assert "fs.native-azure.enabled=true\nazure.auth-type=DEFAULT" in trino
+    for block in (spark, python, trino):
+        assert "endpoint=" not in block
+        assert "connection-string" not in block
+        assert "account-host" not in block
+        assert "local" not in block
+
+
+def test_another_azure_needs_its_endpoint() -> None:
+    spark, plain, _ = blocks(LAKE, {"AZURE_STORAGE_ENDPOINT": "http://127.0.0.1:10000/account"})
+    _, python, _ = blocks(LAKE, {"AZURE_STORAGE_ENDPOINT": "https://gateway:8443"})
+    *_, trino = blocks(LAKE.replace("windows.net", "chinacloudapi.cn"))
+
+    assert "adls.connection-string.account.dfs.core.windows.net=http://127.0.0.1:10000/account" in spark
+    assert "account-host" not in plain
+    assert '"adls.account-host": "gateway:8443"' in python
+    assert "azure.endpoint=core.chinacloudapi.cn" in trino
+
+
+@pytest.mark.parametrize("store", ["file:/data", "s3://bucket/x", LAKE, "az://lake/x", "memory:"])
+def test_no_secret_is_printed(store: str) -> None:
+    environment = {**KEYS, **AZURE_KEYS, "AZURE_STORAGE_ACCOUNT": "account"}
+    text = client_config(URI, "lake", store, {**environment, "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000"})
+
+    assert not [value for value in (*KEYS.values(), *AZURE_KEYS.values()) if value in text]
 
 
 def test_a_store_in_memory_is_said_to_be_out_of_reach() -> None:

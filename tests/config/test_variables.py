@@ -9,6 +9,8 @@ import pytest
 from arco_catalog.cli.program import SERVE
 from arco_catalog.config.variable import Variable
 from arco_catalog.config.variables import (
+    AZURE_CLIENT,
+    BACKENDS,
     CACHE_MEMORY,
     DIALECTS,
     FUNCTIONS,
@@ -23,14 +25,15 @@ from arco_catalog.config.variables import (
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.operation_request import Dialect
+from storage_backends.azure.config import AzureConfig, ClientKind
 from tools.support.environment import PROJECT
 
-EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS)}
+EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS, *BACKENDS)}
 NAME = re.compile(r"\bARCO_[A-Z_]*[A-Z]\b")
 
 
 def test_a_name_is_in_the_table_once() -> None:
-    assert len(EVERY) == len({id(variable) for variable in (*SERVER, *FUNCTIONS)})
+    assert len(EVERY) == len({id(variable) for variable in (*SERVER, *FUNCTIONS, *BACKENDS)})
 
 
 def test_the_server_has_an_option_for_each_of_its_variables() -> None:
@@ -66,6 +69,14 @@ def test_terraform_sets_what_functions_read() -> None:
 
     assert {"ARCO_STORE", "ARCO_WAREHOUSE", "ARCO_ENDPOINT"} <= set_there
     assert set_there <= {variable.name for variable in FUNCTIONS}
+
+
+@pytest.mark.parametrize("kind", ClientKind)
+def test_a_store_reads_the_clients_that_the_table_has(kind: ClientKind) -> None:
+    environment = {AZURE_CLIENT.name: kind.value}
+
+    assert AZURE_CLIENT.read(environment) == AzureConfig.from_environment(environment).client == kind
+    assert AZURE_CLIENT.read({}) == AzureConfig().client
 
 
 def test_who_embeds_the_catalog_gets_the_defaults_of_who_serves_it() -> None:

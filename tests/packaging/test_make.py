@@ -8,7 +8,7 @@ import pytest
 
 from tests.packaging.dockerfile import PROJECT
 
-TOOLS = ("java", "mvn", "go", "terraform")
+TOOLS = ("java", "mvn", "go", "node", "npm", "terraform")
 
 
 @pytest.fixture

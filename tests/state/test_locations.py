@@ -39,6 +39,18 @@ def test_the_s3_schemes_are_one_store(text: str) -> None:
     assert ALLOWED.check(text).uri == "s3://bucket/wh/warehouse/t"
 
 
+@pytest.mark.parametrize("prefix", ["abfs://C@Account", "abfss://c@account"])
+def test_the_schemes_and_cases_of_an_azure_account_are_one_store(prefix: str) -> None:
+    root = Location.parse("abfss://c@account.dfs.core.windows.net/a")
+
+    location = Location.parse(f"{prefix}.dfs.core.windows.net/a/t")
+
+    assert location.written_below(root)
+    assert (location.uri, location.path) == ("abfss://c@account.dfs.core.windows.net/a/t", "a/t")
+    assert not Location.parse("abfss://other@account.dfs.core.windows.net/a/t").inside(root)
+    assert not Location.parse("abfss://c@other.dfs.core.windows.net/a/t").inside(root)
+
+
 def test_an_encoded_character_is_kept_as_written_and_compared_decoded() -> None:
     location = ALLOWED.check("s3://bucket/wh/warehouse/a%20b")
     assert location.uri == "s3://bucket/wh/warehouse/a%20b"

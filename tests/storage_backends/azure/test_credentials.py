@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import azure.identity
@@ -39,7 +38,7 @@ class Entra:
 
 
 @pytest.fixture
-def entra(monkeypatch: pytest.MonkeyPatch) -> Iterator[Entra]:
+def entra(monkeypatch: pytest.MonkeyPatch) -> Entra:
     entra = Entra()
     for name in ("ClientSecretCredential", "DefaultAzureCredential"):
         monkeypatch.setattr(azure.identity, name, entra.make)

@@ -18,7 +18,8 @@ def by_the_sdk(method: str, path: str, query: str, headers: dict[str, str], leng
     url = f"http://127.0.0.1:10000{path}{'?' if query else ''}{query}"
     request = HttpRequest(method, url, {**headers, **({"content-length": str(length)} if length else {})})
     carried = PipelineRequest(request, PipelineContext(None))
-    SharedKeyCredentialPolicy("account", KEY).on_request(carried)
+    policy = SharedKeyCredentialPolicy("account", KEY)  # type: ignore[no-untyped-call]
+    policy.on_request(carried)  # type: ignore[no-untyped-call]
     return str(request.headers["Authorization"])
 
 
