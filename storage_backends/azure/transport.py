@@ -1,6 +1,6 @@
 """Carries requests to Azure over connections of our own: signed with the account's key, or with a token.
 
-Why not the SDK, which `sdk.py` has: it takes some twenty times the CPU a call, and over half a second to import. Only
+Why not the SDK, which `sdk.py` has: it takes some five times the CPU a call, and over half a second to import. Only
 the SDK takes a proxy (`HTTPS_PROXY`).
 """
 
