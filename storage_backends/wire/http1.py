@@ -48,10 +48,24 @@ def request_head(method: str, target: str, headers: Mapping[str, str], length: i
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if length or method == "PUT":
         lines.append(f"content-length: {length}")
-    text = "".join(lines)
+    _check_printable("".join(lines), headers)
+    return "\r\n".join([*lines, "\r\n"]).encode("ascii")
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raises `StoreError` for a header that would end early, or be read as another."""
+    _check_printable("".join(headers.values()), headers)
+
+
+def _check_printable(text: str, headers: Mapping[str, str]) -> None:
     if not (text.isascii() and text.isprintable()):
         raise StoreError(f"a header is not printable ASCII: one of {', '.join(headers)}")
-    return "\r\n".join([*lines, "\r\n"]).encode("ascii")
+
+
+def may_end_with_its_connection(method: str, status: int) -> bool:
+    """Whether an answer that announces no length is whole when its connection ends. A truncated one looks the same (RFC
+    9112, section 8), so only where its body holds no data: that of a failure, a PUT or a DELETE."""
+    return status >= 300 or method in ("PUT", "DELETE")
 
 
 class ResponseReader:
@@ -79,18 +93,13 @@ class ResponseReader:
             self.keep_alive = False
             if self.whole is None:
                 raise AnswerLost(f"the answer is not HTTP: {error}") from error
-        if self.whole is None:
-            self._check_size(len(data))
+        self._check_size(len(data))
         return self.whole
 
     def end(self) -> Response | None:
-        """The answer, if the end of the connection makes it whole: one that announces no length ends there.
-
-        A truncated one looks the same (RFC 9112, section 8), so it is taken only where its body holds no data: that of
-        a failure, a PUT or a DELETE.
-        """
+        """The answer, if the end of the connection makes it whole."""
         unframed = self._headers_complete and not {"content-length", "transfer-encoding"} & self._headers.keys()
-        if self.whole is None and unframed and (self._status >= 300 or self._method in ("PUT", "DELETE")):
+        if self.whole is None and unframed and may_end_with_its_connection(self._method, self._status):
             self._end()
         self.keep_alive = False
         return self.whole
@@ -100,7 +109,8 @@ class ResponseReader:
             self._unparsed_head_bytes += received
             if self._unparsed_head_bytes > MAX_HEAD_BYTES:
                 raise AnswerTooLarge(f"the headers of the answer are longer than {MAX_HEAD_BYTES:,} bytes")
-        elif max(self._body_bytes, self._announced_bytes()) > self._max_body_bytes:
+        elif max(self._body_bytes, self._announced_bytes() if self.whole is None else 0) > self._max_body_bytes:
+            self.keep_alive = False
             raise AnswerTooLarge(f"the body of the answer is longer than {self._max_body_bytes:,} bytes")
 
     def _announced_bytes(self) -> int:

@@ -97,6 +97,8 @@ def test_what_may_be_cut_short_is_no_answer_even_at_the_end(method: str, data: b
         b"HTTP/1.1 200 OK\r\nContent-Length: 600000000\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"8\r\n12345678\r\n" * 2,
         b"HTTP/1.1 404 Not Found\r\n\r\n12345678901",
+        PLAIN,
+        CHUNKED,
     ],
 )
 def test_a_body_has_a_bound(data: bytes) -> None:
