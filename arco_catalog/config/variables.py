@@ -110,6 +110,34 @@ SKIP_PROBE = Variable(
     parse_bool,
     "false",
 )
+S3_CLIENT = Variable(
+    "ARCO_S3_CLIENT",
+    "what carries requests to S3: wire (this project's own connections), sdk (Amazon's SDK, the extra s3-sdk), or "
+    "auto: the wire, and the SDK for directory buckets, ARNs and proxies",
+    str,
+    "auto",
+    "NAME",
+)
+S3_ENCRYPTION = Variable(
+    "ARCO_S3_ENCRYPTION",
+    "encryption that is asked for with each object: AES256, aws:kms or aws:kms:dsse; else the bucket's",
+    str,
+    metavar="NAME",
+)
+S3_KMS_KEY_ID = Variable("ARCO_S3_KMS_KEY_ID", "key of KMS that objects are encrypted with", str, metavar="ID")
+S3_BUCKET_OWNER = Variable(
+    "ARCO_S3_BUCKET_OWNER", "account that must own the bucket; requests to any other's fail", str, metavar="ACCOUNT"
+)
+S3_REQUESTER_PAYS = Variable("ARCO_S3_REQUESTER_PAYS", "pay for requests to another's bucket", parse_bool, "false")
+
+STORE_SETTINGS: tuple[Variable[object], ...] = (
+    S3_CLIENT,
+    S3_ENCRYPTION,
+    S3_KMS_KEY_ID,
+    S3_BUCKET_OWNER,
+    S3_REQUESTER_PAYS,
+)
+"""What a store reads itself, beside its vendor's own variables."""
 
 SERVER: tuple[Variable[object], ...] = (
     STORE,
