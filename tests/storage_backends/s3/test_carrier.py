@@ -1,5 +1,6 @@
 """What carries requests: our own connections, or Amazon's SDK for what those refuse."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,11 +9,12 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from storage_backends import ABSENT, Applied, StoreDenied, StoreError, StoreUnavailable
+from storage_backends import ABSENT, Applied, Missing, StoreDenied, StoreError, StoreUnavailable
 from storage_backends.s3.config import Carrier, S3Config
 from storage_backends.s3.store import S3Store
 from storage_backends.wire.proxies import Proxies
 from tests.storage_backends.s3.scripted_s3 import Reply, scripted_s3
+from tests.storage_backends.wire.servers import serve
 from tests.support.stub_server import stub_server
 from tools.support.s3_servers import S3Server
 
@@ -125,3 +127,33 @@ async def test_an_access_point_has_an_address_of_its_own() -> None:
 def test_an_unknown_client_is_told() -> None:
     with pytest.raises(ValueError, match="ARCO_S3_CLIENT: expected auto, wire, sdk, got 'http'"):
         S3Config.from_environment({"ARCO_S3_CLIENT": "http"})
+
+
+@pytest.mark.parametrize("carrier", [Carrier.WIRE, Carrier.SDK])
+async def test_a_write_that_is_refused_before_it_was_sent_whole_keeps_no_other_request_waiting(
+    carrier: Carrier,
+) -> None:
+    connections, over = 0, asyncio.Event()
+    refused = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+    missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\n\r\n<Code>NoSuchKey</Code>"
+
+    async def early_at_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        if connections == 1:
+            writer.write(refused)
+            await over.wait()  # reads no more
+        else:
+            writer.write(missing)
+
+    async with asyncio.timeout(60), serve(early_at_first) as port:
+        config = replace(S3Server(f"http://127.0.0.1:{port}").config, carrier=carrier)
+        try:
+            async with store_of("bucket", config) as store:
+                with pytest.raises(StoreDenied):
+                    await store.put("key", bytes(8_000_000), ABSENT)
+                assert isinstance(await store.get("key"), Missing)
+        finally:
+            over.set()
+    assert connections == 2
