@@ -122,7 +122,12 @@ class StoreError(Exception):
 
 
 class StoreUnavailable(StoreError):
-    """A read, or the start of a write, failed for a reason that may pass: throttling, timeout, connection, 5xx."""
+    """A read, or the start of a write, failed for a reason that may pass: throttling, timeout, connection, 5xx.
+
+    `retry_after_s` is how long the store asks to wait before the request is sent again.
+    """
+
+    retry_after_s: float = 0.0
 
 
 class StoreDenied(StoreError):

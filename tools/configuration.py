@@ -10,7 +10,7 @@ from textwrap import fill
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
 from arco_catalog.config.variable import Variable
-from arco_catalog.config.variables import BACKENDS, FUNCTIONS, SERVER
+from arco_catalog.config.variables import FUNCTIONS, SERVER, STORE_SETTINGS
 
 PROJECT = Path(__file__).resolve().parents[1]
 PAGE = PROJECT / "docs" / "configuration.md"
@@ -33,6 +33,15 @@ endpoint from the usual `AWS_*` variables, Azure stores account, credentials and
 FUNCTIONS_HEAD = """\
 A function on Lambda has no options. It reads {shared} as `arco serve` does, except that it needs a warehouse, and that
 its metrics are in the namespace `ArcoCatalog` unless the variable is set, to nothing for none; and besides:"""
+STORES_HEAD = """
+## Stores
+
+Whatever opens a store on S3, it reads these besides the usual `AWS_*` variables, and `HTTPS_PROXY`, `HTTP_PROXY`,
+`ALL_PROXY` and `NO_PROXY`. With `AWS_REQUEST_CHECKSUM_CALCULATION=when_required` no checksum is sent with objects.
+
+| variable | default | meaning |
+| --- | --- | --- |
+"""
 WIDTH = 120
 
 
@@ -51,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def page() -> str:
     """The whole page, as Markdown."""
     functions = "\n## Functions\n\n" + "".join(_functions())
-    return HEAD + "".join(map(_row, SERVE)) + "".join(_backends()) + functions + "".join(_commands())
+    return HEAD + "".join(map(_row, SERVE)) + functions + "".join(_stores()) + "".join(_commands())
 
 
 def _row(option: Option) -> str:
@@ -61,13 +70,6 @@ def _row(option: Option) -> str:
     return f"| `{flag}` | `{variable.name}` | {_default(variable)} | {_cell(variable.help)} |\n"
 
 
-def _backends() -> Iterator[str]:
-    """The variables of the stores, which the server and the functions read."""
-    yield "\n## Stores\n\n| variable | default | meaning |\n| --- | --- | --- |\n"
-    for variable in BACKENDS:
-        yield f"| `{variable.name}` | {_default(variable)} | {_cell(variable.help)} |\n"
-
-
 def _functions() -> Iterator[str]:
     """The variables of the functions: those that the server has too by name, the others in a table."""
     shared = [variable.name for variable in FUNCTIONS if variable in SERVER]
@@ -75,7 +77,17 @@ def _functions() -> Iterator[str]:
     yield "\n\n| variable | default | meaning |\n| --- | --- | --- |\n"
     for variable in FUNCTIONS:
         if variable not in SERVER:
-            yield f"| `{variable.name}` | {_default(variable)} | {_cell(variable.help)} |\n"
+            yield _variable_row(variable)
+
+
+def _stores() -> Iterator[str]:
+    """The variables that stores read themselves, whatever opens them."""
+    yield STORES_HEAD
+    yield from map(_variable_row, STORE_SETTINGS)
+
+
+def _variable_row(variable: Variable[object]) -> str:
+    return f"| `{variable.name}` | {_default(variable)} | {_cell(variable.help)} |\n"
 
 
 def _default(variable: Variable[object]) -> str:

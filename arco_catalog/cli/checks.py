@@ -82,11 +82,11 @@ class Checks:
         from storage_backends.s3.config import S3Config
         from storage_backends.s3.credentials import credentials_of, region_of
 
-        config = S3Config.from_environment(self._options.environment)
         try:
+            config = S3Config.from_environment(self._options.environment)
             keys = await credentials_of(config.credentials).current()
             region = await region_of(config)
-        except StoreError as error:
+        except (StoreError, ValueError) as error:
             return Check("credentials", Status.FAILED, str(error), "set AWS_PROFILE, or keys and AWS_REGION")
         where = f"region {region}" + (f", endpoint {config.endpoint_url}" if config.endpoint_url else "")
         return Check("credentials", Status.OK, f"access key {keys.access_key[:4]}..., {where}")

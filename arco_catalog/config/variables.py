@@ -1,5 +1,5 @@
 """Every environment variable of the catalog's own, once. The command line has an option for each of `SERVER`; the
-functions read those of `FUNCTIONS`, the stores of both those of `BACKENDS`. The stores read the usual `AWS_*` and
+functions read those of `FUNCTIONS`, the stores of both those of `STORE_SETTINGS`. The stores read the usual `AWS_*` and
 `AZURE_*` variables, tracing the usual `OTEL_*` ones."""
 
 from arco_catalog.config.parsing import (
@@ -118,6 +118,35 @@ AZURE_CLIENT = Variable(
     choice("wire", "sdk", refusal="expected {choices}, got {text}"),
     "wire",
 )
+S3_CLIENT = Variable(
+    "ARCO_S3_CLIENT",
+    "what carries requests to S3: wire (this project's own connections), sdk (Amazon's SDK, the extra s3-sdk), or "
+    "auto: the wire, and the SDK for directory buckets, ARNs and proxies",
+    str,
+    "auto",
+    "NAME",
+)
+S3_ENCRYPTION = Variable(
+    "ARCO_S3_ENCRYPTION",
+    "encryption that is asked for with each object: AES256, aws:kms or aws:kms:dsse; else the bucket's",
+    str,
+    metavar="NAME",
+)
+S3_KMS_KEY_ID = Variable("ARCO_S3_KMS_KEY_ID", "key of KMS that objects are encrypted with", str, metavar="ID")
+S3_BUCKET_OWNER = Variable(
+    "ARCO_S3_BUCKET_OWNER", "account that must own the bucket; requests to any other's fail", str, metavar="ACCOUNT"
+)
+S3_REQUESTER_PAYS = Variable("ARCO_S3_REQUESTER_PAYS", "pay for requests to another's bucket", parse_bool, "false")
+
+STORE_SETTINGS: tuple[Variable[object], ...] = (
+    S3_CLIENT,
+    S3_ENCRYPTION,
+    S3_KMS_KEY_ID,
+    S3_BUCKET_OWNER,
+    S3_REQUESTER_PAYS,
+    AZURE_CLIENT,
+)
+"""What a store reads itself, beside its vendor's own variables."""
 
 SERVER: tuple[Variable[object], ...] = (
     STORE,
@@ -156,4 +185,3 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     SOURCE_PRINCIPALS,
     SKIP_PROBE,
 )
-BACKENDS: tuple[Variable[object], ...] = (AZURE_CLIENT,)

@@ -62,8 +62,9 @@ class S3Dialect:
                 f"the bucket {self.bucket!r} is in another place: {_place(response, region)} (status {status})"
             )
         if code == "NoSuchBucket":
-            return StoreError(f"bucket {self.bucket!r} does not exist")
+            return StoreError(f"bucket {self.bucket!r} does not exist{_request_ids(response)}")
         reason = f"status {status} {code}: {_element(response, 'Message')}" if code else f"status {status}"
+        reason += _request_ids(response)
         if code in _AGAIN or status == HTTPStatus.TOO_MANY_REQUESTS:
             return StoreUnavailable(reason)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) or code in _DENIED:
@@ -77,6 +78,12 @@ def _place(response: Response, region: str) -> str:
     if region:
         return f"region {region!r}; set AWS_REGION"
     return _element(response, "Endpoint") or response.headers.get("location") or "the store does not say which"
+
+
+def _request_ids(response: Response) -> str:
+    """What the vendor's support asks for."""
+    ids = [response.headers.get(name, "") for name in ("x-amz-request-id", "x-amz-id-2")]
+    return f" (request id {', '.join(id_ for id_ in ids if id_)})" if any(ids) else ""
 
 
 def _element(response: Response, name: str) -> str:

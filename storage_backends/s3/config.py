@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from storage_backends.s3.signature import Credentials
+from storage_backends.wire.proxies import NO_PROXIES, Proxies
 
 _BEFORE_CONTAINERS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
 _ECS = "http://169.254.170.2"
@@ -20,6 +21,14 @@ class Addressing(StrEnum):
     AUTO = "auto"
     PATH = "path"
     VIRTUAL = "virtual"
+
+
+class Carrier(StrEnum):
+    """What carries requests: connections of our own, or the vendor's SDK. `AUTO`: the SDK for what ours refuse."""
+
+    AUTO = "auto"
+    WIRE = "wire"
+    SDK = "sdk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,10 @@ class S3Config:
     `region` None is that of botocore's profile. An `endpoint_url` replaces Amazon's, with or without `fips` and
     `dualstack`. `ca_bundle`, a file or a folder, is trusted in place of the system's authorities. `idle_timeout_s` is
     how long the server may send and take nothing.
+
+    `encryption` (`AES256`, `aws:kms`, `aws:kms:dsse`) and `kms_key_id` are asked for with each object that is written;
+    None leaves it to the bucket. `bucket_owner` is the account that must own the bucket. `requester_pays` accepts its
+    costs. `checksum` sends the SHA-256 of each object, which buckets with Object Lock demand.
     """
 
     region: str | None = None
@@ -62,10 +75,19 @@ class S3Config:
     connect_timeout_s: float = 3.0
     idle_timeout_s: float = 10.0
     max_connections: int = 64
+    max_answer_bytes: int = 256 * 1024 * 1024
+    carrier: Carrier = Carrier.AUTO
+    proxies: Proxies = NO_PROXIES
+    encryption: str | None = None
+    kms_key_id: str | None = None
+    bucket_owner: str | None = None
+    requester_pays: bool = False
+    checksum: bool = True
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "S3Config":
-        """What the usual variables say. Nothing is checked yet: the first call tells what is wrong."""
+        """What the usual variables say, and those named `ARCO_S3_*`. Raises `ValueError` for an unknown
+        `ARCO_S3_CLIENT`; nothing else is checked yet: the first call tells what is wrong."""
         return cls(
             region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or None,
             credentials=_credentials(environment),
@@ -73,7 +95,26 @@ class S3Config:
             fips=_is_on(environment, "AWS_USE_FIPS_ENDPOINT"),
             dualstack=_is_on(environment, "AWS_USE_DUALSTACK_ENDPOINT"),
             ca_bundle=environment.get("AWS_CA_BUNDLE") or None,
+            carrier=_carrier(environment),
+            proxies=Proxies.from_environment(environment),
+            encryption=environment.get("ARCO_S3_ENCRYPTION") or None,
+            kms_key_id=environment.get("ARCO_S3_KMS_KEY_ID") or None,
+            bucket_owner=environment.get("ARCO_S3_BUCKET_OWNER") or None,
+            requester_pays=_is_on(environment, "ARCO_S3_REQUESTER_PAYS"),
+            checksum=environment.get("AWS_REQUEST_CHECKSUM_CALCULATION", "").strip().lower() != "when_required",
         )
+
+    def request_headers(self) -> dict[str, str]:
+        """What every request says of the bucket."""
+        owner = {"x-amz-expected-bucket-owner": self.bucket_owner} if self.bucket_owner else {}
+        return {**owner, **({"x-amz-request-payer": "requester"} if self.requester_pays else {})}
+
+    def object_headers(self) -> dict[str, str]:
+        """What the writing of an object says of its encryption."""
+        encryption = self.encryption or ("aws:kms" if self.kms_key_id else None)
+        named = {"x-amz-server-side-encryption": encryption} if encryption else {}
+        key = {"x-amz-server-side-encryption-aws-kms-key-id": self.kms_key_id} if self.kms_key_id else {}
+        return {**named, **key}
 
 
 def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
@@ -90,6 +131,14 @@ def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
         environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN", ""),
         environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") or None,
     )
+
+
+def _carrier(environment: Mapping[str, str]) -> Carrier:
+    text = environment.get("ARCO_S3_CLIENT", "").strip().lower()
+    try:
+        return Carrier(text or Carrier.AUTO)
+    except ValueError:
+        raise ValueError(f"ARCO_S3_CLIENT: expected {', '.join(Carrier)}, got {text!r}") from None
 
 
 def _is_on(environment: Mapping[str, str], name: str) -> bool:

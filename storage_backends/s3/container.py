@@ -21,7 +21,8 @@ from storage_backends.wire.pool import Pool, Timeouts, tls_context
 
 REFRESH_MS = 15 * 60_000
 """Keys are renewed when they expire within this time; the endpoint has newer ones by then."""
-TIMEOUTS = Timeouts(connect_s=2.0, idle_s=2.0)
+TIMEOUTS = Timeouts(connect_s=2.0, idle_s=2.0, exchange_s=5.0)
+MAX_ANSWER_BYTES = 64 * 1024
 
 _NO_KEYS = "no AWS credentials: the container credentials endpoint returned no keys"
 _PLAIN_HOSTS = ("localhost", "169.254.170.2", "169.254.170.23", "fd00:ec2::23")
@@ -69,7 +70,7 @@ class ContainerCredentials:
             headers["authorization"] = token
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         tls = await asyncio.to_thread(tls_context, None) if parts.scheme == "https" else None
-        pool = Pool(parts.hostname or "", port, tls, 1, TIMEOUTS, self._now_ms)
+        pool = Pool(parts.hostname or "", port, tls, 1, TIMEOUTS, self._now_ms, MAX_ANSWER_BYTES)
         try:
             return await pool.send("GET", request_head("GET", target, headers, 0), b"")
         except (NeverSent, AnswerLost) as error:

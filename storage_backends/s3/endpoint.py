@@ -38,15 +38,8 @@ class Endpoint:
 
 def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
     """The address of `bucket`. Raises `StoreError` for an invalid or unsupported name, region or endpoint."""
-    if bucket.endswith("--x-s3"):
-        raise StoreError(
-            f"{bucket!r} is a directory bucket (S3 Express One Zone), which is not supported: use a general "
-            "purpose bucket"
-        )
     if not _BUCKET.fullmatch(bucket):
-        raise StoreError(
-            f"no S3 client can be made: invalid bucket name {bucket!r} (an ARN is not supported, an alias is)"
-        )
+        raise StoreError(f"no S3 client can be made: invalid bucket name {bucket!r}")
     if not _REGION.fullmatch(region):
         raise StoreError(f"no S3 client can be made: invalid region {region!r}")
     if config.endpoint_url:
@@ -62,6 +55,16 @@ def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
     else:
         host, path = service, f"/{path_of(bucket)}/"
     return Endpoint(tls=True, host=host, port=443, authority=host, path=path)
+
+
+def is_directory_bucket(bucket: str) -> bool:
+    """Whether the bucket is in one zone (S3 Express): sessions, and an address, of its own."""
+    return bucket.endswith("--x-s3")
+
+
+def is_arn(bucket: str) -> bool:
+    """Whether the bucket is named by an ARN, as an access point may be."""
+    return bucket.startswith("arn:")
 
 
 def _in_host(bucket: str, config: S3Config) -> bool:

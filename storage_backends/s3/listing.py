@@ -27,27 +27,32 @@ def read_listing(body: bytes) -> ListedPage:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError as error:
         raise ValueError(f"it is not XML: {error}") from error
-    if root.tag.rpartition("}")[2] != "ListBucketResult":
+    if _local(root.tag) != "ListBucketResult":
         raise ValueError(f"its root element is {root.tag}, not ListBucketResult")
-    escaped = root.findtext("{*}EncodingType") == "url"
-    continuation = root.findtext("{*}NextContinuationToken") or None
-    if root.findtext("{*}IsTruncated") == "true" and continuation is None:
+    texts = {"EncodingType": "", "IsTruncated": "", "NextContinuationToken": ""}
+    objects: list[Element] = []
+    for element in root:  # one pass: paths would walk the whole page for each name that is looked up
+        name = _local(element.tag)
+        if name == "Contents":
+            objects.append(element)
+        elif name in texts:
+            texts[name] = element.text or ""
+    continuation = texts["NextContinuationToken"] or None
+    if texts["IsTruncated"] == "true" and continuation is None:
         raise ValueError("it is truncated and has no NextContinuationToken")
-    return ListedPage(tuple(_entry(element, escaped) for element in root.iterfind("{*}Contents")), continuation)
+    escaped = texts["EncodingType"] == "url"
+    return ListedPage(tuple(_entry(element, escaped) for element in objects), continuation)
 
 
 def _entry(element: "Element", escaped: bool) -> Listed:
-    key = _text(element, "Key")
-    return Listed(
-        key=unquote_plus(key) if escaped else key,
-        version=Version(_text(element, "ETag")),
-        size=int(_text(element, "Size")),
-        written_ms=iso_date_ms(_text(element, "LastModified")),
-    )
+    texts = {_local(child.tag): child.text or "" for child in element}
+    try:
+        key, version, size, written = texts["Key"], texts["ETag"], texts["Size"], texts["LastModified"]
+    except KeyError as error:
+        raise ValueError(f"an object has no {error}") from error
+    return Listed(unquote_plus(key) if escaped else key, Version(version), int(size), iso_date_ms(written))
 
 
-def _text(element: "Element", name: str) -> str:
-    text = element.findtext(f"{{*}}{name}")
-    if text is None:
-        raise ValueError(f"an object has no {name}")
-    return text
+def _local(tag: str) -> str:
+    """The name of an element without its namespace."""
+    return tag[tag.rfind("}") + 1 :]

@@ -1,9 +1,10 @@
 """AWS Signature Version 4 for S3: a pure function from a request to its signed headers.
 
 Source: S3 API reference, "Signature Calculations for the Authorization Header: Transferring Payload in a Single Chunk".
-The body is always hashed and signed, over TLS too, so no additional checksum header is needed.
+The body is always hashed and signed, over TLS too.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from hmac import digest
 from urllib.parse import quote
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
-_NOTHING = sha256(b"").hexdigest()
+_NOTHING = sha256(b"").digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,20 @@ def signed(
     query: str,
     headers: Mapping[str, str],
     body: bytes,
+    *,
+    checksum: bool = False,
 ) -> dict[str, str]:
     """`headers` (lower-case names, `host` among them) with date, hash, token and `authorization` added.
 
     Every header given is signed, so a proxy that drops a condition makes the request invalid. `stamp` is
-    the time as `YYYYMMDDTHHMMSSZ`; `path` and `query` are as `path_of` and `query_of` write them.
+    the time as `YYYYMMDDTHHMMSSZ`; `path` and `query` are as `path_of` and `query_of` write them. `checksum` gives the
+    hash again as the checksum that a bucket with Object Lock demands (S3 user guide, "Checking object integrity").
     """
-    body_hash = sha256(body).hexdigest() if body else _NOTHING
+    body_digest = sha256(body).digest() if body else _NOTHING
+    body_hash = body_digest.hex()
     sent = {**headers, "x-amz-content-sha256": body_hash, "x-amz-date": stamp}
+    if checksum:
+        sent["x-amz-checksum-sha256"] = b64encode(body_digest).decode()
     if credentials.token:
         sent["x-amz-security-token"] = credentials.token
     names = sorted(sent)

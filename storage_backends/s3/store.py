@@ -27,9 +27,9 @@ from storage_backends.base import (
     When,
 )
 from storage_backends.s3.answers import S3Dialect
+from storage_backends.s3.carrier import open_transport
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.listing import read_listing
-from storage_backends.s3.transport import open_transport
 from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
 from storage_backends.wire.client import Client
 from storage_backends.wire.dates import http_date_ms
@@ -62,12 +62,13 @@ class S3Store:
         if prefix:
             check_key(prefix)
         self._prefix = f"{prefix}/" if prefix else ""
+        self._always, self._writing = config.request_headers(), config.object_headers()
         self._client = Client(partial(open_transport, bucket, config), S3Dialect(bucket), sleep, random)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
         condition = {} if if_changed_from is None else {"if-none-match": if_changed_from}
-        answer = await self._client.read(Request("GET", self._key(key), condition))
+        answer = await self._client.read(Request("GET", self._key(key), {**self._always, **condition}))
         match answer.status:
             case HTTPStatus.NOT_MODIFIED:
                 return Unchanged(answer.now_ms)
@@ -79,14 +80,15 @@ class S3Store:
         """See `ObjectStore.get_range`."""
         check_range(start, length)
         span = {"range": f"bytes={start}-{start + length - 1}"}
-        answer = await self._client.read(Request("GET", self._key(key), span))
+        answer = await self._client.read(Request("GET", self._key(key), {**self._always, **span}))
         if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end; S3 returns no ETag then
-            answer = await self._client.read(Request("HEAD", self._key(key)))
+            answer = await self._client.read(Request("HEAD", self._key(key), self._always))
         return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else _found(answer)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """See `ObjectStore.put`."""
-        answer = await self._client.write(Request("PUT", self._key(key), _headers(when), body=body))
+        headers = {**self._always, **self._writing, **_headers(when)}
+        answer = await self._client.write(Request("PUT", self._key(key), headers, body=body))
         if isinstance(answer, Unknown):
             return answer
         match answer.status:
@@ -103,7 +105,7 @@ class S3Store:
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`."""
         condition = check_deletable(when)
-        answer = await self._client.write(Request("DELETE", self._key(key), _headers(condition)))
+        answer = await self._client.write(Request("DELETE", self._key(key), {**self._always, **_headers(condition)}))
         if isinstance(answer, Unknown):
             return answer
         gone = condition.version if isinstance(condition, Matches) else Version("")
@@ -118,7 +120,7 @@ class S3Store:
         """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""
         resume = {} if after is None else {"continuation-token": after}
         query = {"list-type": "2", "encoding-type": "url", "max-keys": str(PAGE_SIZE), "prefix": self._prefix + prefix}
-        answer = await self._client.read(Request("GET", query={**query, **resume}))
+        answer = await self._client.read(Request("GET", "", self._always, {**query, **resume}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"unexpected status {answer.status} for a listing")
         try:

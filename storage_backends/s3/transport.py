@@ -1,7 +1,7 @@
 """Carries requests to S3 over connections of our own, signed.
 
 Why not an SDK: it parses its vendor's models for half a second at each cold start, takes several times the CPU a call,
-and retries writes by itself (docs/decisions/0007). Proxies (`HTTPS_PROXY`) are not supported.
+and retries writes by itself (docs/decisions/0007). What this refuses, `carrier.py` gives to the SDK.
 """
 
 import asyncio
@@ -9,11 +9,11 @@ import asyncio
 from storage_backends.base import StoreUnavailable
 from storage_backends.clock import system_now_ms
 from storage_backends.s3.config import S3Config
-from storage_backends.s3.credentials import CredentialSource, credentials_of, region_of
-from storage_backends.s3.endpoint import Endpoint, endpoint_of
+from storage_backends.s3.credentials import CredentialSource, credentials_of
+from storage_backends.s3.endpoint import Endpoint
 from storage_backends.s3.signature import Scope, path_of, query_of, signed, signing_stamp
-from storage_backends.wire.exchange import Ambiguous, Request
-from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
+from storage_backends.wire.exchange import Ambiguous, Oversized, Request
+from storage_backends.wire.http1 import AnswerLost, AnswerTooLarge, NeverSent, Response, request_head
 from storage_backends.wire.pool import Pool, Timeouts, tls_context
 
 _UNSIGNED = {"accept-encoding": "identity", "user-agent": "arco-catalog"}  # proxies may change these
@@ -22,11 +22,14 @@ _UNSIGNED = {"accept-encoding": "identity", "user-agent": "arco-catalog"}  # pro
 class S3Transport:
     """A bucket's address, the credentials for it, and a pool of connections."""
 
-    def __init__(self, endpoint: Endpoint, scope: Scope, credentials: CredentialSource, pool: Pool) -> None:
+    def __init__(
+        self, endpoint: Endpoint, scope: Scope, credentials: CredentialSource, pool: Pool, *, checksum: bool
+    ) -> None:
         self._endpoint = endpoint
         self._scope = scope
         self._credentials = credentials
         self._pool = pool
+        self._checksum = checksum
 
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """See `Transport.send`."""
@@ -40,6 +43,7 @@ class S3Transport:
             query,
             {"host": self._endpoint.authority, **request.headers},
             request.body,
+            checksum=self._checksum and request.method == "PUT",
         )
         target = f"{path}?{query}" if query else path
         head = request_head(request.method, target, {**headers, **_UNSIGNED}, len(request.body))
@@ -47,6 +51,8 @@ class S3Transport:
             return await self._pool.send(request.method, head, request.body)
         except NeverSent as error:
             raise StoreUnavailable(str(error)) from error
+        except AnswerTooLarge as error:
+            raise Oversized(str(error)) from error
         except AnswerLost as error:
             raise Ambiguous(str(error)) from error
 
@@ -55,11 +61,12 @@ class S3Transport:
         await self._pool.close()
 
 
-async def open_transport(bucket: str, config: S3Config) -> S3Transport:
+async def open_wire_transport(endpoint: Endpoint, region: str, config: S3Config) -> S3Transport:
     """No connection is made yet. Raises `StoreError` for a configuration that can't be followed."""
-    region = await region_of(config)
-    endpoint = endpoint_of(bucket, region, config)
     tls = await asyncio.to_thread(tls_context, config.ca_bundle) if endpoint.tls else None
     timeouts = Timeouts(config.connect_timeout_s, config.idle_timeout_s)
-    pool = Pool(endpoint.host, endpoint.port, tls, config.max_connections, timeouts, system_now_ms)
-    return S3Transport(endpoint, Scope(region), credentials_of(config.credentials), pool)
+    pool = Pool(
+        endpoint.host, endpoint.port, tls, config.max_connections, timeouts, system_now_ms, config.max_answer_bytes
+    )
+    credentials = credentials_of(config.credentials)
+    return S3Transport(endpoint, Scope(region), credentials, pool, checksum=config.checksum)

@@ -5,9 +5,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from storage_backends.backoff import full_jitter
-from storage_backends.base import StoreUnavailable, Unknown
+from storage_backends.base import StoreError, StoreUnavailable, Unknown
 from storage_backends.clock import system_now_ms
-from storage_backends.wire.exchange import Ambiguous, Answer, Dialect, Request, Transport, date_ms
+from storage_backends.wire.exchange import (
+    Ambiguous,
+    Answer,
+    Dialect,
+    Oversized,
+    Request,
+    Transport,
+    date_ms,
+    retry_after_s,
+)
+
+PATIENCE_S = 20.0
+"""How long the pauses of one call may be in all, those that the store asks for included. Where it asks for more, the
+call fails at once: its caller has a deadline, and may be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +54,45 @@ class Client:
 
     async def read(self, request: Request) -> Answer:
         """Sends a read and retries transient failures. Raises `StoreError`."""
-        failure = StoreUnavailable("no attempt was made")
-        for pause in full_jitter(self._random):
-            try:
-                return await self._attempt(request, pause)
-            except StoreUnavailable as error:
-                failure = error
-        raise failure
+        try:
+            return await self._repeat(request, ambiguous_too=True)
+        except Oversized as error:
+            raise StoreError(str(error)) from error
 
     async def write(self, request: Request) -> Answer | Unknown:
         """Sends a write, and retries it only after answers that mean it was not applied. Raises `StoreError` only if it
         was not."""
-        failure = StoreUnavailable("no attempt was made")
-        for pause in full_jitter(self._random):
-            try:
-                return await self._attempt(request, pause)
-            except Ambiguous as error:
-                return Unknown(str(error))
-            except StoreUnavailable as error:
-                failure = error
-        raise failure
+        try:
+            return await self._repeat(request, ambiguous_too=False)
+        except Ambiguous as error:
+            return Unknown(str(error))
 
     async def close(self) -> None:
         """Closes the transport; another call would open a new one."""
         known, self._open = self._open, None
         if known is not None and known.loop is asyncio.get_running_loop():
             await known.transport.close()
+
+    async def _repeat(self, request: Request, *, ambiguous_too: bool) -> Answer:
+        """Sends a request until there is an answer, or patience ends."""
+        failure = StoreUnavailable("no attempt was made")
+        waited_s = 0.0
+        for jitter_s in full_jitter(self._random):
+            pause_s = max(jitter_s, failure.retry_after_s)
+            waited_s += pause_s
+            if waited_s > PATIENCE_S:
+                break
+            try:
+                return await self._attempt(request, pause_s)
+            except Oversized:
+                raise
+            except Ambiguous as error:
+                if not ambiguous_too:
+                    raise
+                failure = error
+            except StoreUnavailable as error:
+                failure = error
+        raise failure
 
     async def _attempt(self, request: Request, pause: float) -> Answer:
         if pause:
@@ -77,7 +103,10 @@ class Client:
             self._clock_skew_ms = store_ms - system_now_ms()
             response = await transport.send(request, self._clock_skew_ms)  # safe: a refused request was not applied
         if not self._dialect.is_answer(response, request.method):
-            raise self._dialect.failure_of(response)
+            failure = self._dialect.failure_of(response)
+            if isinstance(failure, StoreUnavailable):
+                failure.retry_after_s = retry_after_s(response)
+            raise failure
         now_ms = date_ms(response)
         return Answer(response.status, response, system_now_ms() if now_ms is None else now_ms)
 

@@ -24,6 +24,10 @@ class Ambiguous(StoreUnavailable):
     """The request was sent, and whether it was applied is not known."""
 
 
+class Oversized(Ambiguous):
+    """The answer is larger than is accepted; that to a read will be so again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A definite answer. `now_ms` is the store's clock, in whole seconds, or this machine's where the answer has no
@@ -44,6 +48,19 @@ def date_ms(response: Response) -> int | None:
         return http_date_ms(response.headers["date"])
     except (KeyError, ValueError):
         return None
+
+
+def retry_after_s(response: Response) -> float:
+    """How long the header `Retry-After` asks to wait, by the store's clock (RFC 9110, section 10.2.3); 0 if it does
+    not."""
+    text = response.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        until_ms, now_ms = http_date_ms(text), date_ms(response)
+    except ValueError:
+        return 0.0
+    return 0.0 if now_ms is None else max(0.0, (until_ms - now_ms) / 1_000)
 
 
 class Dialect(Protocol):

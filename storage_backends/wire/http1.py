@@ -5,6 +5,7 @@
 
 import asyncio
 import select
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -13,6 +14,11 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from storage_backends.base import StoreError
 
+MAX_HEAD_BYTES = 64 * 1024
+"""How long the headers of an answer may be: several times what any store sends."""
+MAX_BODY_BYTES = 256 * 1024 * 1024
+"""How long the body of an answer may be where nothing else is said: several times the largest metadata file."""
+
 
 class NeverSent(Exception):
     """No byte of the request was sent."""
@@ -20,6 +26,10 @@ class NeverSent(Exception):
 
 class AnswerLost(Exception):
     """The request was sent, at least in part, and no complete answer came."""
+
+
+class AnswerTooLarge(AnswerLost):
+    """The answer is larger than was allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +48,73 @@ def request_head(method: str, target: str, headers: Mapping[str, str], length: i
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if length or method == "PUT":
         lines.append(f"content-length: {length}")
-    text = "".join(lines)
+    _check_printable("".join(lines), headers)
+    return "\r\n".join([*lines, "\r\n"]).encode("ascii")
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raises `StoreError` for a header that would end early, or be read as another."""
+    _check_printable("".join(headers.values()), headers)
+
+
+def _check_printable(text: str, headers: Mapping[str, str]) -> None:
     if not (text.isascii() and text.isprintable()):
         raise StoreError(f"a header is not printable ASCII: one of {', '.join(headers)}")
-    return "\r\n".join([*lines, "\r\n"]).encode("ascii")
+
+
+def may_end_with_its_connection(method: str, status: int) -> bool:
+    """Whether an answer that announces no length is whole when its connection ends. A truncated one looks the same (RFC
+    9112, section 8), so only where its body holds no data: that of a failure, a PUT or a DELETE."""
+    return status >= 300 or method in ("PUT", "DELETE")
 
 
 class ResponseReader:
     """Reads the answer to one request. Once the answer is whole, `keep_alive` tells whether the connection may carry
     another request."""
 
-    def __init__(self, method: str) -> None:
-        self._bodiless = method == "HEAD"  # the parser cannot know; after 204 and 304 it does
+    def __init__(self, method: str, max_body_bytes: int = MAX_BODY_BYTES) -> None:
+        self._method = method  # the parser cannot know that a HEAD's answer has no body; after 204 and 304 it does
+        self._max_body_bytes = max_body_bytes
         self._parser = HttpResponseParser(self)
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
         self._status = 0
+        self._headers_complete = False
+        self._unparsed_head_bytes = 0
+        self._body_bytes = 0
         self.whole: Response | None = None
         self.keep_alive = False
 
     def feed(self, data: bytes) -> Response | None:
-        """The answer, once it is whole. Raises `AnswerLost` for what is not HTTP."""
+        """The answer, once it is whole. Raises `AnswerLost` for what is not HTTP, `AnswerTooLarge` for too much."""
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             self.keep_alive = False
             if self.whole is None:
                 raise AnswerLost(f"the answer is not HTTP: {error}") from error
+        self._check_size(len(data))
         return self.whole
+
+    def end(self) -> Response | None:
+        """The answer, if the end of the connection makes it whole."""
+        unframed = self._headers_complete and not {"content-length", "transfer-encoding"} & self._headers.keys()
+        if self.whole is None and unframed and may_end_with_its_connection(self._method, self._status):
+            self._end()
+        self.keep_alive = False
+        return self.whole
+
+    def _check_size(self, received: int) -> None:
+        if not self._headers_complete:
+            self._unparsed_head_bytes += received
+            if self._unparsed_head_bytes > MAX_HEAD_BYTES:
+                raise AnswerTooLarge(f"the headers of the answer are longer than {MAX_HEAD_BYTES:,} bytes")
+        elif max(self._body_bytes, self._announced_bytes() if self.whole is None else 0) > self._max_body_bytes:
+            self.keep_alive = False
+            raise AnswerTooLarge(f"the body of the answer is longer than {self._max_body_bytes:,} bytes")
+
+    def _announced_bytes(self) -> int:
+        return int(self._headers.get("content-length", "0"))  # the parser has checked that it is a number
 
     def on_message_begin(self) -> None:
         """Called by the parser, as are the others."""
@@ -81,13 +130,17 @@ class ResponseReader:
         if self.whole is None:
             self._status = self._parser.get_status_code()
             self.keep_alive = self._parser.should_keep_alive()
-            if self._bodiless and self._status >= 200:
+            self._headers_complete = self._status >= 200
+            if self._method == "HEAD" and self._headers_complete:
                 self._end()
 
     def on_body(self, part: bytes) -> None:
         if self.whole is not None:
             self.keep_alive = False
-        self._body.append(part)
+            return
+        self._body_bytes += len(part)
+        if self._body_bytes <= self._max_body_bytes:
+            self._body.append(part)
 
     def on_message_complete(self) -> None:
         if self._status < 200:  # an informational answer, such as 100 or 103
@@ -105,6 +158,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport
+        self._socket_transport: asyncio.Transport  # the same, or what is below TLS
         self._readable = select.poll()
         self._reader: ResponseReader | None = None
         self._answer: asyncio.Future[Response] | None = None
@@ -113,16 +167,19 @@ class Connection(asyncio.Protocol):
         self._unsent = 0
         self.reusable = False
 
-    async def exchange(self, method: str, head: bytes, body: bytes, idle_s: float) -> Response:
+    async def exchange(
+        self, method: str, head: bytes, body: bytes, idle_s: float, max_body_bytes: int = MAX_BODY_BYTES
+    ) -> Response:
         """Sends a request, once, and waits for its answer; fails when no byte comes or goes for `idle_s`.
 
-        Raises `NeverSent` or `AnswerLost`. Only after a whole answer may the connection be `reusable`: not after a
-        cancellation, since an answer that is still to come would be taken for that of the next request.
+        Raises `NeverSent` or `AnswerLost`. Only after a whole answer to a request that was sent whole may the
+        connection be `reusable`: not after a cancellation, since an answer that is still to come would be taken for
+        that of the next request, and not after an early answer, since the rest of the body would be taken for it.
         """
         self.reusable = False
         if self._transport.is_closing():
             raise NeverSent("the connection was closed")
-        self._reader = reader = ResponseReader(method)
+        self._reader = reader = ResponseReader(method, max_body_bytes)
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(head + body)
         self._listen(idle_s)
@@ -132,7 +189,7 @@ class Connection(asyncio.Protocol):
             self._answer = None
             if self._alarm is not None:
                 self._alarm.cancel()
-        self.reusable = reader.keep_alive
+        self.reusable = reader.keep_alive and not self._unsent_bytes()
         return answer
 
     def is_idle(self) -> bool:
@@ -147,8 +204,16 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the event loop, as are the others."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's class does not inherit from it
+        self._transport = self._socket_transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit
         self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+
+    async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
+        """Speaks TLS from now on. Raises `OSError`."""
+        loop = asyncio.get_running_loop()
+        encrypted = await loop.start_tls(self._socket_transport, self, context, server_hostname=host)
+        if encrypted is None:
+            raise ConnectionError("the connection was closed in the TLS handshake")
+        self._transport = encrypted
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
@@ -163,19 +228,29 @@ class Connection(asyncio.Protocol):
         if answer is not None:
             self._answer.set_result(answer)
 
+    def eof_received(self) -> None:
+        if self._reader is not None and self._answer is not None and not self._answer.done():
+            answer = self._reader.end()
+            if answer is not None:
+                self._answer.set_result(answer)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._lose(AnswerLost(f"the connection was lost: {exc!r}" if exc else "the connection was closed"))
 
     def _listen(self, idle_s: float) -> None:
         self._heard = False
-        self._unsent = self._transport.get_write_buffer_size()
+        self._unsent = self._unsent_bytes()
         self._alarm = asyncio.get_running_loop().call_later(idle_s, self._on_alarm, idle_s)
 
     def _on_alarm(self, idle_s: float) -> None:
-        if self._heard or self._transport.get_write_buffer_size() < self._unsent:
+        if self._heard or self._unsent_bytes() < self._unsent:
             self._listen(idle_s)
         else:
             self._lose(AnswerLost(f"no byte was sent or received for {idle_s} s"))
+
+    def _unsent_bytes(self) -> int:
+        transports = {self._transport, self._socket_transport}  # what TLS has passed on may wait for the socket
+        return sum(transport.get_write_buffer_size() for transport in transports)
 
     def _lose(self, error: AnswerLost) -> None:
         self._transport.abort()

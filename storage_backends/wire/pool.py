@@ -9,45 +9,72 @@ from dataclasses import dataclass
 from functools import cache
 
 from storage_backends.base import StoreError
-from storage_backends.wire.http1 import AnswerLost, Connection, NeverSent, Response
+from storage_backends.wire.dial import connect
+from storage_backends.wire.http1 import MAX_BODY_BYTES, AnswerLost, Connection, NeverSent, Response
 
 IDLE_MS = 5_000
 """How long a connection may be idle: less than S3 allows. In wall-clock time, since a monotonic clock stops while a
 machine sleeps, and one that wakes holds sockets that S3 has closed long ago."""
+AGE_MS = 300_000
+"""How old a connection may be when it is used again: a store moves its addresses, and takes some out of service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """In seconds: `connect_s` to connect, name look-up and TLS included; `idle_s` without a byte sent or received."""
+    """In seconds: `connect_s` to connect, name look-up and TLS included; `idle_s` without a byte sent or received;
+    `exchange_s` for a request and its answer, however steadily they trickle."""
 
     connect_s: float
     idle_s: float
+    exchange_s: float = 300.0
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A connection, when it was made, and since when it is idle."""
+
+    connection: Connection
+    made_ms: int
+    idle_since_ms: int
 
 
 class Pool:
     """At most `size` connections at a time, opened when they are needed. Belongs to one event loop."""
 
     def __init__(
-        self, host: str, port: int, tls: ssl.SSLContext | None, size: int, timeouts: Timeouts, now_ms: Callable[[], int]
+        self,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None,
+        size: int,
+        timeouts: Timeouts,
+        now_ms: Callable[[], int],
+        max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         self._host, self._port, self._tls = host, port, tls
         self._timeouts = timeouts
         self._now_ms = now_ms
+        self._max_body_bytes = max_body_bytes
         self._places = asyncio.Semaphore(size)
-        self._idle: deque[tuple[Connection, int]] = deque()  # the connection used last is used first
+        self._idle: deque[_Kept] = deque()  # the connection used last is used first
         self._closed = False
 
     async def send(self, method: str, head: bytes, body: bytes) -> Response:
-        """One exchange, never repeated. Raises `NeverSent` or `AnswerLost`."""
+        """One exchange, never repeated. Raises `NeverSent`, `AnswerLost`, or the `AnswerTooLarge` that is one."""
         async with self._places:
-            connection = self._take_idle() or await self._connect()
+            kept = self._take_idle() or await self._connect()
             try:
-                return await connection.exchange(method, head, body, self._timeouts.idle_s)
+                async with asyncio.timeout(self._timeouts.exchange_s):
+                    return await kept.connection.exchange(
+                        method, head, body, self._timeouts.idle_s, self._max_body_bytes
+                    )
+            except TimeoutError as error:
+                raise AnswerLost(f"no whole answer came within {self._timeouts.exchange_s} s") from error
             except AnswerLost:
                 self._drop_idle()  # the other idle connections may be broken too
                 raise
             finally:
-                self._release(connection)
+                self._release(kept)
 
     async def close(self) -> None:
         """Closes idle connections now, and busy ones when their exchange ends."""
@@ -55,36 +82,52 @@ class Pool:
         self._drop_idle()
         await asyncio.sleep(0)  # an aborted transport lets go of its socket in the next round
 
-    def _take_idle(self) -> Connection | None:
+    def _take_idle(self) -> _Kept | None:
         now = self._now_ms()
         while self._idle:
-            connection, since = self._idle.pop()
-            if 0 <= now - since <= IDLE_MS and connection.is_idle():
-                return connection
-            connection.close()
+            kept = self._idle.pop()
+            fresh = 0 <= now - kept.idle_since_ms <= IDLE_MS and now - kept.made_ms <= AGE_MS
+            if fresh and kept.connection.is_idle():
+                return kept
+            kept.connection.close()
         return None
 
-    def _release(self, connection: Connection) -> None:
-        if self._closed or not connection.reusable:
-            connection.close()
+    def _release(self, kept: _Kept) -> None:
+        if self._closed or not kept.connection.reusable:
+            kept.connection.close()
             return
-        now = self._now_ms()
-        self._idle.append((connection, now))
-        while now - self._idle[0][1] > IDLE_MS:
-            self._idle.popleft()[0].close()
+        now = kept.idle_since_ms = self._now_ms()
+        self._idle.append(kept)
+        while now - self._idle[0].idle_since_ms > IDLE_MS:
+            self._idle.popleft().connection.close()
 
     def _drop_idle(self) -> None:
         while self._idle:
-            self._idle.pop()[0].close()
+            self._idle.pop().connection.close()
 
-    async def _connect(self) -> Connection:
-        loop = asyncio.get_running_loop()
+    async def _connect(self) -> _Kept:
         try:
             async with asyncio.timeout(self._timeouts.connect_s):
-                _, connection = await loop.create_connection(Connection, self._host, self._port, ssl=self._tls)
+                connection = await self._open()
         except OSError as error:  # includes timeouts, name resolution and certificate errors
             reason = f"{type(error).__name__}: {error}"
             raise NeverSent(f"no connection to {self._host}:{self._port} could be made: {reason}") from error
+        now = self._now_ms()
+        return _Kept(connection, now, now)
+
+    async def _open(self) -> Connection:
+        connected = await connect(self._host, self._port)
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=connected)
+        except BaseException:
+            connected.close()
+            raise
+        if self._tls is not None:
+            try:
+                await connection.start_tls(self._tls, self._host)
+            except BaseException:
+                connection.close()
+                raise
         return connection
 
 

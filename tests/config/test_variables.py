@@ -10,7 +10,6 @@ from arco_catalog.cli.program import SERVE
 from arco_catalog.config.variable import Variable
 from arco_catalog.config.variables import (
     AZURE_CLIENT,
-    BACKENDS,
     CACHE_MEMORY,
     DIALECTS,
     FUNCTIONS,
@@ -20,6 +19,7 @@ from arco_catalog.config.variables import (
     REQUEST_MEMORY,
     SERVER,
     STORE,
+    STORE_SETTINGS,
     WAREHOUSE,
 )
 from arco_catalog.http.options import HttpOptions
@@ -28,12 +28,19 @@ from arco_catalog.protocol.operation_request import Dialect
 from storage_backends.azure.config import AzureConfig, ClientKind
 from tools.support.environment import PROJECT
 
-EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS, *BACKENDS)}
-NAME = re.compile(r"\bARCO_[A-Z_]*[A-Z]\b")
+EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS, *STORE_SETTINGS)}
+NAME = re.compile(r"\bARCO_[A-Z0-9_]*[A-Z]\b")
 
 
 def test_a_name_is_in_the_table_once() -> None:
-    assert len(EVERY) == len({id(variable) for variable in (*SERVER, *FUNCTIONS, *BACKENDS)})
+    assert len(EVERY) == len({id(variable) for variable in (*SERVER, *FUNCTIONS, *STORE_SETTINGS)})
+
+
+def test_stores_read_the_variables_that_the_table_says_they_do() -> None:
+    configurations = (PROJECT / "storage_backends").rglob("config.py")
+    read = {name for file in configurations for name in NAME.findall(file.read_text())}
+
+    assert read == {variable.name for variable in STORE_SETTINGS}
 
 
 def test_the_server_has_an_option_for_each_of_its_variables() -> None:

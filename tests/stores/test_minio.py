@@ -2,12 +2,14 @@
 
 import itertools
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from storage_backends import ObjectStore, StoreError
 from storage_backends.probe import honours_conditions
+from storage_backends.s3.config import Carrier
 from storage_backends.s3.store import S3Store
 from tests.cli.process import serving
 from tests.serve.test_sigkill import survive
@@ -17,11 +19,11 @@ from tools.support.s3_servers import S3Server
 _buckets = itertools.count(1)
 
 
-@pytest.fixture
-async def store(minio_server: S3Server) -> AsyncIterator[S3Store]:
+@pytest.fixture(params=[Carrier.WIRE, Carrier.SDK])
+async def store(minio_server: S3Server, request: pytest.FixtureRequest) -> AsyncIterator[S3Store]:
     bucket = f"bucket-{next(_buckets)}"
     minio_server.make_bucket(bucket)
-    store = S3Store(bucket, config=minio_server.config)
+    store = S3Store(bucket, config=replace(minio_server.config, carrier=request.param))
     yield store
     await store.close()
 

@@ -1,8 +1,11 @@
 """What S3's answers mean, on a server that gives them one by one; and how often a request goes over the wire."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,6 +31,7 @@ from storage_backends.s3.config import S3Config
 from storage_backends.s3.store import S3Store
 from storage_backends.wrappers.request import RequestStore
 from tests.storage_backends.s3.scripted_s3 import (
+    DATE,
     DATE_MS,
     Drop,
     Hang,
@@ -58,8 +62,15 @@ class Played:
     def __init__(self, s3: ScriptedS3, environment: Mapping[str, str]) -> None:
         self.s3 = s3
         self.pauses: list[float] = []
-        config = S3Config.from_environment({**S3Server(s3.endpoint).environment, **environment})
-        self.store = S3Store("bucket", "some/prefix", config=config, sleep=self._sleep, random=lambda: 1.0)
+        self._config = S3Config.from_environment({**S3Server(s3.endpoint).environment, **environment})
+        self.store = self._made(self._config)
+
+    def configure(self, *, max_answer_bytes: int) -> None:
+        """Another store, before the first call."""
+        self.store = self._made(replace(self._config, max_answer_bytes=max_answer_bytes))
+
+    def _made(self, config: S3Config) -> S3Store:
+        return S3Store("bucket", "some/prefix", config=config, sleep=self._sleep, random=lambda: 1.0)
 
     async def _sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -72,12 +83,19 @@ class Played:
 Play: TypeAlias = Callable[..., AbstractAsyncContextManager[Played]]
 
 
+@pytest.fixture(params=["wire", "sdk"])
+def carrier(request: pytest.FixtureRequest) -> str:
+    """What carries requests: what answers mean is the same."""
+    name: str = request.param
+    return name
+
+
 @pytest.fixture
-def play() -> Play:
+def play(carrier: str) -> Play:
     @asynccontextmanager
     async def run(*script: Step, **environment: str) -> AsyncIterator[Played]:
         async with scripted_s3(script) as s3:
-            played = Played(s3, environment)
+            played = Played(s3, {"ARCO_S3_CLIENT": carrier, **environment})
             try:
                 yield played
             finally:
@@ -107,7 +125,8 @@ async def test_a_put_is_one_plain_request(play: Play) -> None:
         assert request.rel_url.raw_path == "/bucket/some/prefix/a%20key/%C3%A9"
         assert request.headers["If-None-Match"] == "*"
         assert request.headers["Content-Length"] == "4"
-        assert not [name for name in request.headers if "checksum" in name.lower() or "trailer" in name.lower()]
+        assert not [name for name in request.headers if "trailer" in name.lower()]
+        assert request.headers["x-amz-checksum-sha256"] == b64encode(sha256(b"body").digest()).decode()
         assert played.s3.bodies == [b"body"]
 
 
@@ -414,6 +433,7 @@ async def test_a_bucket_elsewhere_is_told_with_its_region_and_not_followed(play:
 SKEWED = Reply(403, "RequestTimeTooSkewed", headers={"Date": "Fri, 01 Jan 2038 00:00:00 GMT"})
 
 
+@pytest.mark.parametrize("carrier", ["wire"])  # the SDK signs by this machine's clock alone
 async def test_a_request_signed_by_a_wrong_clock_is_signed_again_by_the_stores(play: Play) -> None:
     async with play(SKEWED) as played:
         assert isinstance(await played.store.put("key", b"body", ABSENT), Applied)
@@ -438,6 +458,76 @@ async def test_a_version_that_would_be_a_header_of_its_own_is_not_sent(play: Pla
         with pytest.raises(StoreError, match="printable ASCII"):
             await played.store.put("key", b"", Matches(Version('"0"\r\nx-amz-acl: public-read')))
         assert played.wire == []
+
+
+async def test_an_error_has_the_ids_that_support_asks_for(play: Play) -> None:
+    named = {"x-amz-request-id": "4442587FB7D0A2F9", "x-amz-id-2": "vlR7PnpV2Ce81l0PRw6jlUpck7Jo5ZsQ"}
+    async with play(Reply(403, "AccessDenied", headers=named), Reply(404, "NoSuchBucket", headers=named)) as played:
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"\(request id 4442587FB7D0A2F9, vlR7PnpV2Ce81l0PRw6jlUpck7Jo5ZsQ\)"):
+                await played.store.get("key")
+
+
+SETTINGS = {
+    "ARCO_S3_ENCRYPTION": "aws:kms:dsse",
+    "ARCO_S3_KMS_KEY_ID": "arn:aws:kms:eu-west-1:111122223333:key/1234abcd",
+    "ARCO_S3_BUCKET_OWNER": "111122223333",
+    "ARCO_S3_REQUESTER_PAYS": "true",
+}
+
+
+async def test_settings_of_the_bucket_are_said_with_each_request_and_of_encryption_with_each_object(play: Play) -> None:
+    listing = Reply(200, text="<ListBucketResult></ListBucketResult>")
+    async with play(*[Serve()] * 4, listing, **SETTINGS) as played:
+        for call in [CALLS[2], CALLS[0], CALLS[1], CALLS[3], CALLS[4]]:
+            await call(played.store)
+
+        assert played.wire == ["PUT", "GET", "GET", "DELETE", "GET"]
+        for request in played.s3.requests:
+            assert request.headers["x-amz-expected-bucket-owner"] == "111122223333"
+            assert request.headers["x-amz-request-payer"] == "requester"
+            assert ("x-amz-server-side-encryption" in request.headers) == (request.method == "PUT")
+        put = played.s3.requests[0].headers
+        assert put["x-amz-server-side-encryption"] == "aws:kms:dsse"
+        assert put["x-amz-server-side-encryption-aws-kms-key-id"] == SETTINGS["ARCO_S3_KMS_KEY_ID"]
+
+
+async def test_a_key_asks_for_encryption_by_it(play: Play) -> None:
+    async with play(ARCO_S3_KMS_KEY_ID="alias/tables") as played:
+        await played.store.put("key", b"", ANY)
+        assert played.s3.requests[0].headers["x-amz-server-side-encryption"] == "aws:kms"
+
+
+async def test_a_store_that_knows_no_checksums_is_sent_none(play: Play) -> None:
+    async with play(AWS_REQUEST_CHECKSUM_CALCULATION="when_required") as played:
+        await played.store.put("key", b"body", ANY)
+        assert not [name for name in played.s3.requests[0].headers if "checksum" in name.lower()]
+
+
+@pytest.mark.parametrize("asked", ["7", "Sat, 21 Nov 2026 12:00:07 GMT"])
+async def test_a_store_that_asks_for_time_is_given_it(play: Play, asked: str) -> None:
+    later = Reply(503, "SlowDown", headers={"Retry-After": asked, "Date": DATE})
+    async with play(later, later) as played:
+        assert isinstance(await played.store.put("key", b"body", ABSENT), Applied)
+        assert played.pauses == [7, 7]
+
+
+async def test_a_store_that_asks_for_more_time_than_there_is_is_not_asked_again(play: Play) -> None:
+    async with play(Reply(503, "SlowDown", headers={"Retry-After": "60"})) as played:
+        with pytest.raises(StoreUnavailable, match="SlowDown"):
+            await played.store.put("key", b"body", ABSENT)
+        assert (played.wire, played.pauses) == (["PUT"], [])
+
+
+async def test_an_answer_that_is_too_large_is_not_asked_for_again(play: Play) -> None:
+    huge = Reply(200, text="x" * 2_000, headers={"ETag": '"1"'})
+    async with play(huge, huge) as played:
+        played.configure(max_answer_bytes=1_000)
+        with pytest.raises(StoreError, match="longer than 1,000 bytes") as raised:
+            await played.store.get("key")
+        assert not isinstance(raised.value, StoreUnavailable)
+        assert isinstance(await played.store.put("key", b"", ANY), Unknown)
+        assert played.wire == ["GET", "PUT"]
 
 
 async def test_a_body_that_looks_like_an_error_is_a_body(play: Play) -> None:

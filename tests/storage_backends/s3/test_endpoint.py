@@ -126,8 +126,6 @@ def test_a_bucket_whose_name_no_host_can_have_is_not_put_there() -> None:
 @pytest.mark.parametrize(
     ("bucket", "region", "environment", "why"),
     [
-        ("bucket--use1-az4--x-s3", "us-east-1", {}, "directory bucket.*not supported"),
-        ("arn:aws:s3:us-east-1:1:accesspoint/a", "us-east-1", {}, "ARN"),
         ("b/../c", "us-east-1", {}, "invalid bucket name"),
         ("bucket", "us-east-1.evil.com/", {}, "invalid region"),
         ("bucket", "us-east-1", {"AWS_ENDPOINT_URL": "no url"}, "expected an endpoint"),

@@ -2,9 +2,11 @@
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 
+from storage_backends.s3.config import Carrier
 from storage_backends.s3.store import S3Store
 from tests.storage_backends.contract import StoreContract, WriteContract
 from tools.support.s3_servers import S3Server, versitygw
@@ -12,10 +14,15 @@ from tools.support.s3_servers import S3Server, versitygw
 _buckets = itertools.count(1)
 
 
+CARRIERS = [Carrier.WIRE, Carrier.SDK]
+
+
 class TestS3Store(StoreContract):
-    @pytest.fixture
-    async def store(self, s3_server: S3Server, s3_bucket: str) -> AsyncIterator[S3Store]:
-        store = S3Store(s3_bucket, config=s3_server.config)
+    @pytest.fixture(params=CARRIERS)
+    async def store(
+        self, s3_server: S3Server, s3_bucket: str, request: pytest.FixtureRequest
+    ) -> AsyncIterator[S3Store]:
+        store = S3Store(s3_bucket, config=replace(s3_server.config, carrier=request.param))
         yield store
         await store.close()
 
@@ -32,10 +39,10 @@ class TestS3StoreOnVersityGateway(WriteContract):
 
     EARLY_MS = 2_000  # it writes the time, in seconds, once a second
 
-    @pytest.fixture
-    async def store(self, gateway: S3Server) -> AsyncIterator[S3Store]:
+    @pytest.fixture(params=CARRIERS)
+    async def store(self, gateway: S3Server, request: pytest.FixtureRequest) -> AsyncIterator[S3Store]:
         bucket = f"bucket-{next(_buckets)}"
         gateway.make_bucket(bucket)
-        store = S3Store(bucket, config=gateway.config)
+        store = S3Store(bucket, config=replace(gateway.config, carrier=request.param, checksum=True))
         yield store
         await store.close()

@@ -4,15 +4,24 @@ import asyncio
 import itertools
 import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, ResponseReader, request_head
-from storage_backends.wire.pool import IDLE_MS, Pool, Timeouts
+from storage_backends.wire.http1 import (
+    MAX_HEAD_BYTES,
+    AnswerLost,
+    AnswerTooLarge,
+    NeverSent,
+    Response,
+    ResponseReader,
+    request_head,
+)
+from storage_backends.wire.pool import AGE_MS, IDLE_MS, Pool, Timeouts
+from tests.storage_backends.wire.servers import Handle, serve
 from tests.support.fake_runtime import FakeRuntime
 
 PLAIN = b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 11\r\n\r\nhello world'
@@ -48,6 +57,71 @@ def test_part_of_an_answer_is_no_answer(data: bytes) -> None:
 
 def test_an_answer_without_an_end_is_no_answer() -> None:
     assert ResponseReader("GET").feed(ENDLESS) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "status"), [(b"GET", b"404 Not Found"), (b"PUT", b"200 OK"), (b"DELETE", b"200 OK")]
+)
+def test_an_answer_without_a_length_ends_with_its_connection_where_its_body_is_no_data(
+    method: bytes, status: bytes
+) -> None:
+    reader = ResponseReader(method.decode())
+    assert reader.feed(ENDLESS.replace(b"200 OK", status)) is None
+    answer = reader.end()
+    assert answer is not None
+    assert (answer.status, answer.body) == (int(status[:3]), b"until the connection ends")
+    assert not reader.keep_alive
+
+
+@pytest.mark.parametrize(
+    ("method", "data"),
+    [
+        ("GET", ENDLESS),
+        ("POST", ENDLESS),
+        ("PUT", PLAIN[:-1]),
+        ("PUT", CHUNKED[:-1]),
+        ("PUT", ENDLESS[:17]),
+        ("PUT", b""),
+        ("PUT", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+)
+def test_what_may_be_cut_short_is_no_answer_even_at_the_end(method: str, data: bytes) -> None:
+    reader = ResponseReader(method)
+    reader.feed(data)
+    assert reader.end() is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 600000000\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"8\r\n12345678\r\n" * 2,
+        b"HTTP/1.1 404 Not Found\r\n\r\n12345678901",
+        PLAIN,
+        CHUNKED,
+    ],
+)
+def test_a_body_has_a_bound(data: bytes) -> None:
+    with pytest.raises(AnswerTooLarge, match="longer than 10 bytes"):
+        ResponseReader("GET", max_body_bytes=10).feed(data)
+
+
+@pytest.mark.parametrize("part", [b"a", b"Header: value\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
+def test_headers_have_a_bound(part: bytes) -> None:
+    start = b"" if part.startswith(b"HTTP") else b"HTTP/1.1 200 OK\r\nA: "
+    with pytest.raises(AnswerTooLarge, match="headers"):
+        fed_in_parts(start, *[part] * MAX_HEAD_BYTES)
+
+
+def fed_in_parts(*parts: bytes) -> None:
+    reader = ResponseReader("GET")
+    for part in parts:
+        reader.feed(part)
+
+
+def test_a_head_may_announce_what_a_get_may_not_bring() -> None:
+    answer = ResponseReader("HEAD", max_body_bytes=10).feed(PLAIN.removesuffix(b"hello world"))
+    assert answer is not None
 
 
 def test_the_answer_to_a_head_has_no_body_whatever_its_length_says() -> None:
@@ -99,9 +173,6 @@ def test_what_is_not_http_is_no_answer(data: bytes) -> None:
         ResponseReader("GET").feed(data)
 
 
-Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
 @pytest.fixture
 def clock() -> FakeRuntime:
     return FakeRuntime()
@@ -110,25 +181,12 @@ def clock() -> FakeRuntime:
 @asynccontextmanager
 async def pool_to(handle: Handle, clock: FakeRuntime, *, size: int = 64, idle_s: float = 5.0) -> AsyncIterator[Pool]:
     """A pool of connections to a server that treats each of them so."""
-    handlers: set[asyncio.Task[None] | None] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        handlers.add(asyncio.current_task())
-        with suppress(asyncio.IncompleteReadError, ConnectionError):  # the client went
-            await handle(reader, writer)
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    pool = Pool("127.0.0.1", server.sockets[0].getsockname()[1], None, size, Timeouts(3.0, idle_s), clock.now_ms)
-    try:
-        yield pool
-    finally:
-        await pool.close()
-        server.close()
-        async with asyncio.timeout(5):
-            await asyncio.gather(*(task for task in handlers if task is not None))
+    async with serve(handle) as port:
+        pool = Pool("127.0.0.1", port, None, size, Timeouts(3.0, idle_s), clock.now_ms)
+        try:
+            yield pool
+        finally:
+            await pool.close()
 
 
 class Polite:
@@ -184,6 +242,17 @@ async def test_a_connection_that_was_idle_too_long_is_not_used_again(clock: Fake
     async with pool_to(server, clock) as pool:
         await pool.send("GET", HEAD, b"")
         clock.ms += later_ms
+        await pool.send("GET", HEAD, b"")
+    assert server.connections == 2
+
+
+async def test_a_connection_is_used_again_until_it_is_old(clock: FakeRuntime) -> None:
+    server = Polite()
+    async with pool_to(server, clock) as pool:
+        for _ in range(AGE_MS // IDLE_MS + 1):
+            await pool.send("GET", HEAD, b"")
+            assert server.connections == 1
+            clock.ms += IDLE_MS
         await pool.send("GET", HEAD, b"")
     assert server.connections == 2
 

@@ -1,0 +1,234 @@
+"""Carries requests to S3 by Amazon's SDK, for what the wire refuses: directory buckets, ARNs, proxies.
+
+aiobotocore finds the address, signs and sends. Each request goes out once, and its answer is taken before the SDK reads
+it, so what answers mean, and what is sent again, is the same as on the wire. Only this module imports aiobotocore and
+aiohttp.
+"""
+
+import asyncio
+import ssl
+from contextlib import AsyncExitStack
+from typing import Any
+
+import aiohttp
+from aiobotocore.config import AioConfig  # type: ignore[import-untyped]
+from aiobotocore.credentials import AioCredentials  # type: ignore[import-untyped]
+from aiobotocore.httpsession import AIOHTTPSession  # type: ignore[import-untyped]
+from aiobotocore.session import get_session  # type: ignore[import-untyped]
+from botocore.credentials import ReadOnlyCredentials  # type: ignore[import-untyped]
+from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
+
+from storage_backends.base import StoreError, StoreUnavailable
+from storage_backends.s3.config import Addressing, S3Config
+from storage_backends.s3.credentials import CredentialSource, credentials_of
+from storage_backends.wire.exchange import Ambiguous, Oversized, Request
+from storage_backends.wire.http1 import Response, check_headers, may_end_with_its_connection
+
+EXCHANGE_S = 300.0
+"""How long a request and its answer may take, however steadily they trickle."""
+
+_OPERATIONS = {"GET": "get_object", "HEAD": "head_object", "PUT": "put_object", "DELETE": "delete_object"}
+_PARAMETERS = {  # the SDK's names of headers and of query parameters
+    "if-match": "IfMatch",
+    "if-none-match": "IfNoneMatch",
+    "range": "Range",
+    "x-amz-expected-bucket-owner": "ExpectedBucketOwner",
+    "x-amz-request-payer": "RequestPayer",
+    "x-amz-server-side-encryption": "ServerSideEncryption",
+    "x-amz-server-side-encryption-aws-kms-key-id": "SSEKMSKeyId",
+    "prefix": "Prefix",
+    "encoding-type": "EncodingType",
+    "continuation-token": "ContinuationToken",
+}
+_NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+
+
+class _Answered(Exception):
+    """Ends a call of the SDK with the answer that it has not read."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
+
+
+class SdkTransport:
+    """A client of the SDK for one bucket."""
+
+    def __init__(self, bucket: str, config: S3Config, client: Any, http: AIOHTTPSession, stack: AsyncExitStack) -> None:
+        self._bucket = bucket
+        self._config = config
+        self._client = client
+        self._http = http
+        self._stack = stack
+        client.meta.events.register("before-send.s3", self._carry)
+
+    async def send(self, request: Request, clock_skew_ms: int) -> Response:
+        """See `Transport.send`. The SDK signs by this machine's clock, whatever the store's says."""
+        check_headers(request.headers)
+        operation = _OPERATIONS[request.method] if request.key else "list_objects_v2"
+        try:
+            async with asyncio.timeout(EXCHANGE_S):
+                await getattr(self._client, operation)(**self._parameters(request))
+        except _Answered as answer:
+            return answer.response
+        except ClientError as error:  # of a request of the SDK's own, for a session: ours was not sent
+            return _told(error)
+        except BotoCoreError as error:
+            raise _failure(error) from error
+        except TimeoutError as error:
+            raise Ambiguous(f"no whole answer came within {EXCHANGE_S} s") from error
+        raise Ambiguous("the SDK sent nothing that was seen")
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        await self._stack.aclose()
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        given = {**request.headers, **request.query}
+        parameters: dict[str, Any] = {_PARAMETERS[name]: value for name, value in given.items() if name in _PARAMETERS}
+        if "max-keys" in given:
+            parameters["MaxKeys"] = int(given["max-keys"])
+        if request.key:
+            parameters["Key"] = request.key
+        if request.method == "PUT":
+            parameters["Body"] = request.body
+            if self._config.checksum:
+                parameters["ChecksumAlgorithm"] = "SHA256"
+        return {"Bucket": self._bucket, **parameters}
+
+    async def _carry(self, request: Any, event_name: str, **_context: object) -> None:
+        """Sends what the SDK has signed, and ends its call with the answer."""
+        if event_name.endswith(".CreateSession"):
+            return  # the SDK's own, for a directory bucket
+        request.headers.pop("Expect", None)  # not signed; the wire sends none, and not all servers answer one
+        request.stream_output = True  # the body is read below, up to its bound
+        answer = await self._http.send(request)
+        try:
+            body = await self._read(answer.raw)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Ambiguous(f"the connection was lost: {error!r}") from error
+        finally:
+            if not answer.raw.content.at_eof():
+                answer.raw.close()
+            answer.raw.release()
+        response = Response(answer.status_code, dict(answer.headers), body)
+        framed = {"content-length", "transfer-encoding"} & response.headers.keys() or request.method == "HEAD"
+        if (
+            not framed
+            and response.status not in (204, 304)
+            and not may_end_with_its_connection(request.method, response.status)
+        ):
+            raise Ambiguous("the end of the answer may be missing")
+        raise _Answered(response)
+
+    async def _read(self, raw: aiohttp.ClientResponse) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        async for part in raw.content.iter_any():
+            size += len(part)
+            if size > self._config.max_answer_bytes:
+                raise Oversized(f"the body of the answer is longer than {self._config.max_answer_bytes:,} bytes")
+            parts.append(part)
+        return b"".join(parts)
+
+
+class _Once(AIOHTTPSession):  # type: ignore[misc]
+    """Sends each request once: aiohttp by itself sends an idempotent one again when a kept connection dies under it,
+    and any again where a redirect leads."""
+
+    async def _get_session(self, proxy_url: str | None) -> "_Unredirected":
+        session: aiohttp.ClientSession = await super()._get_session(proxy_url)
+        session._retry_connection = False
+        return _Unredirected(session)
+
+
+class _Unredirected:
+    """A session of aiohttp that follows no redirect."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def request(self, method: str, **options: Any) -> aiohttp.ClientResponse:
+        """Sends one request."""
+        return await self._session.request(method, **options, allow_redirects=False)
+
+
+class _Keys(AioCredentials):  # type: ignore[misc]
+    """The keys that the configuration names, asked for at each request."""
+
+    def __init__(self, source: CredentialSource) -> None:
+        super().__init__("", "")
+        self._source = source
+
+    async def get_frozen_credentials(self) -> Any:
+        keys = await self._source.current()
+        return ReadOnlyCredentials(keys.access_key, keys.secret_key, keys.token)
+
+
+class _Provider:
+    """What the SDK asks for keys."""
+
+    def __init__(self, keys: _Keys) -> None:
+        self._keys = keys
+
+    async def load_credentials(self) -> _Keys:
+        """The keys."""
+        return self._keys
+
+
+async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: str) -> SdkTransport:
+    """A client that goes through `proxy` if there is one. Raises `StoreError` for a configuration that can't be
+    followed."""
+    session = get_session()
+    session.register_component("credential_provider", _Provider(_Keys(credentials_of(config.credentials))))
+    trusted = config.ca_bundle or ssl.get_default_verify_paths().cafile or True
+    proxies = {"http": proxy, "https": proxy} if proxy else {}
+    path = config.addressing is Addressing.AUTO and config.endpoint_url
+    settings = AioConfig(
+        retries={"total_max_attempts": 1},
+        connect_timeout=config.connect_timeout_s,
+        read_timeout=config.idle_timeout_s,
+        proxies=proxies,
+        use_fips_endpoint=config.fips,
+        use_dualstack_endpoint=config.dualstack,
+        ignore_configured_endpoint_urls=True,
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        s3={"addressing_style": "path" if path else config.addressing.value},
+    )
+    http = _Once(
+        verify=trusted,
+        proxies=proxies,
+        timeout=(config.connect_timeout_s, config.idle_timeout_s),
+        max_pool_connections=config.max_connections,
+    )
+    stack = AsyncExitStack()
+    try:
+        client = await stack.enter_async_context(
+            session.create_client(
+                "s3", region_name=region, endpoint_url=config.endpoint_url, verify=trusted, config=settings
+            )
+        )
+        await stack.enter_async_context(http)
+    except (BotoCoreError, ValueError) as error:
+        await stack.aclose()
+        raise StoreError(f"no S3 client can be made: {error}") from error
+    return SdkTransport(bucket, config, client, http, stack)
+
+
+def _failure(error: BotoCoreError) -> StoreError:
+    """What an error of the SDK means: a connection that was never made, an answer that was lost, or a request that
+    can't be made."""
+    cause = error.kwargs.get("error")
+    if isinstance(cause, _NEVER_SENT):
+        return StoreUnavailable(f"no connection could be made: {error}")
+    if isinstance(cause, Exception):
+        return Ambiguous(f"the answer was lost: {error}")
+    return StoreError(f"the request can't be made: {error}")
+
+
+def _told(error: ClientError) -> Response:
+    """An answer to a request of the SDK's own, as the wire would have had it."""
+    told, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
+    body = f"<Error><Code>{told.get('Code', '')}</Code><Message>{told.get('Message', '')}</Message></Error>"
+    return Response(about.get("HTTPStatusCode", 500), about.get("HTTPHeaders", {}), body.encode())

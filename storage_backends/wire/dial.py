@@ -1,0 +1,76 @@
+"""Connects to a host of several addresses, some of which may not answer (Happy Eyeballs, RFC 8305).
+
+By hand, since uvloop's `create_connection` has no `happy_eyeballs_delay`.
+"""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from itertools import chain, zip_longest
+
+NEXT_ADDRESS_S = 0.25
+"""How long one address may take before the next is tried beside it: what the RFC recommends."""
+
+Address = tuple[socket.AddressFamily, tuple[object, ...]]
+"""A family, and what `connect` takes for it."""
+
+
+async def connect(host: str, port: int) -> socket.socket:
+    """A connected socket that does not block. Raises `OSError` if no address answers; the attempts have no time limit
+    of their own."""
+    addresses = iter(interleaved(await resolve(host, port)))
+    failure: BaseException = OSError(f"{host} has no address")
+    started: list[asyncio.Task[socket.socket]] = []
+    running: set[asyncio.Task[socket.socket]] = set()
+    try:
+        while True:
+            address = next(addresses, None)
+            if address is not None:
+                started.append(asyncio.create_task(_attempt(*address)))
+                running.add(started[-1])
+            elif not running:
+                raise failure
+            patience_s = None if address is None else NEXT_ADDRESS_S
+            done, running = await asyncio.wait(running, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+            for attempt in done:
+                error = attempt.exception()
+                if error is None:
+                    started.remove(attempt)
+                    return attempt.result()
+                failure = error
+    finally:
+        await _give_up(started)
+
+
+async def resolve(host: str, port: int) -> list[Address]:
+    """The addresses of a host, in the order in which the resolver prefers them. Raises `OSError`."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(socket.AddressFamily(family), address) for family, _, _, _, address in found]
+
+
+def interleaved(addresses: Sequence[Address]) -> list[Address]:
+    """The addresses of both families in turn, the preferred family first: one that leads nowhere then delays by one
+    pause, not by one for each of its addresses."""
+    preferred = [each for each in addresses if each[0] == addresses[0][0]]
+    others = [each for each in addresses if each[0] != addresses[0][0]]
+    return [each for each in chain.from_iterable(zip_longest(preferred, others)) if each is not None]
+
+
+async def _attempt(family: socket.AddressFamily, address: tuple[object, ...]) -> socket.socket:
+    connecting = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connecting.setblocking(False)
+        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(connecting, address)
+    except BaseException:
+        connecting.close()
+        raise
+    return connecting
+
+
+async def _give_up(attempts: Sequence[asyncio.Task[socket.socket]]) -> None:
+    for attempt in attempts:
+        attempt.cancel()
+    for late in await asyncio.gather(*attempts, return_exceptions=True):
+        if isinstance(late, socket.socket):
+            late.close()
