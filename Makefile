@@ -19,9 +19,10 @@ TRINO := .jars/trino-476/complete
 MISSING := $(strip $(foreach tool,java mvn go node npm terraform,$(if $(shell command -v $(tool)),,$(tool))))
 JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
 VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
+FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
 AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
 CI_KITS := $(if $(filter true,$(CI)),$(KITS))
-FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(AZURITE)
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(AZURITE)
 
 # uv does not read pip's configuration; an index named in pip's environment variable holds for both.
 ifdef PIP_INDEX_URL
@@ -204,9 +205,9 @@ docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/
 
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra azure --extra serve --extra cli pyproject.toml -o requirements/serve.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli pyproject.toml -o requirements/serve.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra azure --extra serve --extra cli --extra lambda --extra otel --group dev pyproject.toml \
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra lambda --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
 	for engine in audit docs engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done

@@ -22,8 +22,8 @@ class _Backend:
 
 def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
     """A new store for `file:/path`, `file:///path`, `memory:` (each its own), `s3://bucket/prefix`,
-    `abfss://container@account.dfs.core.windows.net/prefix` or `az://container/prefix`, configured by the usual
-    variables of its vendor, as `environment` has them.
+    `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix` or `az://container/prefix`, configured
+    by the usual variables of its vendor, as `environment` has them.
 
     Nothing is read or made yet. Raises `ValueError` for any other URL.
     """
@@ -80,6 +80,13 @@ def _s3(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
     return open_url(url, S3Config.from_environment(environment))
 
 
+def _gcs(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
+    from storage_backends.gcs.config import GcsConfig
+    from storage_backends.gcs.open import open_url
+
+    return open_url(url, GcsConfig.from_environment(environment))
+
+
 def _azure(url: StoreUrl, environment: Mapping[str, str]) -> ObjectStore:
     from storage_backends.azure.config import AzureConfig
     from storage_backends.azure.open import open_url
@@ -92,6 +99,7 @@ _BACKENDS: Mapping[str, _Backend] = {
     "file": _Backend("file:/absolute/path", _local),
     "memory": _Backend("memory:", _memory),
     "s3": _Backend("s3://bucket/prefix", _s3, extra="s3"),
+    "gs": _Backend("gs://bucket/prefix", _gcs, extra="gcs"),
     "abfss": _AZURE,
     "abfs": _AZURE,
     "az": _Backend("az://container/prefix", _azure, extra="azure"),

@@ -36,7 +36,7 @@ def test_every_folder_of_jars_holds_what_is_listed_and_nothing_else() -> None:
 
 def test_servers_in_go_are_pinned() -> None:
     for line in (PROJECT / "requirements" / "go.txt").read_text().splitlines():
-        assert re.fullmatch(r"\w+ [\w./-]+@v\d+\.\d+\.\d+(-[\w.-]+)?", line), line
+        assert re.fullmatch(r"[\w-]+ [\w./-]+@v\d+\.\d+\.\d+(-[\w.-]+)?", line), line
 
 
 def test_packages_of_npm_are_pinned_by_hash_and_no_registry_is_named() -> None:

@@ -46,7 +46,7 @@ def request_head(method: str, target: str, headers: Mapping[str, str], length: i
     printable ASCII: a line break in it would begin another header."""
     lines = [f"{method} {target} HTTP/1.1"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    if length or method == "PUT":
+    if length or method in ("PUT", "POST"):
         lines.append(f"content-length: {length}")
     _check_printable("".join(lines), headers)
     return "\r\n".join([*lines, "\r\n"]).encode("ascii")

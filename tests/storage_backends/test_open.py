@@ -61,7 +61,7 @@ async def test_prefixes_do_not_see_each_other(s3_server: S3Server, s3_bucket: st
         ("", "memory:"),
         ("/absolute/path", "memory:"),
         ("relative/path", "memory:"),
-        ("gs://bucket", "memory:"),
+        ("oss://bucket", "memory:"),
         ("http://bucket/prefix", "memory:"),
         ("file:", "absolute"),
         ("file:relative/path", "absolute"),
@@ -74,6 +74,10 @@ async def test_prefixes_do_not_see_each_other(s3_server: S3Server, s3_bucket: st
         ("s3://bucket/a//b", "prefix"),
         ("s3://bucket/../b", "prefix"),
         ("s3://bucket/a?region=x", "query"),
+        ("gs:", "bucket"),
+        ("gs:///prefix", "bucket"),
+        ("gs://bucket/a//b", "prefix"),
+        ("gs://bucket/../b", "prefix"),
         ("file:/a#b", "fragment"),
     ],
 )
@@ -86,7 +90,7 @@ def test_only_the_store_that_is_asked_for_is_imported() -> None:
     code = (
         "import sys; from storage_backends.open import open_store\n"
         "open_store('file:/nowhere', {}); open_store('memory:', {})\n"
-        "assert not {'httptools', 'botocore'} & set(sys.modules), sorted(sys.modules)"
+        "assert not {'httptools', 'botocore', 'google.auth'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=PROJECT, check=True, timeout=30)
 

@@ -74,6 +74,6 @@ async def test_a_certificate_of_another_address_is_not_enough(s3: ScriptedS3, st
 
 @pytest.mark.parametrize("bundle", ["/nowhere/bundle.pem"])
 async def test_a_bundle_that_is_not_there_is_told(s3: ScriptedS3, store: S3Store) -> None:
-    with pytest.raises(StoreError, match=r"AWS_CA_BUNDLE '/nowhere/bundle\.pem'"):
+    with pytest.raises(StoreError, match=r"CA bundle '/nowhere/bundle\.pem'"):
         await store.get("key")
     assert s3.requests == []

@@ -1,0 +1,53 @@
+"""Where requests go: pure functions. Source: Cloud Storage documentation, "JSON API overview" and its reference."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode, urlsplit
+
+from storage_backends.base import StoreError
+from storage_backends.wire.exchange import Request
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The address of GCS. `authority` is what the header `host` says; `path` comes before each request's."""
+
+    tls: bool
+    host: str
+    port: int
+    authority: str
+    path: str
+
+
+def endpoint_of(url: str) -> Endpoint:
+    """Raises `StoreError` for what is not `http(s)://host[:port][/path]`."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:  # brackets that do not close, ports that are no numbers
+        raise StoreError(f"no GCS client can be made: invalid endpoint URL {url!r}: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+        raise StoreError(f"no GCS client can be made: expected an endpoint http(s)://host[:port][/path], got {url!r}")
+    tls = parts.scheme == "https"
+    return Endpoint(tls, parts.hostname, port or (443 if tls else 80), parts.netloc, parts.path.rstrip("/"))
+
+
+def check_bucket(bucket: str) -> None:
+    """Raises `StoreError` for a name that no bucket can have."""
+    if not _BUCKET.fullmatch(bucket):
+        raise StoreError(f"no GCS client can be made: invalid bucket name {bucket!r}")
+
+
+def target_of(bucket: str, request: Request, user_project: str | None) -> str:
+    """The path and query of a request: a POST uploads the object, all other methods name it, or list the bucket."""
+    objects = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+    query = dict(request.query)
+    if user_project:
+        query["userProject"] = user_project
+    if request.method == "POST":
+        path, query = f"/upload{objects}", {"uploadType": "media", "name": request.key, **query}
+    else:
+        path = f"{objects}/{quote(request.key, safe='')}" if request.key else objects
+    return f"{path}?{urlencode(query, quote_via=quote, safe='')}" if query else path

@@ -1,0 +1,91 @@
+"""Classifies the answers of GCS. Source: Cloud Storage documentation, "HTTP status and error codes for JSON"."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import orjson
+
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.wire.exchange import Ambiguous
+from storage_backends.wire.http1 import Response
+
+# Statuses that are definite answers, as is the 404 of an object; any other of 300 or more is a failure.
+_ANSWERS = frozenset(
+    {HTTPStatus.NOT_MODIFIED, HTTPStatus.PRECONDITION_FAILED, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE}
+)
+
+# Statuses and reasons that mean: the request was not applied and may be retried. 429 is also the answer to more than
+# one write a second to one object; 408 means that the upload did not arrive in time.
+_AGAIN_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+_AGAIN_REASONS = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})  # these come as 403, too
+
+
+@dataclass(frozen=True, slots=True)
+class _Error:
+    reason: str
+    message: str
+    is_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GcsDialect:
+    """What the answers of one bucket mean. An emulator (`emulated`) may say no more than "Not Found" of an object."""
+
+    bucket: str
+    emulated: bool = False
+
+    def is_answer(self, response: Response, method: str) -> bool:
+        """Whether the response is a definite answer, as opposed to a failure."""
+        if response.status == HTTPStatus.NOT_FOUND:  # an upload finds no bucket, or no API: objects need not be there
+            error = _error_in(response)
+            missing = _is_of_object(error) or (self.emulated and error.message == "Not Found")
+            return missing and method != "POST"
+        return 200 <= response.status < 300 or response.status in _ANSWERS
+
+    def is_skewed(self, response: Response) -> bool:
+        """Never: tokens are not signed by this machine's time."""
+        return False
+
+    def failure_of(self, response: Response) -> StoreError:
+        """See `Dialect.failure_of`."""
+        status, error = response.status, _error_in(response)
+        if 300 <= status < 400:
+            place = response.headers.get("location") or "the store does not say which"
+            return StoreError(f"the bucket {self.bucket!r} is in another place: {place} (status {status})")
+        if status == HTTPStatus.NOT_FOUND and _is_of_bucket(error):
+            return StoreError(f"bucket {self.bucket!r} does not exist")
+        told = f" {error.reason}: {error.message}" if error.reason else f": {error.message}" if error.message else ""
+        reason = f"status {status}{told}"
+        if status in _AGAIN_STATUSES or error.reason in _AGAIN_REASONS:
+            return StoreUnavailable(reason)
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return StoreDenied(reason)
+        if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:
+            return Ambiguous(reason)
+        return StoreError(reason)
+
+
+def _is_of_object(error: _Error) -> bool:
+    """Whether a 404 is GCS's own and of an object: a proxy's would be a page, a missing bucket's says so. A download's
+    is a line of text, all others are JSON."""
+    return error.message.startswith("No such object") or (error.is_json and not _is_of_bucket(error))
+
+
+def _is_of_bucket(error: _Error) -> bool:
+    return "bucket does not exist" in error.message
+
+
+def _error_in(response: Response) -> _Error:
+    """What an error's body says: JSON as the reference has it, or else its first line of text."""
+    body = response.body[:65_536]
+    try:
+        told = orjson.loads(body)
+    except ValueError:
+        line = body.split(b"\n", 1)[0].decode(errors="replace").strip()
+        return _Error("", "" if line.startswith("<") else line[:200], is_json=False)
+    match told:
+        case {"error": {"message": str(message), "errors": [{"reason": str(reason)}, *_]}}:
+            return _Error(reason, message, is_json=True)
+        case {"error": {"code": int(), "message": str(message)}}:
+            return _Error("", message, is_json=True)
+    return _Error("", "", is_json=False)

@@ -1,0 +1,73 @@
+"""Access tokens as a configuration has them: none, a fixed one, or those that google-auth gets, which is asked in a
+thread, since it blocks, and is not imported for the first two."""
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol
+
+from storage_backends.base import StoreDenied
+from storage_backends.gcs.config import AccessToken, Anonymous, GcsConfig
+
+if TYPE_CHECKING:
+    from storage_backends.gcs.google_credentials import GoogleCredentials
+
+_WITHOUT_GOOGLE_AUTH = (
+    "google-auth, which gets tokens for keys, users and machines, is not installed: pip install 'arco-catalog[gcs]'"
+)
+
+
+class TokenSource(Protocol):
+    """Returns tokens that have not expired."""
+
+    async def current(self) -> str:
+        """A token, or nothing to send none. Raises `StoreDenied` if there is none to be had, `StoreUnavailable` for a
+        transient failure."""
+        ...
+
+
+def tokens_of(config: GcsConfig) -> TokenSource:
+    """The source that was configured."""
+    match config.credentials:
+        case Anonymous():
+            return FixedToken("")
+        case AccessToken(token):
+            return FixedToken(token)
+    return GoogleTokens(config)
+
+
+class FixedToken:
+    """The same one always."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def current(self) -> str:
+        return self._token
+
+
+class GoogleTokens:
+    """What google-auth gets, asked again some minutes before it expires; if that fails, the old token is used for as
+    long as it is good."""
+
+    def __init__(self, config: GcsConfig) -> None:
+        self._config = config
+        self._credentials: GoogleCredentials | None = None
+        self._asking = asyncio.Lock()
+
+    async def current(self) -> str:
+        held = self._credentials
+        if held is not None and held.is_fresh():
+            return held.token()
+        async with self._asking:  # one task asks; the others use its answer
+            if self._credentials is None:
+                self._credentials = await asyncio.to_thread(_load, self._config)
+            if not self._credentials.is_fresh():
+                await asyncio.to_thread(self._credentials.renew)
+            return self._credentials.token()
+
+
+def _load(config: GcsConfig) -> "GoogleCredentials":
+    try:
+        from storage_backends.gcs.google_credentials import load_credentials
+    except ModuleNotFoundError as error:
+        raise StoreDenied(f"no Google credentials: {_WITHOUT_GOOGLE_AUTH}") from error
+    return load_credentials(config)

@@ -1,0 +1,106 @@
+"""Credentials by google-auth. Everything here blocks: call it in a thread. Source: google-auth's user guide."""
+
+import json
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import requests
+from google import auth
+from google.auth import compute_engine
+from google.auth.credentials import AnonymousCredentials, Credentials, TokenState
+from google.auth.exceptions import GoogleAuthError, RefreshError, TransportError
+from google.auth.transport.requests import Request
+from google.oauth2.credentials import Credentials as UserCredentials
+from google.oauth2.service_account import Credentials as ServiceAccountCredentials
+
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.gcs.config import (
+    AccessToken,
+    Anonymous,
+    ApplicationDefault,
+    CredentialsFile,
+    CredentialsJson,
+    GcsConfig,
+    MetadataServer,
+)
+
+SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
+
+
+class GoogleCredentials:
+    """google-auth's credentials, and what they are renewed over. `current` is for SDKs that take them."""
+
+    def __init__(self, current: Credentials, config: GcsConfig) -> None:
+        self.current = current
+        session = requests.Session()
+        session.verify = config.ca_bundle or True
+        # Everything that asks for tokens goes through here, so that nothing waits for google-auth's two minutes.
+        self.request = partial(Request(session), timeout=config.idle_timeout_s)
+
+    def is_fresh(self) -> bool:
+        """Whether the token is good, and not about to expire."""
+        return bool(self.current.token) and self.current.token_state is TokenState.FRESH
+
+    def token(self) -> str:
+        """The token that was got last."""
+        return str(self.current.token)
+
+    def renew(self) -> None:
+        """Gets a new token. Raises `StoreError`, but not while the old one is good."""
+        try:
+            self.current.refresh(self.request)
+        except GoogleAuthError as error:
+            if not self.current.token or self.current.token_state is TokenState.INVALID:
+                raise failure_of(error) from error
+
+
+def load_credentials(config: GcsConfig) -> GoogleCredentials:
+    """The credentials that were configured. Raises `StoreDenied` for a file that can't be read or holds none."""
+    try:
+        return GoogleCredentials(_loaded(config), config)
+    except GoogleAuthError as error:
+        raise failure_of(error) from error
+    except (OSError, ValueError) as error:
+        raise StoreDenied(f"no Google credentials: {error}") from error
+
+
+def failure_of(error: GoogleAuthError) -> StoreError:
+    """What google-auth's failure means: nothing was sent to the store."""
+    if isinstance(error, TransportError) or isinstance(error.__cause__, TransportError):
+        return StoreUnavailable(f"Google's token endpoint does not answer: {error}")
+    if isinstance(error, RefreshError) and error.retryable:
+        return StoreUnavailable(f"Google's token endpoint is out of order: {error}")
+    return StoreDenied(f"no Google credentials: {error}")
+
+
+def _loaded(config: GcsConfig) -> Credentials:
+    match config.credentials:
+        case Anonymous():
+            return AnonymousCredentials()
+        case AccessToken(token):
+            return UserCredentials(token)
+        case CredentialsFile(path):
+            return _from_json(Path(path).read_text())
+        case CredentialsJson(text):
+            return _from_json(text)
+        case MetadataServer():
+            return compute_engine.Credentials(scopes=SCOPES)
+        case ApplicationDefault():
+            return auth.default(scopes=SCOPES)[0]
+
+
+def _from_json(text: str) -> Credentials:
+    info: dict[str, Any] = json.loads(text)
+    match info:
+        case {"type": "service_account"}:
+            account: Credentials = ServiceAccountCredentials.from_service_account_info(info, scopes=SCOPES)
+            return account
+        case {"type": "authorized_user"}:  # its scopes were granted when the user logged in
+            user: Credentials = UserCredentials.from_authorized_user_info(info)
+            return user
+    with warnings.catch_warnings():  # it warns of files from strangers: this one is the operator's
+        warnings.simplefilter("ignore", DeprecationWarning)
+        other: Credentials = auth.load_credentials_from_dict(info, scopes=SCOPES)[0]
+        return other

@@ -1,0 +1,76 @@
+"""JSON answers of GCS: the page of a listing, and what is told of one object. Source: the JSON API's reference,
+"Objects: list" and "Objects"."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from storage_backends.base import Listed, Version
+from storage_backends.wire.dates import iso_date_ms
+
+PAGE_FIELDS = "kind,nextPageToken,items(name,generation,size,timeCreated)"
+"""What a listing is asked for, and nothing else of each object."""
+OBJECT_FIELDS = "generation,timeCreated"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """Objects under their whole keys, and the token that continues the listing, if it goes on."""
+
+    entries: tuple[Listed, ...]
+    continuation: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectState:
+    """The generation of an object, and when it was written."""
+
+    version: Version
+    written_ms: int
+
+
+def read_page(body: bytes) -> ListedPage:
+    """Parses a page. Raises ValueError for anything else, so that no error is taken for an empty listing."""
+    page = _loaded(body)
+    if page.get("kind") != "storage#objects":
+        raise ValueError("it is not of the kind storage#objects")
+    items = page.get("items", [])
+    if not isinstance(items, list):
+        raise ValueError("its items are not a list")
+    continuation = page.get("nextPageToken") or None
+    return ListedPage(tuple(map(_entry, items)), continuation)
+
+
+def read_state(body: bytes) -> ObjectState:
+    """Parses `OBJECT_FIELDS` of one object. Raises ValueError where one is missing."""
+    return _state(_loaded(body))
+
+
+def generation_in(body: bytes) -> Version:
+    """The generation of an object that was just written. Raises ValueError if it is not told."""
+    return Version(_text(_loaded(body), "generation"))
+
+
+def _loaded(body: bytes) -> dict[str, Any]:
+    value = orjson.loads(body)
+    if not isinstance(value, dict):
+        raise ValueError("it is not an object of JSON")
+    return value
+
+
+def _entry(item: dict[str, Any]) -> Listed:
+    state = _state(item)
+    return Listed(_text(item, "name"), state.version, int(_text(item, "size")), state.written_ms)
+
+
+def _state(item: dict[str, Any]) -> ObjectState:
+    return ObjectState(Version(_text(item, "generation")), iso_date_ms(_text(item, "timeCreated")))
+
+
+def _text(item: dict[str, Any], name: str) -> str:
+    """Numbers of 64 bits are written as texts."""
+    value = item.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"an object has no {name}")
+    return value

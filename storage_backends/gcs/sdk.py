@@ -1,0 +1,116 @@
+"""Carries requests to GCS by google-cloud-storage: its choice of endpoint, and the authorized session that it sends
+with, whose connections know proxies. One request goes over the wire once: the session neither repeats nor redirects.
+
+The SDK blocks, so that each exchange takes a thread.
+"""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from ssl import SSLCertVerificationError
+
+import requests
+from google.auth.exceptions import GoogleAuthError
+from google.auth.transport.requests import AuthorizedSession
+from google.cloud import storage  # type: ignore[import-untyped]
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import MaxRetryError, NewConnectionError, ProxyError, SSLError
+
+from storage_backends.base import StoreError, StoreUnavailable
+from storage_backends.gcs.address import target_of
+from storage_backends.gcs.config import GcsConfig
+from storage_backends.gcs.google_credentials import failure_of, load_credentials
+from storage_backends.gcs.transport import ALWAYS_SENT
+from storage_backends.wire.exchange import Ambiguous, Oversized, Request
+from storage_backends.wire.http1 import MAX_BODY_BYTES, Response
+
+CHUNK_BYTES = 1024 * 1024
+NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL)
+
+
+class SdkTransport:
+    """A bucket's address, and a session of the SDK's."""
+
+    def __init__(self, base: str, bucket: str, config: GcsConfig, session: AuthorizedSession) -> None:
+        self._base = base
+        self._bucket = bucket
+        self._config = config
+        self._session = session
+        self._threads = ThreadPoolExecutor(config.max_connections, "gcs")
+
+    async def send(self, request: Request, _clock_skew_ms: int) -> Response:
+        """See `Transport.send`. Whoever stops waiting does not stop the exchange."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._exchange, request)
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        self._threads.shutdown(wait=False)
+        self._session.close()
+
+    def _exchange(self, request: Request) -> Response:
+        try:
+            answer = self._session.request(
+                request.method,
+                self._base + target_of(self._bucket, request, self._config.user_project),
+                data=request.body or None,
+                headers={**request.headers, **ALWAYS_SENT},
+                timeout=(self._config.connect_timeout_s, self._config.idle_timeout_s),
+                allow_redirects=False,
+                auth=_as_it_is,
+                stream=True,
+            )
+            body = _bounded(answer)
+        except GoogleAuthError as error:
+            raise failure_of(error) from error
+        except requests.exceptions.RequestException as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise (StoreUnavailable if _was_never_sent(error) else Ambiguous)(reason) from error
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Response(answer.status_code, headers, body)
+
+
+def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
+    """Makes the SDK's client, which may look for credentials. Raises `StoreError`."""
+    credentials = load_credentials(config)
+    try:
+        client = storage.Client(
+            project=config.project or "none",
+            credentials=credentials.current,
+            client_options={"api_endpoint": config.endpoint.rstrip("/")},
+        )
+    except (GoogleAuthError, ValueError) as error:
+        raise StoreError(f"no GCS client can be made: {error}") from error
+    # By itself the session would send again, with a new token, what was answered 401.
+    session = AuthorizedSession(credentials.current, refresh_status_codes=(), auth_request=credentials.request)
+    session.verify = config.ca_bundle or True
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=config.max_connections, max_retries=0))
+    return SdkTransport(client.api_endpoint, bucket, config, session)
+
+
+def _bounded(answer: requests.Response) -> bytes:
+    """The body, which is not read to its end if it is larger than is accepted."""
+    parts, size = [], 0
+    for part in answer.iter_content(CHUNK_BYTES):
+        parts.append(part)
+        size += len(part)
+        if size > MAX_BODY_BYTES:
+            answer.close()
+            raise Oversized(f"the answer is larger than {MAX_BODY_BYTES} bytes")
+    return b"".join(parts)
+
+
+def _as_it_is(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Keeps requests from putting a password out of ~/.netrc in the token's place."""
+    return prepared
+
+
+def _was_never_sent(error: requests.exceptions.RequestException) -> bool:
+    """Whether a failure came before the first byte of the request: without a connection there was none."""
+    if isinstance(error, NEVER_SENT):
+        return True
+    cause = error.args[0] if error.args else None
+    reason = cause.reason if isinstance(cause, MaxRetryError) else cause
+    if isinstance(reason, SSLError):
+        return any(isinstance(argument, SSLCertVerificationError) for argument in reason.args)
+    return isinstance(reason, NewConnectionError | ProxyError)

@@ -1,0 +1,186 @@
+"""Google Cloud Storage, and servers that implement its JSON API well enough to pass the contract tests."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+
+from storage_backends.base import (
+    ANY,
+    Absent,
+    Anything,
+    Applied,
+    Cursor,
+    Found,
+    Matches,
+    Missing,
+    Outcome,
+    Page,
+    PreconditionFailed,
+    StoreError,
+    StoreUnavailable,
+    Unchanged,
+    Unknown,
+    Version,
+    When,
+)
+from storage_backends.gcs.answers import GcsDialect
+from storage_backends.gcs.config import Anonymous, GcsConfig
+from storage_backends.gcs.listing import OBJECT_FIELDS, PAGE_FIELDS, generation_in, read_page, read_state
+from storage_backends.gcs.transport import open_transport
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
+from storage_backends.wire.client import Client
+from storage_backends.wire.dates import http_date_ms
+from storage_backends.wire.exchange import Answer, Request
+
+_ENTROPY = random.SystemRandom()  # the default generator's state is shared by processes restored from one snapshot
+_MEDIA = {"alt": "media"}
+_UPLOAD = {"content-type": "application/octet-stream"}
+_NO_GENERATION = str(2**63 - 1)
+
+
+class GcsStore:
+    """The objects of `bucket` whose keys start with `prefix`, reached as `config` says.
+
+    A version is a generation: every write makes a new one, whatever its body, so none comes back.
+
+    The client sends no write twice: a write whose answer is lost is `Unknown`, and a `PreconditionFailed` answers this
+    very request, unless a proxy resends. Throttling, which is also GCS's answer to more than one write a second to one
+    object, is retried here.
+
+    `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        prefix: str = "",
+        *,
+        config: GcsConfig,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Callable[[], float] = _ENTROPY.random,
+    ) -> None:
+        if prefix:
+            check_key(prefix)
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+        dialect = GcsDialect(bucket, emulated=isinstance(config.credentials, Anonymous))
+        self._client = Client(partial(open_transport, bucket, config), dialect, sleep, random)
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        """See `ObjectStore.get`."""
+        held = {} if if_changed_from is None else {"ifGenerationNotMatch": _generation(if_changed_from)}
+        answer = await self._client.read(Request("GET", self._key(key), query={**_MEDIA, **held}))
+        match answer.status:
+            case HTTPStatus.NOT_MODIFIED:
+                return Unchanged(answer.now_ms)
+            case HTTPStatus.NOT_FOUND:
+                return Missing(answer.now_ms)
+        return _found(answer)
+
+    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
+        """See `ObjectStore.get_range`."""
+        check_range(start, length)
+        span = {"range": f"bytes={start}-{start + length - 1}"}
+        answer = await self._client.read(Request("GET", self._key(key), span, _MEDIA))
+        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end: no generation is told then
+            return await self._nothing_of(key)
+        return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else _found(answer)
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        """See `ObjectStore.put`."""
+        query = {**_condition(when), "fields": "generation"}
+        answer = await self._client.write(Request("POST", self._key(key), _UPLOAD, query, body))
+        if isinstance(answer, Unknown):
+            return answer
+        match answer.status:
+            case HTTPStatus.OK:
+                try:
+                    return Applied(generation_in(answer.response.body), answer.now_ms)
+                except ValueError as error:
+                    return Unknown(f"the store answered the write of {key!r} without a generation: {error}")
+            case HTTPStatus.PRECONDITION_FAILED:
+                return PreconditionFailed(None, answer.now_ms)
+        raise StoreError(f"unexpected status {answer.status} for the write of {key!r}")
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        """See `ObjectStore.delete`."""
+        condition = check_deletable(when)
+        answer = await self._client.write(Request("DELETE", self._key(key), query=_condition(condition)))
+        if isinstance(answer, Unknown):
+            return answer
+        gone = condition.version if isinstance(condition, Matches) else Version("")
+        match answer.status:
+            case HTTPStatus.NO_CONTENT | HTTPStatus.OK:
+                return Applied(gone, answer.now_ms)
+            case HTTPStatus.NOT_FOUND if isinstance(condition, Anything):
+                return Applied(gone, answer.now_ms)
+            case HTTPStatus.NOT_FOUND | HTTPStatus.PRECONDITION_FAILED:
+                return PreconditionFailed(None, answer.now_ms)
+        raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""
+        resume = {} if after is None else {"pageToken": after}
+        query = {"prefix": self._prefix + prefix, "maxResults": str(PAGE_SIZE), "fields": PAGE_FIELDS, **resume}
+        answer = await self._client.read(Request("GET", query=query))
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise StoreError(f"bucket {self._bucket!r} does not exist")
+        if answer.status != HTTPStatus.OK:
+            raise StoreError(f"unexpected status {answer.status} for a listing")
+        try:
+            page = read_page(answer.response.body)
+        except ValueError as error:
+            raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
+        entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
+        cursor = Cursor(page.continuation) if page.continuation else None
+        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms)
+
+    async def close(self) -> None:
+        """Closes the connections; another call would open new ones."""
+        await self._client.close()
+
+    def _key(self, key: str) -> str:
+        check_key(key)
+        check_key(self._prefix + key)  # the limit is on the whole
+        return self._prefix + key
+
+    async def _nothing_of(self, key: str) -> Found | Missing:
+        """No byte of an object, with its generation."""
+        answer = await self._client.read(Request("GET", self._key(key), query={"fields": OBJECT_FIELDS}))
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return Missing(answer.now_ms)
+        try:
+            state = read_state(answer.response.body)
+        except ValueError as error:
+            raise StoreError(f"the store's answer about {key!r} cannot be read: {error}") from error
+        return Found(b"", state.version, state.written_ms, answer.now_ms)
+
+
+def _condition(when: When) -> dict[str, str]:
+    match when:
+        case Absent():
+            return {"ifGenerationMatch": "0"}
+        case Matches(version):
+            return {"ifGenerationMatch": _generation(version)}
+        case Anything():
+            return {}
+
+
+def _generation(version: Version) -> str:
+    """A generation as GCS takes it. What is none, or 0, which would ask for absence, becomes one that no object has."""
+    is_generation = version.isascii() and version.isdecimal() and 0 < int(version) < 2**63
+    return version if is_generation else _NO_GENERATION
+
+
+def _found(answer: Answer) -> Found:
+    version, written = answer.header("x-goog-generation"), answer.header("last-modified")
+    if not version or not written:
+        raise StoreError("the store answered a read without a generation or without Last-Modified (no version)")
+    try:
+        written_ms = http_date_ms(written)
+    except ValueError as error:
+        raise StoreError(f"the store answered with an invalid Last-Modified: {written!r}") from error
+    return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
