@@ -22,7 +22,8 @@ HEAD = """\
 Every option of `arco serve` is a variable too; the option wins. A size has KB, MB or GB behind it, a switch is `true`
 or `false`, and where several values may be given, commas part them in the variable. S3 stores take region, keys and
 endpoint from the usual `AWS_*` variables, Azure stores account, credentials and endpoint from the usual `AZURE_*` ones
-(see [Stores](stores.md)); traces go where the usual `OTEL_*` variables say.
+(see [Stores](stores.md)), GCS stores credentials and endpoint from the usual `GOOGLE_*` ones (see
+[Operating](operating.md)); traces go where the usual `OTEL_*` variables say.
 
 ## arco serve
 
@@ -36,7 +37,7 @@ its metrics are in the namespace `ArcoCatalog` unless the variable is set, to no
 STORES_HEAD = """
 ## Stores
 
-Whatever opens a store on S3, it reads these besides the usual `AWS_*` variables, and `HTTPS_PROXY`, `HTTP_PROXY`,
+Whatever opens a store, it reads these: on S3 besides the usual `AWS_*` variables, and `HTTPS_PROXY`, `HTTP_PROXY`,
 `ALL_PROXY` and `NO_PROXY`. With `AWS_REQUEST_CHECKSUM_CALCULATION=when_required` no checksum is sent with objects.
 
 | variable | default | meaning |

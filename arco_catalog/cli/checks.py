@@ -24,6 +24,7 @@ AZURE_RIGHTS = (
     "give it the role Storage Blob Data Contributor on the container, or a signature with sp=racwdl; check the "
     "account's firewall"
 )
+GCS_RIGHTS = "give it storage.objects.get, create, delete and list on the bucket (roles/storage.objectUser has them)"
 LEAST_RIGHTS = "give it s3:GetObject, s3:PutObject, s3:DeleteObject on the prefix and s3:ListBucket on the bucket"
 
 
@@ -52,6 +53,7 @@ class Checks:
     def __init__(self, options: CatalogOptions) -> None:
         self._options = options
         self._s3 = options.store.startswith("s3:")
+        self._gcs = options.store.startswith("gs:")
         self._azure = is_azure(options.store)
         self._done: list[Check] = []
 
@@ -77,6 +79,8 @@ class Checks:
     async def _credentials(self) -> Check:
         if self._azure:
             return await azure_credentials(self._options)
+        if self._gcs:
+            return await gcs_credentials(self._options)
         if not self._s3:
             return permissions(self._options.store)
         from storage_backends.s3.config import S3Config
@@ -103,12 +107,12 @@ class Checks:
             page = await store.list("")
             head = await session.state.head()
         except StoreDenied as error:
-            self._done.append(Check("store", Status.FAILED, str(error), denied(str(error))))
+            self._done.append(Check("store", Status.FAILED, str(error), denied(str(error), self._options.store)))
             return
         except StoreError as error:
             advice = "check the folder"
-            if self._s3 or self._azure:
-                advice = f"check network, endpoint and that the {'bucket' if self._s3 else 'container'} is there"
+            if self._s3 or self._gcs or self._azure:
+                advice = f"check network, endpoint and that the {'container' if self._azure else 'bucket'} is there"
             self._done.append(Check("store", Status.FAILED, str(error), advice))
             return
         took_ms = session.runtime.now_ms() - begun_ms
@@ -130,7 +134,7 @@ class Checks:
         else:
             found = f"warehouse {self._options.warehouse!r}; changes of names so far: {head.sequence:,}"
             self._done.append(Check("catalog", Status.OK, found))
-            self._done.append(await conditional_writes(session))
+            self._done.append(await conditional_writes(session, self._options.store))
         await self._allowed(session)
 
     async def _allowed(self, session: Session) -> None:
@@ -139,7 +143,9 @@ class Checks:
             try:
                 await mount.store.list("")
             except StoreError as error:
-                advice = denied(str(error)) if isinstance(error, StoreDenied) else "check that it is there"
+                advice = (
+                    denied(str(error), mount.root.uri) if isinstance(error, StoreDenied) else "check that it is there"
+                )
                 self._done.append(Check(name, Status.FAILED, f"{mount.root.uri}: {error}", advice))
             else:
                 self._done.append(Check(name, Status.OK, f"{mount.root.uri} can be listed"))
@@ -147,12 +153,10 @@ class Checks:
 
 def packages(store: str) -> Check:
     """Whether what serving takes is installed. Without what the store takes nothing works."""
-    extra = "s3" if store.startswith("s3:") else "azure" if is_azure(store) else None
-    wanted = {"httptools": extra} if extra else {}
-    for module, extra in wanted.items():
-        if find_spec(module) is None:
-            advice = f"pip install 'arco-catalog[{extra}]'"
-            return Check("packages", Status.FAILED, f"{module} is not installed, which {store} takes", advice)
+    extra = "azure" if is_azure(store) else {"s3": "s3", "gs": "gcs"}.get(store.partition(":")[0])
+    if extra is not None and find_spec("httptools") is None:
+        advice = f"pip install 'arco-catalog[{extra}]'"
+        return Check("packages", Status.FAILED, f"httptools is not installed, which {store} takes", advice)
     missing = [module for module in ("uvicorn", "uvloop", "httptools") if find_spec(module) is None]
     if missing:
         found = f"{', '.join(missing)} not installed: `arco serve` will not start"
@@ -183,6 +187,21 @@ async def azure_credentials(options: CatalogOptions) -> Check:
     kinds = {SharedKey: "the account's key", SasToken: "a shared access signature"}
     kind = kinds.get(type(place.config.credentials), "a token of Entra ID")
     return Check("credentials", Status.OK, f"{kind}, {endpoint.url}, client {place.config.client}")
+
+
+async def gcs_credentials(options: CatalogOptions) -> Check:
+    """Where the store is, and by what it is asked; a token is fetched."""
+    from storage_backends.gcs.config import GcsConfig
+    from storage_backends.gcs.credentials import tokens_of
+
+    try:
+        config = GcsConfig.from_environment(options.environment)
+        token = await tokens_of(config).current()
+    except (StoreError, ValueError) as error:
+        advice = "set GOOGLE_APPLICATION_CREDENTIALS, or log in by `gcloud auth application-default login`"
+        return Check("credentials", Status.FAILED, str(error), advice)
+    kind = "a token of Google's" if token else "none, for an emulator"
+    return Check("credentials", Status.OK, f"{kind}, {config.endpoint}, client {config.client}")
 
 
 def folder_of(store: str) -> str | None:
@@ -225,13 +244,13 @@ def no_catalog(options: CatalogOptions, others: list[str]) -> Check:
     return Check("catalog", Status.FAILED, found, "`arco init` makes it, and so does the first write of `arco serve`")
 
 
-async def conditional_writes(session: Session) -> Check:
+async def conditional_writes(session: Session, store: str) -> Check:
     """Tries them, as `arco serve` does when it starts."""
     name = "conditional writes"
     try:
         verdict = await honours_conditions(session.state.store, session.runtime.ulid())
     except StoreDenied as error:
-        return Check(name, Status.FAILED, str(error), denied(str(error)))
+        return Check(name, Status.FAILED, str(error), denied(str(error), store))
     except StoreError as error:
         return Check(name, Status.FAILED, str(error), "try again; docs/stores.md lists stores that were tried")
     if not verdict.honoured:
@@ -242,8 +261,10 @@ async def conditional_writes(session: Session) -> Check:
     return Check(name, Status.OK, "kept: what is refused is not written")
 
 
-def denied(reason: str) -> str:
+def denied(reason: str, store: str = "s3:") -> str:
     """What helps where the store refuses us."""
+    if store.startswith("gs:"):
+        return GCS_RIGHTS
     if "TimeTooSkewed" in reason:
         return "set this machine's clock (chrony, ntpd)"
     if "InvalidAccessKeyId" in reason or "SignatureDoesNotMatch" in reason:

@@ -1,6 +1,6 @@
 """Every environment variable of the catalog's own, once. The command line has an option for each of `SERVER`; the
 functions read those of `FUNCTIONS`, the stores of both those of `STORE_SETTINGS`. The stores read the usual `AWS_*` and
-`AZURE_*` variables, tracing the usual `OTEL_*` ones."""
+`AZURE_*` or `GOOGLE_*` variables, tracing the usual `OTEL_*` ones."""
 
 from arco_catalog.config.parsing import (
     AUTO_WORKERS,
@@ -15,7 +15,10 @@ from arco_catalog.config.parsing import (
 )
 from arco_catalog.config.variable import Variable
 
-STORES = "file:/absolute/path, s3://bucket/prefix, abfss://container@account.dfs.core.windows.net/prefix or memory:"
+STORES = (
+    "file:/absolute/path, s3://bucket/prefix, gs://bucket/prefix, "
+    "abfss://container@account.dfs.core.windows.net/prefix or memory:"
+)
 DIALECTS = ("iceberg", "polaris")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
@@ -111,6 +114,13 @@ SKIP_PROBE = Variable(
     parse_bool,
     "false",
 )
+GCS_CLIENT = Variable(
+    "ARCO_GCS_CLIENT",
+    "what carries requests to GCS: wire (connections of the catalog's own) or sdk (google-cloud-storage, which also "
+    "goes through the proxy in HTTPS_PROXY)",
+    choice("wire", "sdk", refusal="expected {choices}, got {text}"),
+    "wire",
+)
 AZURE_CLIENT = Variable(
     "ARCO_AZURE_CLIENT",
     "what carries requests to Azure: wire (connections of the catalog's own) or sdk (azure-storage-blob, which also "
@@ -144,6 +154,7 @@ STORE_SETTINGS: tuple[Variable[object], ...] = (
     S3_KMS_KEY_ID,
     S3_BUCKET_OWNER,
     S3_REQUESTER_PAYS,
+    GCS_CLIENT,
     AZURE_CLIENT,
 )
 """What a store reads itself, beside its vendor's own variables."""

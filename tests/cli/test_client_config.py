@@ -9,6 +9,7 @@ from arco_catalog.cli.client_config import client_config
 URI = "http://127.0.0.1:8181"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_SESSION_TOKEN": "hunter3"}
 AZURE_KEYS = {"AZURE_STORAGE_KEY": "hunter4", "AZURE_STORAGE_SAS_TOKEN": "hunter5", "AZURE_CLIENT_SECRET": "hunter6"}
+GOOGLE_TOKEN = {"GOOGLE_OAUTH_ACCESS_TOKEN": "hunter7"}
 
 
 def blocks(store: str, environment: Mapping[str, str] | None = None) -> tuple[str, str, str]:
@@ -109,12 +110,37 @@ def test_another_azure_needs_its_endpoint() -> None:
     assert "azure.endpoint=core.chinacloudapi.cn" in trino
 
 
-@pytest.mark.parametrize("store", ["file:/data", "s3://bucket/x", LAKE, "az://lake/x", "memory:"])
+def test_googles_own_gcs_needs_no_more_than_a_project() -> None:
+    spark, python, trino = blocks("gs://bucket/x", {"GOOGLE_CLOUD_PROJECT": "ours", **GOOGLE_TOKEN})
+
+    assert "iceberg-gcp-bundle" in spark
+    assert "spark.sql.catalog.arco.io-impl=org.apache.iceberg.gcp.gcs.GCSFileIO" in spark
+    assert "spark.sql.catalog.arco.gcs.project-id=ours" in spark
+    assert '"gcs.project-id": "ours"' in python
+    assert "fs.native-gcs.enabled=true\ngcs.project-id=ours" in trino
+    for block in (spark, python, trino):
+        assert "service.host" not in block
+        assert "gcs.endpoint" not in block
+        assert "auth" not in block
+
+
+def test_another_gcs_needs_its_endpoint_and_an_emulator_no_credentials() -> None:
+    environment = {"STORAGE_EMULATOR_HOST": "http://127.0.0.1:4443", "GOOGLE_CLOUD_QUOTA_PROJECT": "payer"}
+    spark, python, trino = blocks("gs://bucket/x", environment)
+
+    assert "spark.sql.catalog.arco.gcs.service.host=http://127.0.0.1:4443" in spark
+    assert "spark.sql.catalog.arco.gcs.user-project=payer" in spark
+    assert "spark.sql.catalog.arco.gcs.no-auth=true" in spark
+    assert '"gcs.service.host": "http://127.0.0.1:4443"' in python
+    assert "gcs.endpoint=http://127.0.0.1:4443" in trino
+
+
+@pytest.mark.parametrize("store", ["file:/data", "s3://bucket/x", "gs://bucket/x", LAKE, "az://lake/x", "memory:"])
 def test_no_secret_is_printed(store: str) -> None:
-    environment = {**KEYS, **AZURE_KEYS, "AZURE_STORAGE_ACCOUNT": "account"}
+    environment = {**KEYS, **AZURE_KEYS, **GOOGLE_TOKEN, "AZURE_STORAGE_ACCOUNT": "account"}
     text = client_config(URI, "lake", store, {**environment, "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000"})
 
-    assert not [value for value in (*KEYS.values(), *AZURE_KEYS.values()) if value in text]
+    assert not [value for value in (*KEYS.values(), *AZURE_KEYS.values(), *GOOGLE_TOKEN.values()) if value in text]
 
 
 def test_a_store_in_memory_is_said_to_be_out_of_reach() -> None:

@@ -13,6 +13,7 @@ from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.program import main
 from storage_backends import ANY, Applied
 from storage_backends.open import open_store
+from tools.support.gcs_servers import gcs_protocol_fake
 from tools.support.s3_servers import S3Server, moto_server
 
 Captured = pytest.CaptureFixture[str]
@@ -82,6 +83,39 @@ def test_an_s3_store_is_checked_with_its_credentials(s3_server: S3Server, s3_buc
     assert "no-such-bucket" in found["allowed location"][1]
 
 
+@pytest.mark.parametrize("client", ["wire", "sdk"])
+def test_a_gcs_store_is_checked_with_its_credentials(client: str, capsys: Captured) -> None:
+    with gcs_protocol_fake() as server:
+        server.make_bucket("lake")
+        environment = {**server.environment, "ARCO_GCS_CLIENT": client}
+        assert main(["init", "--store", "gs://lake/catalog"], environment) == 0
+        capsys.readouterr()
+
+        allowed = ("--allowed-location", "gs://lake/other", "gs://no-such-bucket/x")
+        found = examined(capsys, "gs://lake/catalog", *allowed, code=1, environment=environment)
+
+    assert {found[name][0] for name in ("packages", "credentials", "store", "clock", "conditional writes")} == {"ok"}
+    assert found["credentials"][1] == f"none, for an emulator, {server.endpoint}, client {client}"
+    assert found["allowed location"][:2] == ("failed", "gs://no-such-bucket/x: bucket 'no-such-bucket' does not exist")
+
+
+def test_a_file_of_google_credentials_that_is_not_there_is_told(capsys: Captured) -> None:
+    environment = {"GOOGLE_APPLICATION_CREDENTIALS": "/nowhere/key.json"}
+    found = examined(capsys, "gs://bucket/x", code=1, environment=environment)
+
+    assert found["credentials"][0] == "failed"
+    assert "/nowhere/key.json" in found["credentials"][1]
+    assert "gcloud auth application-default login" in (found["credentials"][2] or "")
+    assert found["store"][0] == "failed"
+
+
+def test_a_client_that_there_is_none_of_is_told(capsys: Captured) -> None:
+    found = examined(capsys, "gs://bucket/x", code=1, environment={"ARCO_GCS_CLIENT": "grpc"})
+
+    assert "expected wire or sdk" in found["credentials"][1]
+    assert "expected wire or sdk" in found["store"][1]
+
+
 def test_a_bucket_that_is_not_there_is_told(s3_server: S3Server, capsys: Captured) -> None:
     found = examined(capsys, "s3://no-such-bucket/x", code=1, environment=s3_server.environment)
 
@@ -138,6 +172,7 @@ def test_what_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest
 
     assert packages("s3://b/x").status is Status.FAILED
     assert packages("s3://b/x").advice == "pip install 'arco-catalog[s3]'"
+    assert packages("gs://b/x").advice == "pip install 'arco-catalog[gcs]'"
     assert packages("file:/x").status is Status.WARNING
 
 
@@ -145,6 +180,7 @@ def test_a_refusal_is_told_with_what_helps() -> None:
     assert "clock" in denied("403 RequestTimeTooSkewed")
     assert "AWS_SECRET_ACCESS_KEY" in denied("403 SignatureDoesNotMatch")
     assert "s3:ListBucket" in denied("403 AccessDenied")
+    assert "storage.objects.get" in denied("403 forbidden", "gs://bucket")
 
 
 def test_a_bad_url_is_a_failed_check(capsys: Captured) -> None:

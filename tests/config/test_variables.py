@@ -13,6 +13,7 @@ from arco_catalog.config.variables import (
     CACHE_MEMORY,
     DIALECTS,
     FUNCTIONS,
+    GCS_CLIENT,
     IDEMPOTENCY_DIALECT,
     MAX_BODY,
     MAX_METADATA,
@@ -26,6 +27,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.operation_request import Dialect
 from storage_backends.azure.config import AzureConfig, ClientKind
+from storage_backends.gcs.config import GcsClient, GcsConfig
 from tools.support.environment import PROJECT
 
 EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS, *STORE_SETTINGS)}
@@ -84,6 +86,14 @@ def test_a_store_reads_the_clients_that_the_table_has(kind: ClientKind) -> None:
 
     assert AZURE_CLIENT.read(environment) == AzureConfig.from_environment(environment).client == kind
     assert AZURE_CLIENT.read({}) == AzureConfig().client
+
+
+@pytest.mark.parametrize("client", GcsClient)
+def test_a_store_on_gcs_reads_the_clients_that_the_table_has(client: GcsClient) -> None:
+    environment = {GCS_CLIENT.name: client.value}
+
+    assert GCS_CLIENT.read(environment) == GcsConfig.from_environment(environment).client == client
+    assert GCS_CLIENT.read({}) == GcsConfig().client
 
 
 def test_who_embeds_the_catalog_gets_the_defaults_of_who_serves_it() -> None:
