@@ -49,7 +49,7 @@ async def test_it_is_served_and_what_it_lacks_is_said_once(minio_server: S3Serve
 
     assert status == 200
     assert "READ-ONLY" not in ended.err
-    assert ended.err.count("the store has no conditional DELETE") == 1
+    assert ended.err.count("the store does not support conditional DELETE") == 1
 
 
 async def test_no_answer_is_a_lie_when_servers_over_it_are_killed(minio_server: S3Server, tmp_path: Path) -> None:
