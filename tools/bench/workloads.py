@@ -63,7 +63,8 @@ def big_snapshot(number: int, home: str) -> JsonObject:
 async def ask(site: Site, status: int, method: str, target: str, body: JsonValue = None, **headers: str) -> bytes:
     """One request. Raises `RuntimeError` for another status than the one that is due."""
     data = b"" if body is None else dumps(body)
-    found, answer = await site.send(method, target, data, {**PLAIN, **headers})
+    json = {} if body is None else {"content-type": "application/json"}
+    found, answer = await site.send(method, target, data, {**PLAIN, **json, **headers})
     if found != status:
         raise RuntimeError(f"{method} {target}: {found} {answer[:1000]!r}")
     return answer
