@@ -1,22 +1,14 @@
 """The page of a container's listing, as XML. Source: Azure Storage REST API, "List Blobs"."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from storage_backends.base import Listed, Version
+from storage_backends.wire.bucket_store import ListedPage
 from storage_backends.wire.dates import http_date_ms
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
-
-
-@dataclass(frozen=True, slots=True)
-class ListedPage:
-    """Objects under their whole keys, and the marker that continues the listing, if it goes on."""
-
-    entries: tuple[Listed, ...]
-    marker: str | None
 
 
 def read_listing(body: bytes) -> ListedPage:

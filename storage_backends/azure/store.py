@@ -2,9 +2,7 @@
 Blob", "List Blobs"."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 
@@ -26,22 +24,20 @@ from storage_backends.base import (
     Page,
     PreconditionFailed,
     StoreError,
-    StoreUnavailable,
     Unchanged,
     Unknown,
     Version,
     When,
 )
-from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_range
+from storage_backends.wire.bucket_store import RANDOM, BucketStore, etag_headers
 from storage_backends.wire.client import Client
-from storage_backends.wire.dates import http_date_ms
 from storage_backends.wire.exchange import Answer, Request
 
 _BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet-stream"}
-_ENTROPY = random.SystemRandom()  # the default generator's state is shared by processes restored from one snapshot
 
 
-class AzureStore:
+class AzureStore(BucketStore):
     """The objects of `container` whose keys start with `prefix`, reached as `config` says.
 
     A version is an ETag, as the headers of an answer write it. Azure makes a new one of each write, whatever the bytes.
@@ -60,12 +56,10 @@ class AzureStore:
         *,
         config: AzureConfig,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Callable[[], float] = _ENTROPY.random,
+        random: Callable[[], float] = RANDOM,
     ) -> None:
-        if prefix:
-            check_key(prefix)
-        self._prefix = f"{prefix}/" if prefix else ""
-        self._client = Client(partial(open_transport, container, config), AzureDialect(container), sleep, random)
+        client = Client(partial(open_transport, container, config), AzureDialect(container), sleep, random)
+        super().__init__(prefix, client)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
@@ -76,7 +70,7 @@ class AzureStore:
                 return Unchanged(answer.now_ms)
             case HTTPStatus.NOT_FOUND:
                 return Missing(answer.now_ms)
-        return _found_or_missing(answer)
+        return self._found_or_missing(answer)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """See `ObjectStore.get_range`."""
@@ -85,11 +79,13 @@ class AzureStore:
         answer = await self._client.read(Request("GET", self._key(key), span))
         if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end: an error
             answer = await self._client.read(Request("HEAD", self._key(key)))
-        return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else _found_or_missing(answer)
+        return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else self._found_or_missing(answer)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """See `ObjectStore.put`."""
-        answer = await self._client.write(Request("PUT", self._key(key), {**_BLOCK_BLOB, **_headers(when)}, body=body))
+        answer = await self._client.write(
+            Request("PUT", self._key(key), {**_BLOCK_BLOB, **etag_headers(when)}, body=body)
+        )
         if isinstance(answer, Unknown):
             return answer
         match answer.status:
@@ -108,7 +104,7 @@ class AzureStore:
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`."""
         condition = check_deletable(when)
-        answer = await self._client.write(Request("DELETE", self._key(key), _headers(condition)))
+        answer = await self._client.write(Request("DELETE", self._key(key), etag_headers(condition)))
         if isinstance(answer, Unknown):
             return answer
         gone = condition.version if isinstance(condition, Matches) else Version("")
@@ -130,49 +126,16 @@ class AzureStore:
         answer = await self._client.read(Request("GET", query=query))
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"unexpected status {answer.status} for a listing")
-        try:
-            page = read_listing(answer.response.body)
-        except ValueError as error:
-            raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
-        entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
-        cursor = Cursor(page.marker) if page.marker else None
-        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms)
-
-    async def close(self) -> None:
-        """Closes the connections; another call would open new ones."""
-        await self._client.close()
+        return self._page(answer, read_listing)
 
     def _key(self, key: str) -> str:
-        check_key(key)
-        check_key(self._prefix + key)  # the limit is on the whole
-        if "\\" in self._prefix + key:
+        whole = super()._key(key)
+        if "\\" in whole:
             raise InvalidKey(f"a key on Azure must not contain a backslash, which would be taken for a slash: {key!r}")
-        return self._prefix + key
+        return whole
 
-
-def _headers(when: When) -> dict[str, str]:
-    match when:
-        case Absent():
-            return {"if-none-match": "*"}
-        case Matches(version):
-            return {"if-match": version}
-        case Anything():
-            return {}
-
-
-def _found_or_missing(answer: Answer) -> Found | Missing:
-    """An object; a directory of a hierarchical namespace, which is read as an empty blob, is none."""
-    if answer.header("x-ms-resource-type") == "directory" or answer.header("x-ms-meta-hdi_isfolder") == "true":
-        return Missing(answer.now_ms)
-    return _found(answer)
-
-
-def _found(answer: Answer) -> Found:
-    version, written = answer.header("etag"), answer.header("last-modified")
-    if not version or not written:
-        raise StoreError("the store answered a read without an ETag or without Last-Modified (no version)")
-    try:
-        written_ms = http_date_ms(written)
-    except ValueError as error:
-        raise StoreError(f"the store answered with an invalid Last-Modified: {written!r}") from error
-    return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
+    def _found_or_missing(self, answer: Answer) -> Found | Missing:
+        """An object; a directory of a hierarchical namespace, which is read as an empty blob, is none."""
+        if answer.header("x-ms-resource-type") == "directory" or answer.header("x-ms-meta-hdi_isfolder") == "true":
+            return Missing(answer.now_ms)
+        return self._found(answer)

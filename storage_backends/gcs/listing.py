@@ -7,19 +7,12 @@ from typing import Any
 import orjson
 
 from storage_backends.base import Listed, Version
+from storage_backends.wire.bucket_store import ListedPage
 from storage_backends.wire.dates import iso_date_ms
 
 PAGE_FIELDS = "kind,nextPageToken,items(name,generation,size,timeCreated)"
 """What a listing is asked for, and nothing else of each object."""
 OBJECT_FIELDS = "generation,timeCreated"
-
-
-@dataclass(frozen=True, slots=True)
-class ListedPage:
-    """Objects under their whole keys, and the token that continues the listing, if it goes on."""
-
-    entries: tuple[Listed, ...]
-    continuation: str | None
 
 
 @dataclass(frozen=True, slots=True)

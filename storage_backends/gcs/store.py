@@ -1,9 +1,7 @@
 """Google Cloud Storage, and servers that implement its JSON API well enough to pass the contract tests."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 
@@ -20,7 +18,6 @@ from storage_backends.base import (
     Page,
     PreconditionFailed,
     StoreError,
-    StoreUnavailable,
     Unchanged,
     Unknown,
     Version,
@@ -30,18 +27,17 @@ from storage_backends.gcs.answers import GcsDialect
 from storage_backends.gcs.config import Anonymous, GcsConfig
 from storage_backends.gcs.listing import OBJECT_FIELDS, PAGE_FIELDS, generation_in, read_page, read_state
 from storage_backends.gcs.transport import open_transport
-from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range
+from storage_backends.wire.bucket_store import RANDOM, BucketStore
 from storage_backends.wire.client import Client
-from storage_backends.wire.dates import http_date_ms
-from storage_backends.wire.exchange import Answer, Request
+from storage_backends.wire.exchange import Request
 
-_ENTROPY = random.SystemRandom()  # the default generator's state is shared by processes restored from one snapshot
 _MEDIA = {"alt": "media"}
 _UPLOAD = {"content-type": "application/octet-stream"}
 _NO_GENERATION = str(2**63 - 1)
 
 
-class GcsStore:
+class GcsStore(BucketStore):
     """The objects of `bucket` whose keys start with `prefix`, reached as `config` says.
 
     A version is a generation: every write makes a new one, whatever its body, so none comes back.
@@ -53,6 +49,9 @@ class GcsStore:
     `sleep` takes seconds, `random` is uniform on [0, 1): both are for the pauses between attempts.
     """
 
+    version_header = "x-goog-generation"
+    version_called = "a generation"
+
     def __init__(
         self,
         bucket: str,
@@ -60,14 +59,15 @@ class GcsStore:
         *,
         config: GcsConfig,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Callable[[], float] = _ENTROPY.random,
+        random: Callable[[], float] = RANDOM,
     ) -> None:
         if prefix:
             check_key(prefix)
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
         dialect = GcsDialect(bucket, emulated=isinstance(config.credentials, Anonymous))
-        self._client = Client(partial(open_transport, bucket, config), dialect, sleep, random)
+        client = Client(partial(open_transport, bucket, config), dialect, sleep, random)
+        super().__init__(prefix, client)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
@@ -78,7 +78,7 @@ class GcsStore:
                 return Unchanged(answer.now_ms)
             case HTTPStatus.NOT_FOUND:
                 return Missing(answer.now_ms)
-        return _found(answer)
+        return self._found(answer)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """See `ObjectStore.get_range`."""
@@ -87,7 +87,7 @@ class GcsStore:
         answer = await self._client.read(Request("GET", self._key(key), span, _MEDIA))
         if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end: no generation is told then
             return await self._nothing_of(key)
-        return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else _found(answer)
+        return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else self._found(answer)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """See `ObjectStore.put`."""
@@ -130,22 +130,7 @@ class GcsStore:
             raise StoreError(f"bucket {self._bucket!r} does not exist")
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"unexpected status {answer.status} for a listing")
-        try:
-            page = read_page(answer.response.body)
-        except ValueError as error:
-            raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
-        entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
-        cursor = Cursor(page.continuation) if page.continuation else None
-        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms)
-
-    async def close(self) -> None:
-        """Closes the connections; another call would open new ones."""
-        await self._client.close()
-
-    def _key(self, key: str) -> str:
-        check_key(key)
-        check_key(self._prefix + key)  # the limit is on the whole
-        return self._prefix + key
+        return self._page(answer, read_page)
 
     async def _nothing_of(self, key: str) -> Found | Missing:
         """No byte of an object, with its generation."""
@@ -173,14 +158,3 @@ def _generation(version: Version) -> str:
     """A generation as GCS takes it. What is none, or 0, which would ask for absence, becomes one that no object has."""
     is_generation = version.isascii() and version.isdecimal() and 0 < int(version) < 2**63
     return version if is_generation else _NO_GENERATION
-
-
-def _found(answer: Answer) -> Found:
-    version, written = answer.header("x-goog-generation"), answer.header("last-modified")
-    if not version or not written:
-        raise StoreError("the store answered a read without a generation or without Last-Modified (no version)")
-    try:
-        written_ms = http_date_ms(written)
-    except ValueError as error:
-        raise StoreError(f"the store answered with an invalid Last-Modified: {written!r}") from error
-    return Found(answer.response.body, Version(version), written_ms, answer.now_ms)

@@ -1,22 +1,14 @@
 """Parses one page of a bucket's listing (S3 API reference, `ListObjectsV2`)."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
 from storage_backends.base import Listed, Version
+from storage_backends.wire.bucket_store import ListedPage
 from storage_backends.wire.dates import iso_date_ms
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
-
-
-@dataclass(frozen=True, slots=True)
-class ListedPage:
-    """Objects under their whole keys, and the token that continues the listing, if it goes on."""
-
-    entries: tuple[Listed, ...]
-    continuation: str | None
 
 
 def read_listing(body: bytes) -> ListedPage:

@@ -1,15 +1,12 @@
 """S3, and servers that implement its protocol well enough to pass the contract tests."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 
 from storage_backends.base import (
     ANY,
-    Absent,
     Anything,
     Applied,
     Cursor,
@@ -20,7 +17,6 @@ from storage_backends.base import (
     Page,
     PreconditionFailed,
     StoreError,
-    StoreUnavailable,
     Unchanged,
     Unknown,
     Version,
@@ -30,15 +26,13 @@ from storage_backends.s3.answers import S3Dialect
 from storage_backends.s3.carrier import open_transport
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.listing import read_listing
-from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range, is_key
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_range
+from storage_backends.wire.bucket_store import RANDOM, BucketStore, etag_headers
 from storage_backends.wire.client import Client
-from storage_backends.wire.dates import http_date_ms
-from storage_backends.wire.exchange import Answer, Request
-
-_ENTROPY = random.SystemRandom()  # the default generator's state is shared by processes restored from one snapshot
+from storage_backends.wire.exchange import Request
 
 
-class S3Store:
+class S3Store(BucketStore):
     """The objects of `bucket` whose keys start with `prefix`, reached as `config` says.
 
     A version is an ETag, as the store writes it. It is a digest of the body, so equal bytes make an old version valid
@@ -57,13 +51,11 @@ class S3Store:
         *,
         config: S3Config,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Callable[[], float] = _ENTROPY.random,
+        random: Callable[[], float] = RANDOM,
     ) -> None:
-        if prefix:
-            check_key(prefix)
-        self._prefix = f"{prefix}/" if prefix else ""
         self._always, self._writing = config.request_headers(), config.object_headers()
-        self._client = Client(partial(open_transport, bucket, config), S3Dialect(bucket), sleep, random)
+        client = Client(partial(open_transport, bucket, config), S3Dialect(bucket), sleep, random)
+        super().__init__(prefix, client)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
@@ -74,7 +66,7 @@ class S3Store:
                 return Unchanged(answer.now_ms)
             case HTTPStatus.NOT_FOUND:
                 return Missing(answer.now_ms)
-        return _found(answer)
+        return self._found(answer)
 
     async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
         """See `ObjectStore.get_range`."""
@@ -83,11 +75,11 @@ class S3Store:
         answer = await self._client.read(Request("GET", self._key(key), {**self._always, **span}))
         if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # past the end; S3 returns no ETag then
             answer = await self._client.read(Request("HEAD", self._key(key), self._always))
-        return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else _found(answer)
+        return Missing(answer.now_ms) if answer.status == HTTPStatus.NOT_FOUND else self._found(answer)
 
     async def put(self, key: str, body: bytes, when: When) -> Outcome:
         """See `ObjectStore.put`."""
-        headers = {**self._always, **self._writing, **_headers(when)}
+        headers = {**self._always, **self._writing, **etag_headers(when)}
         answer = await self._client.write(Request("PUT", self._key(key), headers, body=body))
         if isinstance(answer, Unknown):
             return answer
@@ -105,7 +97,9 @@ class S3Store:
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`."""
         condition = check_deletable(when)
-        answer = await self._client.write(Request("DELETE", self._key(key), {**self._always, **_headers(condition)}))
+        answer = await self._client.write(
+            Request("DELETE", self._key(key), {**self._always, **etag_headers(condition)})
+        )
         if isinstance(answer, Unknown):
             return answer
         gone = condition.version if isinstance(condition, Matches) else Version("")
@@ -123,40 +117,4 @@ class S3Store:
         answer = await self._client.read(Request("GET", "", self._always, {**query, **resume}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"unexpected status {answer.status} for a listing")
-        try:
-            page = read_listing(answer.response.body)
-        except ValueError as error:
-            raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
-        entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
-        cursor = Cursor(page.continuation) if page.continuation else None
-        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms)
-
-    async def close(self) -> None:
-        """Closes the connections; another call would open new ones."""
-        await self._client.close()
-
-    def _key(self, key: str) -> str:
-        check_key(key)
-        check_key(self._prefix + key)  # the limit is on the whole
-        return self._prefix + key
-
-
-def _headers(when: When) -> dict[str, str]:
-    match when:
-        case Absent():
-            return {"if-none-match": "*"}
-        case Matches(version):
-            return {"if-match": version}
-        case Anything():
-            return {}
-
-
-def _found(answer: Answer) -> Found:
-    version, written = answer.header("etag"), answer.header("last-modified")
-    if not version or not written:
-        raise StoreError("the store answered a read without an ETag or without Last-Modified (no version)")
-    try:
-        written_ms = http_date_ms(written)
-    except ValueError as error:
-        raise StoreError(f"the store answered with an invalid Last-Modified: {written!r}") from error
-    return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
+        return self._page(answer, read_listing)

@@ -1,0 +1,94 @@
+"""What the stores of all clouds share: a prefix of a bucket, and how an answer tells of an object or of a page."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from storage_backends.base import (
+    Absent,
+    Anything,
+    Cursor,
+    Found,
+    Listed,
+    Matches,
+    Page,
+    StoreError,
+    StoreUnavailable,
+    Version,
+    When,
+)
+from storage_backends.validation import check_key, is_key
+from storage_backends.wire.client import Client
+from storage_backends.wire.dates import http_date_ms
+from storage_backends.wire.exchange import Answer
+
+RANDOM = random.SystemRandom().random
+"""Uniform on [0, 1). The default generator's state is shared by processes restored from one snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """Objects under their whole keys, and what continues the listing, if it goes on."""
+
+    entries: tuple[Listed, ...]
+    continuation: str | None
+
+
+class BucketStore:
+    """The objects of a bucket whose keys start with a prefix. Raises `InvalidKey` for a prefix that no key can have."""
+
+    version_header = "etag"
+    """The header of an answer that has the object's version."""
+    version_called = "an ETag"
+    """What messages call it."""
+
+    def __init__(self, prefix: str, client: Client) -> None:
+        if prefix:
+            check_key(prefix)
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._client = client
+
+    async def close(self) -> None:
+        """Closes the connections; another call would open new ones."""
+        await self._client.close()
+
+    def _key(self, key: str) -> str:
+        """The whole key. Raises `InvalidKey`."""
+        check_key(key)
+        check_key(self._prefix + key)  # the limit is on the whole
+        return self._prefix + key
+
+    def _found(self, answer: Answer) -> Found:
+        """The object in an answer to a read. Raises `StoreError` if its version or time is missing."""
+        version, written = answer.header(self.version_header), answer.header("last-modified")
+        if not version or not written:
+            raise StoreError(
+                f"the store answered a read without {self.version_called} or without Last-Modified (no version)"
+            )
+        try:
+            written_ms = http_date_ms(written)
+        except ValueError as error:
+            raise StoreError(f"the store answered with an invalid Last-Modified: {written!r}") from error
+        return Found(answer.response.body, Version(version), written_ms, answer.now_ms)
+
+    def _page(self, answer: Answer, read_page: Callable[[bytes], ListedPage]) -> Page:
+        """The page in an answer, without objects whose names are not valid keys, such as `folder/`. `read_page` raises
+        ValueError for what is no page."""
+        try:
+            page = read_page(answer.response.body)
+        except ValueError as error:
+            raise StoreUnavailable(f"the store's listing cannot be read: {error}") from error
+        entries = (replace(entry, key=entry.key.removeprefix(self._prefix)) for entry in page.entries)
+        cursor = Cursor(page.continuation) if page.continuation else None
+        return Page(tuple(entry for entry in entries if is_key(entry.key)), cursor, answer.now_ms)
+
+
+def etag_headers(when: When) -> dict[str, str]:
+    """The headers of a condition, where versions are ETags."""
+    match when:
+        case Absent():
+            return {"if-none-match": "*"}
+        case Matches(version):
+            return {"if-match": version}
+        case Anything():
+            return {}
