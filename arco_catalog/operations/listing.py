@@ -9,21 +9,25 @@ token tells the other pages.
 import base64
 import binascii
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TypeVar
 
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, dumps, loads
 from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.planning.names import existing_namespace
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.instant import one_instant
 from arco_catalog.protocol.lookup import entries_in, load
 from arco_catalog.state.access import SegmentGone, State
 from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.registry import RegistryState
+
+T = TypeVar("T")
 
 ITEMS_AT_ONCE = 4_096
 """A listing without pages takes memory for so many items at a time."""
@@ -107,7 +111,7 @@ class _Shown:
 async def _list(session: Session, level: _Level, paging: Paging) -> Listed:
     if paging.token:
         try:
-            shown, start = await _as_of(session, level, paging.token)
+            shown, start = await _allowed_now(session, _as_of(session, level, paging.token))
             return await _page(session, level, shown, start, paging.size)
         except SegmentGone as gone:
             raise _expired() from gone
@@ -116,6 +120,14 @@ async def _list(session: Session, level: _Level, paging: Paging) -> Listed:
     if paging.token is None:
         return await _everything(session, level, shown)
     return await _page(session, level, shown, level.prefix, paging.size)
+
+
+async def _allowed_now(session: Session, reading: Coroutine[object, object, T]) -> T:
+    """What is read, if the registry as it is now allows the request: a page shows an earlier commit."""
+    if session.access is None:
+        return await reading
+    result, _ = await gather(reading, session.head())
+    return result
 
 
 async def _everything(session: Session, level: _Level, shown: _Shown) -> Listed:

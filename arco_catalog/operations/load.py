@@ -38,7 +38,7 @@ async def require_view(session: Session, namespace: Namespace, name: str) -> Non
 
 async def _require(session: Session, namespace: Namespace, name: str, kind: str) -> None:
     lookup = RelationLookup(namespace, name, kind, writing=False)
-    if await resolve_name(session, await session.state.head(), lookup) is None:
+    if await resolve_name(session, await session.head(), lookup) is None:
         raise no_such(kind, namespace, name)
 
 
@@ -50,12 +50,14 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
     guess = None if cached is None else _cached_file(session, cached.entity)
     guessed = None
     if known is None or cached is None or guess is None:
-        read_set = await read_relation(session, lookup, Freshness.FRESH)
+        read_set = await session.with_rights(read_relation(session, lookup, Freshness.FRESH))
     else:
-        head, pointer, guessed = await gather(state.head(), state.pointer(cached.entity), _read_guess(session, guess))
+        reading = gather(state.head(), state.pointer(cached.entity), _read_guess(session, guess))
+        head, pointer, guessed = await session.with_rights(reading)
         read_set = await relation_as_read(session, lookup, known, cached, head, pointer)
     missed: dict[str, NotFound] = {}
     while True:
+        await session.judge(read_set.head)
         entry, pointer = read_set.entry, read_set.pointer
         if entry is None or pointer is None:
             raise no_such(kind, namespace, name)

@@ -59,7 +59,7 @@ async def require_namespace(session: Session, namespace: Namespace) -> None:
 
 
 async def _existing(session: Session, namespace: Namespace) -> NamespaceEntry:
-    head = await session.state.head()
+    head = await session.head()
     await load(session.state, head.index, Needs(keys=[namespace_key(namespace)]))
     return existing_namespace(head.index, namespace)
 

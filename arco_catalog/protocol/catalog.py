@@ -12,9 +12,12 @@ from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Caller, Context
+from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
+from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.group_commit import GroupCommitter
+from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.protocol.request_stats import current_stats
 from arco_catalog.state.access import Caches, State
@@ -25,6 +28,7 @@ from arco_catalog.state.marker import RequestIdentity
 from arco_catalog.state.marker_log import MarkerLog
 from arco_catalog.state.memory import CACHE_MEMORY_BYTES, MAX_METADATA_BYTES
 from arco_catalog.state.paths import Paths
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.state.spilling import Limits
 from arco_catalog.state.store_clock import StoreClock
@@ -81,9 +85,9 @@ class Catalog:
     background_tasks: BackgroundTasks | None = None
     table_locks: AdvisoryLocks | None = None
 
-    def session(self, request: OperationRequest) -> "Session":
-        """What one request works with."""
-        return Session(self, request)
+    def session(self, request: OperationRequest, access: Access | None = None) -> "Session":
+        """What one request works with. Without `access` nobody asks what it may do."""
+        return Session(self, request, access)
 
     async def close(self) -> None:
         """Closes the stores, that of the state and those of other places alike."""
@@ -94,8 +98,9 @@ class Catalog:
 class Session:
     """One request's way to the store: every call carries its deadline."""
 
-    def __init__(self, catalog: Catalog, request: OperationRequest) -> None:
+    def __init__(self, catalog: Catalog, request: OperationRequest, access: Access | None = None) -> None:
         self.catalog = catalog
+        self.access = access
         self.request = request
         self.settings = catalog.settings
         self.runtime = catalog.runtime
@@ -127,6 +132,25 @@ class Session:
             max_metadata_bytes=settings.max_metadata_bytes,
             answer_limit=request.answer_limit,
         )
+
+    async def head(self) -> RegistryState:
+        """The registry's HEAD as it is now, if it allows what the request asks. Raises as `Access.judge` does, and
+        `NotAuthorized`."""
+        head = await self.with_rights(self.state.head())
+        await self.judge(head)
+        return head
+
+    async def with_rights(self, reading: Coroutine[object, object, T]) -> T:
+        """What is read, after what the realm says of the caller was read beside it."""
+        if self.access is None:
+            return await reading
+        result, _ = await gather(reading, self.access.read(Freshness.FRESH))
+        return result
+
+    async def judge(self, head: RegistryState) -> None:
+        """Returns if this HEAD allows what the request asks. Raises as `Access.judge` does."""
+        if self.access is not None:
+            await self.access.judge(self.state, head)
 
     async def identify(self) -> None:
         """Computes the identity of a request with a key, beside the event loop if its body is long: `marker` needs it.

@@ -4,9 +4,10 @@
 from collections.abc import Awaitable, Coroutine
 from typing import Generic, TypeVar
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, NotAuthorized, Refusal
 from arco_catalog.planning.answers import Answer, encode_answer
 from arco_catalog.protocol import evidence
+from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.attempts import Attempts
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
@@ -22,6 +23,7 @@ from arco_catalog.protocol.mutation import (
     Write,
 )
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.registry import RegistryState
 from storage_backends import Applied, StoreError
 from storage_backends.backoff import growing_pause_s
 
@@ -36,6 +38,9 @@ class CommitLoop(Generic[V]):
         self.mutation = mutation
         self.guard = guard
         self.attempts = attempts
+        self.access = session.access
+        self.rights_changed = False
+        """Whether the realm says anything else of the caller than what the plan was judged by."""
         self.next_slot_unchecked = False
         """Whether the version that the plan relies on was read after our claim, and the next slot not read since
         (docs/design/commit.md#rule-1)."""
@@ -53,14 +58,17 @@ class CommitLoop(Generic[V]):
                 return await self.answer_on_evidence(committed)
             self.attempts.time_current()
             try:
+                await self.judge(read_set.head)
                 plan = await self.mutation.plan(read_set, self.attempts.current)
-                if isinstance(plan, Prerequisite):
+                # A step that comes first writes: what this process remembers does not say that the caller may.
+                if isinstance(plan, Prerequisite) and (self.access is None or self.is_fresh(read_set)):
                     await plan.run()
-            except Refusal as refusal:
+            except (Refusal, NotAuthorized) as refusal:
                 if not self.is_fresh(read_set):
                     read_set, freshness = None, Freshness.FRESH
                     continue
-                await self.finalize(refusal)
+                if isinstance(refusal, Refusal):
+                    await self.finalize(refusal)
                 raise
             match plan:
                 case Prerequisite():
@@ -85,7 +93,32 @@ class CommitLoop(Generic[V]):
     def is_fresh(self, read_set: V) -> bool:
         """Whether a refusal or "unchanged" may be answered on this. Cached state may be old, which only a
         compare-and-swap notices (docs/design/commit.md#steps)."""
-        return read_set.is_fresh
+        return read_set.is_fresh and (self.access is None or self.access.is_fresh)
+
+    # Rights.
+
+    async def judge(self, head: RegistryState) -> None:
+        """Returns if the caller may do this, by what this HEAD and the realm say. Behind the marker, never in front of
+        it (docs/design/access.md#rule-1). Raises `Refusal`, and `NotAuthorized`."""
+        if self.access is not None:
+            await self.access.judge(self.session.state, head)
+
+    async def read_rights_again(self, access: Access) -> None:
+        """Reads what the realm says, beside the first writes, unless it was read for this request."""
+        self.rights_changed = await access.has_changed()
+
+    async def is_still_allowed(self, planned: RegistryState) -> bool:
+        """Whether the caller may do it by what the realm says now, and by the newest HEAD that was seen."""
+        if self.access is None:
+            return True
+        head = self.session.state.cached_head() or planned
+        if not self.rights_changed and head.version == planned.version:
+            return True
+        try:
+            await self.judge(head)
+        except Refusal:
+            return False
+        return True
 
     # Reading.
 
@@ -95,7 +128,11 @@ class CommitLoop(Generic[V]):
         The first attempt claims its slot concurrently with the read of the base, after the version was read; a later
         one reads the next slot after the version was read, never before (docs/design/commit.md#rule-1).
         """
-        read_set = await self.mutation.read(freshness, self.attempts.current.rank)
+        if self.access is None:
+            read_set = await self.mutation.read(freshness, self.attempts.current.rank)
+        else:
+            reading = self.mutation.read(freshness, self.attempts.current.rank)
+            read_set, _ = await gather(reading, self.access.read(freshness))
         steps: list[Coroutine[object, object, None]] = []
         if self.attempts.claimed is not None:
             steps.append(self.guard.check_not_superseded())
@@ -143,7 +180,7 @@ class CommitLoop(Generic[V]):
                 if plan.write_set.transaction is not None:
                     self.new_attempt()  # its object names the plan that no longer stands
                 return False, fresher
-            if self.attempts.is_mistimed:
+            if self.attempts.is_mistimed or not await self.is_still_allowed(read_set.head):
                 raise AttemptAborted
             if plan.ready is not None:
                 await plan.ready()
@@ -172,6 +209,8 @@ class CommitLoop(Generic[V]):
             steps.append(self.guard.check_not_superseded())
         if self.guard.marker is not None and self.attempts.claimed is None:
             steps.append(self.claim(plan.write_set))
+        if self.access is not None:
+            steps.append(self.read_rights_again(self.access))
         self.attempts.announce(plan.write_set)
         steps.extend(self.write(write) for write in plan.first if write.key not in self.attempts.written)
         fresher, *_ = await gather(*steps)

@@ -34,7 +34,7 @@ async def one_instant(
     """
     decided: dict[str, bool] = {}
     for _ in range(ROUNDS):
-        head = await session.state.head()
+        head = await session.head()
         waiting = pending_transactions(head.index, counts)
         learned = await _decided(session, [each for each in waiting if each not in decided])
         if not any(learned.values()):

@@ -12,6 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 from arco_catalog.planning.answers import Answer
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.registry import RegistryState
 from storage_backends import Applied, PreconditionFailed
 
 
@@ -81,7 +82,10 @@ class AttemptAborted(Exception):
 
 
 class ReadSet(ABC):
-    """What a mutation read: the object that it would change, at one version, and whatever its plan depends on."""
+    """What a mutation read: the object that it would change, at one version, and whatever its plan depends on. `head`
+    is the registry's HEAD under which it was read."""
+
+    head: RegistryState
 
     @property
     @abstractmethod

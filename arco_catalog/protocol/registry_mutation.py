@@ -218,6 +218,8 @@ class RegistryPlan:
             change = carry_out_loaded(read_set.head.index, steps)
         except (Refusal, PendingTransaction):
             return None
+        if self.session.access is not None and not self.session.access.judge_loaded(read_set.head.index):
+            return None
         if not isinstance(change, Change) or not change.is_made_by(planned):
             return None
         return Replan(change.edits, self.operation(change))

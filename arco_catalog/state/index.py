@@ -25,38 +25,39 @@ Edits = Mapping[str, JsonObject | None]
 """What a registry commit changes: entries by key, None to remove."""
 
 
-def _level(kind: str, parent: Sequence[str]) -> str:
+def level(kind: str, parent: Sequence[str]) -> str:
+    """Prefix of the keys of one kind below one parent."""
     return f"{kind}\n{chr(9).join(parent)}\n"
 
 
 def namespace_key(namespace: Namespace) -> str:
     """Key of a namespace, which lies in its parent's level."""
-    return _level("namespace", namespace[:-1]) + namespace[-1]
+    return level("namespace", namespace[:-1]) + namespace[-1]
 
 
 def namespaces_in(parent: Namespace) -> str:
     """Prefix of the keys of a namespace's direct children."""
-    return _level("namespace", parent)
+    return level("namespace", parent)
 
 
 def relation_key(namespace: Namespace, name: str) -> str:
     """Key of a table or view."""
-    return _level("relation", namespace) + name
+    return level("relation", namespace) + name
 
 
 def relations_in(namespace: Namespace) -> str:
     """Prefix of the keys of a namespace's tables and views."""
-    return _level("relation", namespace)
+    return level("relation", namespace)
 
 
 def tombstone_key(namespace: Namespace, name: str, entity: str) -> str:
     """Key of a dropped table or view; one name may have many."""
-    return f"{_level('tombstone', namespace)}{name}\n{entity}"
+    return f"{level('tombstone', namespace)}{name}\n{entity}"
 
 
 def tombstones_of(namespace: Namespace, name: str) -> str:
     """Prefix of the keys of everything that was dropped under a name."""
-    return f"{_level('tombstone', namespace)}{name}\n"
+    return f"{level('tombstone', namespace)}{name}\n"
 
 
 def location_key(location: str, entity: str) -> str:

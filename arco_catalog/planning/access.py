@@ -1,0 +1,181 @@
+"""Whether a caller may do what a request asks: pure, over one registry's index (docs/design/access.md#judgement).
+
+Grants are judged on the very HEAD that a request is answered from or commits on, so that a revocation holds for every
+request that begins after it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import Forbidden, NoSuchNamespace, NoSuchWarehouse, Refusal
+from arco_catalog.planning.names import dotted, no_such
+from arco_catalog.planning.privileges import Privilege, allowed
+from arco_catalog.state.entries import Kind, find_kind, find_namespace
+from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.realm import (
+    find_principal,
+    name_under,
+    names_under,
+    principal_id_key,
+    principal_key,
+    roles_of,
+    subject_key,
+)
+from arco_catalog.state.roles import CATALOG, ROOT, grant_key, granted_to, ids_under, privileges_held, used_by
+
+
+@dataclass(frozen=True, slots=True)
+class Securable:
+    """What a privilege is needed on: a catalog, a namespace of it, or a table or view."""
+
+    namespace: Namespace = ()
+    name: str | None = None
+    kind: Kind = "table"
+
+    def __str__(self) -> str:
+        if self.name is not None:
+            return f"{self.kind} {dotted(self.namespace, self.name)}"
+        return f"namespace {dotted(self.namespace)}" if self.namespace else "the catalog"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A privilege that a request needs, and on what."""
+
+    privilege: Privilege
+    on: Securable = Securable()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a request says that it is, verified: the principal's id in its realm; or, with `issued`, who it is to
+    somebody else who vouches for it, as principals are registered by (`PrincipalEntry.subject`). `activated` are the
+    principal roles that it activates by their names, None for all that it has."""
+
+    principal: str
+    activated: frozenset[str] | None = None
+    issued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an identity amounts to on one HEAD of its realm: the principal by name, its active principal roles by their
+    ids, and what these allow on the realm itself. `must_rotate`: it may do nothing before it has new credentials."""
+
+    id: str
+    name: str
+    roles: Sequence[str]
+    service: frozenset[Privilege]
+    must_rotate: bool = False
+
+
+def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
+    """What an identity amounts to by the realm's registry; None if the principal is gone."""
+    key = (subject_key if identity.issued else principal_id_key)(identity.principal)
+    yield Needs(keys=[key])
+    name = name_under(index, key)
+    if name is None:
+        return None
+    yield Needs(keys=[principal_key(name)])
+    principal = find_principal(index, name)
+    if principal is None:
+        return None
+    yield Needs(scans=[Scan(roles_of(principal.entity))])
+    has = names_under(index, roles_of(principal.entity))
+    roles = sorted(role for role, name in has.items() if identity.activated is None or name in identity.activated)
+    yield Needs(keys=[grant_key(ROOT, role) for role in roles])
+    service = _allowed(privileges_held(index, ROOT, roles))
+    return Standing(principal.entity, name, roles, service, principal.must_rotate)
+
+
+def judge(index: Index, catalog: str, standing: Standing, requirements: Sequence[Requirement]) -> Steps[None]:
+    """Returns if the caller has all that is required, by a catalog's registry. Raises `Forbidden`; and what is raised
+    for something that does not exist, if the caller may not know that it does. What does not exist is left to the
+    operation to refuse."""
+    _check_rotated(standing)
+    yield Needs(scans=[Scan(used_by(role)) for role in standing.roles])
+    roles = sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
+    yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True) for role in roles])
+    if not standing.service and not any(index.any_in(granted_to(role)) for role in roles):
+        raise NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
+    for requirement in requirements:
+        chain = yield from chain_of(index, requirement.on)
+        if chain is None:
+            continue
+        yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
+        held = _allowed(name for securable in chain for name in privileges_held(index, securable, roles))
+        if requirement.privilege in held or requirement.privilege in standing.service:
+            continue
+        own = any(True for _ in privileges_held(index, chain[-1], roles))
+        if own or _LISTS[_type(requirement.on)] in held or not requirement.on.namespace:
+            raise lacking(standing, requirement)
+        raise absent(requirement.on)
+
+
+def judge_service(standing: Standing, requirements: Sequence[Requirement], itself: str | None = None) -> None:
+    """The same of what is done to a realm itself, by what its registry says. `itself` is the principal that is acted on
+    if there is one: to rotate its own credentials it needs no privilege. Raises `Forbidden`."""
+    for requirement in requirements:
+        own = itself == standing.name and requirement.privilege is Privilege.PRINCIPAL_ROTATE_CREDENTIALS
+        if not own:
+            _check_rotated(standing)
+            if requirement.privilege not in standing.service:
+                raise Forbidden(f"Principal {standing.name} lacks the privilege {requirement.privilege}")
+
+
+def lacking(standing: Standing, requirement: Requirement) -> Forbidden:
+    """What a caller is told who may know of the securable."""
+    return Forbidden(f"Principal {standing.name} lacks the privilege {requirement.privilege} on {requirement.on}")
+
+
+def _check_rotated(standing: Standing) -> None:
+    if standing.must_rotate:
+        raise Forbidden(f"Principal {standing.name} must rotate its credentials before it may do anything else")
+
+
+def _allowed(names: Iterable[str]) -> frozenset[Privilege]:
+    """What privileges allow; names that a later version stored are passed over."""
+    return allowed(Privilege(name) for name in set(names) if name in Privilege.__members__)
+
+
+def absent(securable: Securable) -> Refusal:
+    """What is said of a securable that does not exist, or that the caller may not know of."""
+    if securable.name is not None:
+        return no_such(securable.kind, securable.namespace, securable.name)
+    return NoSuchNamespace(f"Namespace does not exist: {dotted(securable.namespace)}")
+
+
+_LISTS = {
+    "catalog": Privilege.CATALOG_LIST,
+    "namespace": Privilege.NAMESPACE_LIST,
+    "table": Privilege.TABLE_LIST,
+    "view": Privilege.VIEW_LIST,
+}
+
+
+def _type(securable: Securable) -> str:
+    if securable.name is not None:
+        return securable.kind
+    return "namespace" if securable.namespace else "catalog"
+
+
+def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
+    """The ids of a securable and of all that contains it, outermost first; None if it does not exist."""
+    namespaces = [securable.namespace[:depth] for depth in range(1, len(securable.namespace) + 1)]
+    keys = [namespace_key(namespace) for namespace in namespaces]
+    if securable.name is not None:
+        keys.append(relation_key(securable.namespace, securable.name))
+    yield Needs(keys=keys)
+    chain = [CATALOG]
+    for namespace in namespaces:
+        entry = find_namespace(index, namespace)
+        if entry is None:
+            return None
+        chain.append(entry.entity)
+    if securable.name is not None:
+        relation = find_kind(index, securable.namespace, securable.name, securable.kind)
+        if relation is None:
+            return None
+        chain.append(relation.entity)
+    return chain

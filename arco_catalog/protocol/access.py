@@ -1,0 +1,45 @@
+"""What one request needs, and who asks: judged on the HEAD that it is answered from or commits on
+(docs/design/access.md#judgement)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from arco_catalog.planning.access import Identity, Requirement
+from arco_catalog.protocol.mutation import Freshness
+from arco_catalog.state.access import State
+from arco_catalog.state.index import Index
+from arco_catalog.state.registry import RegistryState
+
+
+class Access(ABC):
+    """What a request needs, and who asks. `requirements` are those of its route and, once it is read, of its body."""
+
+    def __init__(self, identity: Identity, requirements: Sequence[Requirement]) -> None:
+        self.identity = identity
+        self.requirements = [*requirements]
+
+    def require(self, *requirements: Requirement) -> None:
+        """Adds what the body turned out to need."""
+        self.requirements += [each for each in requirements if each not in self.requirements]
+
+    @property
+    @abstractmethod
+    def is_fresh(self) -> bool:
+        """Whether what is judged by was read from the store for this request, so that it may be refused on that."""
+
+    @abstractmethod
+    async def read(self, freshness: Freshness) -> None:
+        """Reads what the realm says of the caller. Raises `NotAuthorized` if the principal is gone."""
+
+    @abstractmethod
+    async def has_changed(self) -> bool:
+        """Reads it again, unless it was read for this request; whether it says anything else now."""
+
+    @abstractmethod
+    async def judge(self, state: State, head: RegistryState) -> None:
+        """Returns if this HEAD allows the request. Raises `Forbidden`, and the refusal for what does not exist if the
+        caller may not know of it."""
+
+    @abstractmethod
+    def judge_loaded(self, index: Index) -> bool:
+        """The same without reading: whether it is known to be allowed."""
