@@ -1,0 +1,124 @@
+"""Realms as a process serves them: each a prefix of one store, with a registry of its own and any number of catalogs
+(docs/design/access.md#realms)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management.catalogs import locations_of
+from arco_catalog.operations.open import location_of, mounts_of
+from arco_catalog.protocol.advisory_locks import AdvisoryLocks
+from arco_catalog.protocol.background_tasks import BackgroundTasks
+from arco_catalog.protocol.catalog import Catalog, Settings
+from arco_catalog.protocol.group_commit import GroupCommitter
+from arco_catalog.state.access import Caches
+from arco_catalog.state.cache import ByteCache
+from arco_catalog.state.files import FileCache, Mount
+from arco_catalog.state.locations import AllowedLocations, Location
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.realm import CatalogEntry
+from arco_catalog.state.runtime import Runtime
+from storage_backends import ObjectStore
+from storage_backends.open import StoreOpener
+
+MAX_OPEN = 256
+"""Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
+FOLDER = "_realm"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What all realms of a process share: the store, where else tables may be, and what an operator set."""
+
+    settings: Settings
+    store: ObjectStore
+    base: Location
+    mounts: Sequence[Mount]
+    runtime: Runtime
+    background_tasks: BackgroundTasks | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        store: ObjectStore,
+        url: str,
+        allowed: Sequence[str],
+        runtime: Runtime,
+        open_store: StoreOpener | None = None,
+    ) -> "Deployment":
+        """Over an open store. Raises `ValueError` for a bad URL or prefix."""
+        base, further = location_of(url), [*map(Location.parse, allowed)]
+        return cls(settings, store, base, mounts_of(base, store, further, open_store), runtime)
+
+    def reaches(self, location: Location) -> bool:
+        """Whether tables may be there, as far as the operator is concerned."""
+        return any(location.inside(mount.root) for mount in self.mounts)
+
+
+@dataclass
+class Realm:
+    """One realm. Its prefix is its name, or the store's root where it is the only one, under the name `name`."""
+
+    name: str
+    deployment: Deployment
+    at_root: bool = True
+    open: dict[str, tuple[int, Catalog]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        settings = self.deployment.settings
+        self.prefix = "" if self.at_root else self.name
+        self._caches = Caches.of(settings.cache_bytes * 52 // 100)
+        self._files: FileCache = ByteCache(settings.cache_bytes * 48 // 100)
+        paths = Paths(self.prefix, FOLDER)
+        self.state = self.deployment.base.below(paths.state)
+        self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])
+
+    def root_of(self, entity: str) -> str:
+        """The folder for the state of a new catalog."""
+        return f"{self.registry.paths.state}/catalogs/{entity}"
+
+    def check_locations(self, properties: JsonObject, storage: JsonObject) -> None:
+        """Raises `BadRequest` for a catalog whose tables would lie where the operator does not allow any."""
+        for location in locations_of(properties, storage):
+            if not self.deployment.reaches(location):
+                raise BadRequest(
+                    f"{location.uri} is outside the locations that this server may use: the operator allows others by "
+                    "--allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
+                )
+
+    def catalog(self, entry: CatalogEntry) -> Catalog:
+        """The catalog of an entry, as it is to be served. Raises `BadRequest` if the operator no longer allows its
+        locations."""
+        known = self.open.get(entry.entity)
+        if known is not None and known[0] == entry.version:
+            return known[1]
+        allowed = [each for each in locations_of(entry.properties, entry.storage) if self.deployment.reaches(each)]
+        if not allowed:
+            raise BadRequest(f"The locations of catalog {entry.name} are outside those that this server may use")
+        settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True)
+        opened = self._catalog(settings, Paths(entry.root), allowed)
+        if known is not None:  # what it remembers of HEAD stays true
+            opened.caches.head = known[1].caches.head
+        while len(self.open) >= MAX_OPEN:
+            del self.open[next(iter(self.open))]
+        self.open[entry.entity] = entry.version, opened
+        return opened
+
+    def _catalog(self, settings: Settings, paths: Paths, allowed: Sequence[Location]) -> Catalog:
+        deployment, caches = self.deployment, self._caches
+        return Catalog(
+            settings=settings,
+            store=deployment.store,
+            paths=paths,
+            mounts=deployment.mounts,
+            locations=AllowedLocations(allowed, forbidden=[self.state, deployment.base.below(paths.state)]),
+            warehouse=allowed[0],
+            runtime=deployment.runtime,
+            caches=Caches(caches.segments, caches.pointers, caches.values),
+            files=self._files,
+            group_committer=GroupCommitter(),
+            background_tasks=deployment.background_tasks,
+            table_locks=None if deployment.background_tasks is None else AdvisoryLocks(),
+        )
