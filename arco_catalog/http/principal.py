@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from arco_catalog.http.asgi import Scope
+from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.operation_request import ANONYMOUS
 
 MAX_TEXT = 256
@@ -17,13 +18,21 @@ _ROLE = re.compile(r"(arn:[a-z-]+:sts::[0-9]*:assumed-role/[^/]+)/(.*)", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`principal` is what an idempotency key is bound to; `session` tells apart who assumed one role.
+    """`principal` is what an idempotency key is bound to; `session` tells apart who assumed one role. `identity` is
+    whom a realm knows it as, None where there is no realm, or nobody asks; `name` is its name there.
     `unidentified_because` says why an authenticated caller has no name: such callers are refused, or all of them would
     be one principal."""
 
     principal: str
     session: str | None = None
     unidentified_because: str | None = None
+    identity: Identity | None = None
+    name: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """How receipts name it."""
+        return self.principal if self.name is None else self.name
 
     @property
     def authenticated(self) -> bool:

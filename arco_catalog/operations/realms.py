@@ -12,10 +12,12 @@ from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.group_commit import GroupCommitter
-from arco_catalog.state.access import Caches
+from arco_catalog.protocol.operation_request import ANONYMOUS, OperationRequest
+from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.locations import AllowedLocations, Location
+from arco_catalog.state.memory import Hold
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.realm import CatalogEntry
 from arco_catalog.state.runtime import Runtime
@@ -75,6 +77,13 @@ class Realm:
         self.state = self.deployment.base.below(paths.state)
         self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])
 
+    def state_for(self, hold: Hold) -> State:
+        """The realm's records, for a look that is no request's own."""
+        settings, runtime = self.deployment.settings, self.deployment.runtime
+        deadline_ms = runtime.now_ms() + settings.request_ms
+        request = OperationRequest("GET", "", "", None, ANONYMOUS, {}, deadline_ms, hold=hold)
+        return self.registry.session(request).state
+
     def root_of(self, entity: str) -> str:
         """The folder for the state of a new catalog."""
         return f"{self.registry.paths.state}/catalogs/{entity}"
@@ -98,7 +107,7 @@ class Realm:
         if not allowed:
             raise BadRequest(f"The locations of catalog {entry.name} are outside those that this server may use")
         settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True)
-        opened = self._catalog(settings, Paths(entry.root), allowed)
+        opened = self._catalog(settings, Paths(entry.root), allowed, (entry.entity, entry.version))
         if known is not None:  # what it remembers of HEAD stays true
             opened.caches.head = known[1].caches.head
         while len(self.open) >= MAX_OPEN:
@@ -106,7 +115,9 @@ class Realm:
         self.open[entry.entity] = entry.version, opened
         return opened
 
-    def _catalog(self, settings: Settings, paths: Paths, allowed: Sequence[Location]) -> Catalog:
+    def _catalog(
+        self, settings: Settings, paths: Paths, allowed: Sequence[Location], entry: tuple[str, int] | None = None
+    ) -> Catalog:
         deployment, caches = self.deployment, self._caches
         return Catalog(
             settings=settings,
@@ -121,4 +132,5 @@ class Realm:
             group_committer=GroupCommitter(),
             background_tasks=deployment.background_tasks,
             table_locks=None if deployment.background_tasks is None else AdvisoryLocks(),
+            entry=entry,
         )

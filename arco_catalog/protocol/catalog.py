@@ -86,6 +86,8 @@ class Catalog:
     clock: StoreClock = field(default_factory=StoreClock)
     background_tasks: BackgroundTasks | None = None
     table_locks: AdvisoryLocks | None = None
+    entry: tuple[str, int] | None = None
+    """Its id and version in the realm's registry, if it is one of a realm."""
 
     def session(self, request: OperationRequest, access: Access | None = None) -> "Session":
         """What one request works with. Without `access` nobody asks what it may do."""
