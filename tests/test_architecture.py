@@ -19,6 +19,7 @@ ROOMS = (
     ("arco_catalog.http",),
     ("arco_catalog.telemetry",),
     ("arco_catalog.operations",),
+    ("arco_catalog.authentication",),
     ("arco_catalog.protocol",),
     ("arco_catalog.planning",),
     ("arco_catalog.state",),
@@ -116,6 +117,7 @@ def protocols_know_no_http(edge: Import) -> str | None:
     inner = (
         "arco_catalog.telemetry",
         "arco_catalog.operations",
+        "arco_catalog.authentication",
         "arco_catalog.protocol",
         "arco_catalog.state",
         "storage_backends",

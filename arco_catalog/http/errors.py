@@ -40,6 +40,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.UnsupportedMediaType: (415, "BadRequestException"),
     e.AnswerTooLarge: (400, "AnswerTooLargeException"),
     e.Unprocessable: (422, "UnprocessableEntityException"),
+    e.TooManyRequests: (429, "SlowDownException"),
     e.KeyReused: (422, "UnprocessableEntityException"),
     e.KeyInProgress: (503, "SlowDownException"),
     e.Unavailable: (503, "ServiceUnavailableException"),
@@ -105,7 +106,7 @@ def _told_besides(error: e.CatalogError) -> Mapping[str, str]:
     match error:
         case e.NotAuthorized():
             return {"WWW-Authenticate": "Bearer"}
-        case e.KeyInProgress():
+        case e.KeyInProgress() | e.TooManyRequests():
             return {"Retry-After": str(error.retry_after)}
         case e.Unavailable():
             return {"Retry-After": "1"}

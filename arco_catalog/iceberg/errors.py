@@ -17,6 +17,7 @@
     |   +-- CommitFailed            a requirement does not hold
     |   +-- Unprocessable
     +-- NotAuthorized               who asks is not known; never stored
+    +-- TooManyRequests             of a kind that is bounded; nothing was done
     +-- KeyReused, KeyInProgress    refusals of an idempotency key itself; never stored
     +-- Unavailable                 nothing was done; try again
     +-- CommitStateUnknown          it may have been done, or may yet be
@@ -126,6 +127,14 @@ class Unprocessable(Refusal):
 
 class NotAuthorized(CatalogError):
     """The caller is not known, or no longer."""
+
+
+class TooManyRequests(CatalogError):
+    """More requests of one kind are under way than are let in; nothing was done: come back in `retry_after` seconds."""
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class KeyReused(CatalogError):

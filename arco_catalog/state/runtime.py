@@ -70,3 +70,8 @@ class SystemRuntime:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+def entropy(size: int) -> bytes:
+    """As many random bytes of the machine's, fit for secrets."""
+    return os.urandom(size)

@@ -81,6 +81,8 @@ def test_a_kind_of_error_without_a_line_of_its_own_is_told_as_its_parent() -> No
         (e.KeyReused("k"), False, Dialect.ICEBERG, (422, "UnprocessableEntityException", None)),
         (e.KeyReused("k"), True, Dialect.POLARIS, (422, "idempotency_key_conflict", None)),
         (e.KeyReused("k"), False, Dialect.POLARIS, (422, "idempotency_key_conflict", None)),
+        (e.TooManyRequests("k"), False, Dialect.ICEBERG, (429, "SlowDownException", "1")),
+        (e.TooManyRequests("k", 7), False, Dialect.POLARIS, (429, "SlowDownException", "7")),
         (e.KeyInProgress("k"), True, Dialect.ICEBERG, (503, "SlowDownException", "1")),
         (e.KeyInProgress("k", 3), False, Dialect.ICEBERG, (503, "SlowDownException", "3")),
         (e.KeyInProgress("k"), True, Dialect.POLARIS, (409, "request_in_progress", "1")),
