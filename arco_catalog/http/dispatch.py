@@ -54,7 +54,7 @@ class Dispatch:
             return self._wrong_method(request, sorted(match.routes))
         request.route = route
         context = await self._context(route, match.params, request, realm)
-        if route.has_body:
+        if route.has_body or (route.optional_json and request.has_content):
             await self._read_body(context, request)
         try:
             return await route.handler(context)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.authentication.authenticator import Authenticator, Presented
+from arco_catalog.authentication.secrets import Entropy, Secrets
 from arco_catalog.http.principal import Caller
 from arco_catalog.iceberg.errors import NoSuchWarehouse, NotAuthorized
 from arco_catalog.operations.realms import Realm
@@ -20,11 +21,14 @@ REALM_HEADER = "polaris-realm"
 
 @dataclass(frozen=True, slots=True)
 class RealmService:
-    """`realms` by their names; `default` is that of a request that names none. Without `authenticators` everybody may
+    """`realms` by their names; `default` is that of a request that names none. `secrets` keeps secrets of principals,
+    which are made of `entropy`. Without `authenticators` everybody may
     do everything: a server on a laptop."""
 
     realms: Mapping[str, Realm]
     default: str
+    secrets: Secrets
+    entropy: Entropy
     authenticators: Sequence[Authenticator] = ()
 
     def named(self, headers: Mapping[str, str]) -> Realm:

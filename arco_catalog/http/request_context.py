@@ -70,6 +70,7 @@ class Route:
     effect: Effect = Effect.READS
     advertised: bool = True
     takes_json: bool = True
+    optional_json: bool = False
     public: bool = False
     requires: Requires | None = None
 
@@ -79,7 +80,7 @@ class Route:
         there."""
         if not isinstance(self.handling, str):
             return self.handling
-        module, _, name = self.handling.partition(".")
+        module, _, name = self.handling.rpartition(".")
         return cast(Handler, getattr(import_module(f"{__package__}.{module}"), name))
 
     @cached_property
@@ -207,6 +208,18 @@ class RequestContext:
         self.check_new(destination[1], "request.destination.name")
         return source, destination
 
+    @property
+    def realm_service(self) -> "RealmService":
+        """The realms of this server, on routes that are there only with them."""
+        assert self.service.realms is not None
+        return self.service.realms
+
+    @property
+    def required_realm(self) -> "Realm":
+        """The realm of the request, on such routes."""
+        assert self.realm is not None
+        return self.realm
+
     async def look_up(self, name: str) -> None:
         """Takes the catalog of this name for the one that the request is for. Raises `NoSuchWarehouse`."""
         from arco_catalog.http.realms import catalog_of
@@ -272,15 +285,16 @@ class RequestContext:
         source = update_source(self.headers, self.caller, self.options.source_principals)
         return self.realm.registry.session(self._operation(self.realm.registry, source), access)
 
-    async def catalog_session(self, name: str) -> Session:
-        """A session with the registry of a catalog that the path of a management route names. Raises `NotFound`."""
+    async def catalog_session(self, name: str, *, judged: bool = False) -> Session:
+        """A session with the registry of a catalog that the path of a management route names; with `judged` for a
+        request that was judged already. Raises `NotFound`."""
         try:
             await self.look_up(name)
         except NoSuchWarehouse:
             raise NotFound(f"Catalog does not exist: {name}") from None
         source = update_source(self.headers, self.caller, self.options.source_principals)
         request = self._operation(self.catalog, source)
-        return self.catalog.session(request, self._access(self.catalog, request, hides=False))
+        return self.catalog.session(request, None if judged else self._access(self.catalog, request, hides=False))
 
     def required(self) -> Sequence[Requirement]:
         """The privileges that this request needs. Raises `BadRequest`."""

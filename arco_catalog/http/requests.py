@@ -97,6 +97,11 @@ class Request:
         return Query.parse(self.raw_query) if self.raw_query else NO_QUERY
 
     @property
+    def has_content(self) -> bool:
+        """Whether a body comes with it, as far as its head tells."""
+        return self.headers.get("content-length", "0") != "0" or "transfer-encoding" in self.headers
+
+    @property
     def head_bytes(self) -> int:
         """The size of what came ahead of the body."""
         return len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))

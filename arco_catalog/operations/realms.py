@@ -1,16 +1,25 @@
 """Realms as a process serves them: each a prefix of one store, with a registry of its own and any number of catalogs
 (docs/design/access.md#realms)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arco_catalog.iceberg.errors import BadRequest
-from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.management.catalogs import locations_of
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.catalogs import (
+    CatalogRequest,
+    begin_catalog,
+    check_free,
+    check_storage,
+    create_catalog,
+    locations_of,
+    update_catalog,
+)
+from arco_catalog.operations.management.principal_roles import find_role
 from arco_catalog.operations.open import location_of, mounts_of
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
-from arco_catalog.protocol.catalog import Catalog, Settings
+from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.group_commit import GroupCommitter
 from arco_catalog.protocol.operation_request import ANONYMOUS, OperationRequest
 from arco_catalog.state.access import Caches, State
@@ -19,7 +28,7 @@ from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.memory import Hold
 from arco_catalog.state.paths import Paths
-from arco_catalog.state.realm import CatalogEntry
+from arco_catalog.state.realm import SERVICE_ADMIN, CatalogEntry
 from arco_catalog.state.runtime import Runtime
 from storage_backends import ObjectStore
 from storage_backends.open import StoreOpener
@@ -88,9 +97,11 @@ class Realm:
         """The folder for the state of a new catalog."""
         return f"{self.registry.paths.state}/catalogs/{entity}"
 
-    def check_locations(self, properties: JsonObject, storage: JsonObject) -> None:
+    def check_locations(self, properties: Mapping[str, JsonValue], storage: JsonObject) -> None:
         """Raises `BadRequest` for a catalog whose tables would lie where the operator does not allow any."""
-        for location in locations_of(properties, storage):
+        locations = locations_of(properties, storage)
+        check_storage(locations, storage)
+        for location in locations:
             if not self.deployment.reaches(location):
                 raise BadRequest(
                     f"{location.uri} is outside the locations that this server may use: the operator allows others by "
@@ -115,6 +126,11 @@ class Realm:
         self.open[entry.entity] = entry.version, opened
         return opened
 
+    def unnamed(self, request: CatalogRequest, root: str) -> Catalog:
+        """A catalog that is yet to get its name."""
+        settings = replace(self.deployment.settings, warehouse=request.name, has_grants=True)
+        return self._catalog(settings, Paths(root), locations_of({**request.properties}, request.storage))
+
     def _catalog(
         self, settings: Settings, paths: Paths, allowed: Sequence[Location], entry: tuple[str, int] | None = None
     ) -> Catalog:
@@ -134,3 +150,35 @@ class Realm:
             table_locks=None if deployment.background_tasks is None else AdvisoryLocks(),
             entry=entry,
         )
+
+
+async def make_catalog(
+    realm: Realm, session: Session, request: CatalogRequest, root: str | None = None
+) -> CatalogEntry:
+    """Makes a catalog: first its registry, in a folder that no other catalog ever had, then its name. If the process
+    dies in between, that folder has no name and nobody looks there. `root` is the folder of a catalog that exists
+    already, which is taken into the realm. `session` is one with the realm's registry. Raises `AlreadyExists`, and
+    `BadRequest` for locations that it may not have."""
+    realm.check_locations({**request.properties}, request.storage)
+    await check_free(session, request.name)
+    admin = await find_role(realm.registry.session(session.request), SERVICE_ADMIN)
+    entity = session.runtime.ulid()
+    place = root or realm.root_of(entity)
+    await begin_catalog(realm.unnamed(request, place).session(session.request), admin)
+    overlap = session.settings.allow_location_overlap
+    return await create_catalog(session, request, entity, place, overlap=overlap)
+
+
+async def change_catalog(
+    realm: Realm,
+    session: Session,
+    name: str,
+    expected: int | None,
+    properties: Mapping[str, str] | None,
+    storage: JsonObject | None,
+) -> JsonObject:
+    """Changes properties and storage configuration of a catalog; what is None stays. Raises `NotFound`, `CommitFailed`
+    if it has changed, and `BadRequest` for locations that it may not have."""
+    overlap = session.settings.allow_location_overlap
+    check = realm.check_locations
+    return await update_catalog(session, name, expected, properties, storage, check, overlap=overlap)

@@ -33,18 +33,14 @@ async def create(context: RequestContext) -> Response:
 
 async def get(context: RequestContext) -> Response:
     """One catalog role."""
-    return json_response(
-        await catalog_roles.get_catalog_role(await _session(context), context.params["catalog-role"])
-    )
+    return json_response(await catalog_roles.get_catalog_role(await _session(context), context.params["catalog-role"]))
 
 
 async def update(context: RequestContext) -> Response:
     """Gives a catalog role other properties."""
     version, properties = read_update(context)
     name = context.params["catalog-role"]
-    return json_response(
-        await catalog_roles.update_catalog_role(await _session(context), name, version, properties)
-    )
+    return json_response(await catalog_roles.update_catalog_role(await _session(context), name, version, properties))
 
 
 async def drop(context: RequestContext) -> Response:

@@ -40,9 +40,7 @@ async def update(context: RequestContext) -> Response:
     """Gives a principal other properties."""
     version, properties = read_update(context)
     session = context.realm_session()
-    return json_response(
-        await principals.update_principal(session, context.params["principal"], version, properties)
-    )
+    return json_response(await principals.update_principal(session, context.params["principal"], version, properties))
 
 
 async def drop(context: RequestContext) -> Response:
@@ -59,7 +57,6 @@ async def rotate(context: RequestContext) -> Response:
 
 async def reset(context: RequestContext) -> Response:
     """Gives a principal another secret, and perhaps another client id; those that it had end."""
-    await context.read_optional_body()
     client_id = context.fields.optional("clientId", STRING)
     secret = context.fields.optional("clientSecret", STRING)
     return await _with_new_credentials(context, context.realm_session(), client_id, secret, rotate=False)
@@ -82,9 +79,7 @@ async def _with_new_credentials(
 
 async def roles(context: RequestContext) -> Response:
     """The principal roles that a principal has."""
-    return json_response(
-        await principal_roles.roles_of_principal(context.realm_session(), context.params["principal"])
-    )
+    return json_response(await principal_roles.roles_of_principal(context.realm_session(), context.params["principal"]))
 
 
 async def assign(context: RequestContext) -> Response:

@@ -1,5 +1,5 @@
-"""The routes of the management API (`polaris-management-service.yml`). What is done to principals, roles and catalogs is
-judged by the realm's registry; what is done to catalog roles and grants by the catalog's."""
+"""The routes of the management API (`polaris-management-service.yml`). What is done to principals, roles and catalogs
+is judged by the realm's registry; what is done to catalog roles and grants by the catalog's."""
 
 from collections.abc import Sequence
 
@@ -23,15 +23,21 @@ def _reads(template: str, handling: str, privilege: Privilege) -> Route:
     return _route("GET", template, handling, needs(privilege), Effect.READS)
 
 
-def _changes(method: str, template: str, handling: str, privilege: Privilege, *, takes_json: bool = True) -> Route:
-    return _route(method, template, handling, needs(privilege), Effect.MUTATES, takes_json=takes_json)
+def _changes(method: str, template: str, handling: str, privilege: Privilege) -> Route:
+    return _route(method, template, handling, needs(privilege), Effect.MUTATES)
 
 
-def _route(
-    method: str, template: str, handling: str, requires: Requires, effect: Effect, *, takes_json: bool = True
-) -> Route:
+def _route(method: str, template: str, handling: str, requires: Requires, effect: Effect) -> Route:
+    optional = template.endswith(("/rotate", "/reset"))
     return Route(
-        method, template, f"management.{handling}", effect, advertised=False, takes_json=takes_json, requires=requires
+        method,
+        template,
+        f"management.{handling}",
+        effect,
+        advertised=False,
+        takes_json=not optional,
+        optional_json=optional,
+        requires=requires,
     )
 
 
@@ -46,10 +52,8 @@ MANAGEMENT: Sequence[Route] = (
     _reads(PRINCIPAL, "principals.get", Privilege.PRINCIPAL_READ_PROPERTIES),
     _changes("PUT", PRINCIPAL, "principals.update", Privilege.PRINCIPAL_WRITE_PROPERTIES),
     _changes("DELETE", PRINCIPAL, "principals.drop", Privilege.PRINCIPAL_DROP),
-    _changes(
-        "POST", f"{PRINCIPAL}/rotate", "principals.rotate", Privilege.PRINCIPAL_ROTATE_CREDENTIALS, takes_json=False
-    ),
-    _changes("POST", f"{PRINCIPAL}/reset", "principals.reset", Privilege.PRINCIPAL_RESET_CREDENTIALS, takes_json=False),
+    _changes("POST", f"{PRINCIPAL}/rotate", "principals.rotate", Privilege.PRINCIPAL_ROTATE_CREDENTIALS),
+    _changes("POST", f"{PRINCIPAL}/reset", "principals.reset", Privilege.PRINCIPAL_RESET_CREDENTIALS),
     _reads(f"{PRINCIPAL}/principal-roles", "principals.roles", Privilege.PRINCIPAL_LIST_GRANTS),
     _changes("PUT", f"{PRINCIPAL}/principal-roles", "principals.assign", Privilege.PRINCIPAL_ROLE_MANAGE_GRANTS),
     _changes(
@@ -66,7 +70,9 @@ MANAGEMENT: Sequence[Route] = (
     _reads(f"{PRINCIPAL_ROLE}/principals", "principal_roles.principals", Privilege.PRINCIPAL_ROLE_LIST_GRANTS),
     _reads(USED_ROLES, "principal_roles.catalog_roles", Privilege.PRINCIPAL_ROLE_LIST_GRANTS),
     _changes("PUT", USED_ROLES, "principal_roles.assign", Privilege.CATALOG_ROLE_MANAGE_GRANTS),
-    _changes("DELETE", f"{USED_ROLES}/{{catalog-role}}", "principal_roles.revoke", Privilege.CATALOG_ROLE_MANAGE_GRANTS),
+    _changes(
+        "DELETE", f"{USED_ROLES}/{{catalog-role}}", "principal_roles.revoke", Privilege.CATALOG_ROLE_MANAGE_GRANTS
+    ),
     _reads(CATALOG_ROLES, "catalog_roles.list_", Privilege.CATALOG_ROLE_LIST),
     _changes("POST", CATALOG_ROLES, "catalog_roles.create", Privilege.CATALOG_ROLE_CREATE),
     _reads(CATALOG_ROLE, "catalog_roles.get", Privilege.CATALOG_ROLE_READ_PROPERTIES),

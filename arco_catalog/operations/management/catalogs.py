@@ -1,6 +1,6 @@
 """The catalogs of a realm. Each has a registry of its own, in a folder that no other catalog ever had."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, NotFound
@@ -36,6 +36,13 @@ from arco_catalog.state.roles import (
 )
 
 BASE_LOCATION = "default-base-location"
+STORAGE_SCHEMES: Mapping[str, tuple[str, ...]] = {
+    "S3": ("s3",),
+    "GCS": ("gs",),
+    "AZURE": ("abfss", "wasbs", "wasb", "az"),
+    "FILE": ("file", "memory"),
+}
+"""Which schemes locations of a type of storage have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,11 @@ def shown_catalogs(found: Sequence[CatalogEntry]) -> JsonObject:
     return listing("catalogs", [shown_catalog(entry) for entry in found])
 
 
+async def get_catalog(session: Session, name: str) -> JsonObject:
+    """One catalog. Raises `NotFound`."""
+    return shown_catalog(existing_catalog(await looked_up(session, [catalog_key(name)]), name))
+
+
 def existing_catalog(index: Index, name: str) -> CatalogEntry:
     """The catalog of a name. Raises `NotFound`."""
     catalog = find_catalog(index, name)
@@ -88,6 +100,17 @@ def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> li
         if location.reserved:
             raise BadRequest(f"{location.uri} lies in a catalog's own state, where tables are not allowed")
     return locations
+
+
+def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
+    """Raises `BadRequest` for a storage configuration of another kind of store than the catalog's locations lie in."""
+    kind = storage.get("storageType")
+    schemes = STORAGE_SCHEMES.get(kind) if isinstance(kind, str) else None
+    if schemes is None:
+        raise BadRequest(f"storageConfigInfo.storageType must be one of {', '.join(STORAGE_SCHEMES)}, not {kind!r}")
+    for location in locations:
+        if location.scheme not in schemes:
+            raise BadRequest(f"{location.uri} is no location of storage type {kind}")
 
 
 async def check_free(session: Session, name: str) -> None:
@@ -113,14 +136,15 @@ async def update_catalog(
     expected: int | None,
     properties: Mapping[str, str] | None,
     storage: JsonObject | None,
+    check: Callable[[JsonObject, JsonObject], None],
     *,
     overlap: bool,
 ) -> JsonObject:
-    """Changes properties and storage configuration; what is None stays. Raises `NotFound`, and `CommitFailed` if it has
-    changed."""
+    """Changes properties and storage configuration, as far as `check` allows both; what is None stays. Raises
+    `NotFound`, and `CommitFailed` if it has changed."""
     if properties is not None:
         check_entity_properties(properties, "catalog")
-    return body_of(await run(session, _Update(session, name, expected, properties, storage, overlap)))
+    return body_of(await run(session, _Update(session, name, expected, properties, storage, check, overlap)))
 
 
 async def begin_catalog(session: Session, admin: RoleEntry) -> None:
@@ -177,11 +201,12 @@ class _Update(EntityChange):
         expected: int | None,
         properties: Mapping[str, str] | None,
         storage: JsonObject | None,
+        check: Callable[[JsonObject, JsonObject], None],
         overlap: bool,
     ) -> None:
         super().__init__(session, {"name": name})
         self.name, self.expected, self.properties, self.storage = name, expected, properties, storage
-        self.overlap = overlap
+        self.check, self.overlap = check, overlap
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[catalog_key(self.name)], scans=[Scan(catalogs())])
@@ -191,9 +216,9 @@ class _Update(EntityChange):
         storage = before.storage if self.storage is None else self.storage
         if storage.get("storageType") != before.storage.get("storageType"):
             raise BadRequest("The storage type of a catalog cannot be changed: its tables lie where they are")
-        locations = locations_of(properties, storage)
+        self.check(properties, storage)
         if not self.overlap:
-            _refuse_overlap(index, self.name, locations)
+            _refuse_overlap(index, self.name, locations_of(properties, storage))
         after = before.updated(attempt.now_ms, properties=properties, storage=storage)
         return {catalog_key(self.name): after.json}, shown_catalog(after)
 

@@ -1,5 +1,6 @@
 """Grants: what catalog roles hold on a catalog, its namespaces, tables and views."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
@@ -13,7 +14,7 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.state.entries import find_kind
 from arco_catalog.state.index import Edits, Index, relation_key
-from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.roles import GrantEntry, catalog_role_key, grant_edits, granted_key, granted_to
 
 
@@ -74,13 +75,14 @@ async def add_grant(session: Session, role: str, grant: Grant) -> None:
     await run(session, _Change(session, role, grant, add=True))
 
 
-async def revoke_grant(session: Session, role: str, grant: Grant) -> None:
-    """Takes a privilege from a catalog role. Raises the same, and `NotFound` if it does not hold it."""
-    await run(session, _Change(session, role, grant, add=False))
+async def revoke_grant(session: Session, role: str, grant: Grant, cascade: bool = False) -> None:
+    """Takes a privilege from a catalog role; with `cascade` also on all that lies inside of the securable. Raises the
+    same, and `NotFound` if it does not hold it."""
+    await run(session, _Change(session, role, grant, add=False, cascade=cascade))
 
 
 class _Change(EntityChange):
-    def __init__(self, session: Session, role: str, grant: Grant, add: bool) -> None:
+    def __init__(self, session: Session, role: str, grant: Grant, add: bool, cascade: bool = False) -> None:
         detail: JsonObject = {
             "role": role,
             "type": grant.kind,
@@ -91,7 +93,7 @@ class _Change(EntityChange):
         super().__init__(session, detail)
         self.kind = "add-grant" if add else "revoke-grant"
         self.status = 201
-        self.role, self.grant, self.add = role, grant, add
+        self.role, self.grant, self.add, self.cascade = role, grant, add, cascade
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[catalog_role_key(self.role)])
@@ -117,4 +119,20 @@ class _Change(EntityChange):
         if not self.add and privilege not in held.privileges:
             raise NotFound(f"Catalog role {self.role} does not hold {privilege} on {securable}")
         kept = {*held.privileges, privilege} if self.add else {*held.privileges} - {privilege}
-        return grant_edits(role.entity, held.with_privileges(kept)), None
+        edits = dict(grant_edits(role.entity, held.with_privileges(kept)))
+        if self.cascade:
+            yield Needs(scans=[Scan(granted_to(role.entity))])
+            for inside in _inside(index, role.entity, securable):
+                edits.update(grant_edits(role.entity, inside.with_privileges({*inside.privileges} - {privilege})))
+        return edits, None
+
+
+def _inside(index: Index, role: str, securable: Securable) -> Iterator[GrantEntry]:
+    """What a role holds on whatever lies inside of a securable."""
+    if securable.name is not None:
+        return
+    for _, stored in index.scan(granted_to(role)):
+        grant = GrantEntry(stored)
+        deeper = len(grant.namespace) > len(securable.namespace) or grant.name is not None
+        if deeper and grant.namespace[: len(securable.namespace)] == securable.namespace:
+            yield grant

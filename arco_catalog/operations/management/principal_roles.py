@@ -1,6 +1,6 @@
 """Principal roles, and which principal has which."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
@@ -58,14 +58,23 @@ def existing_principal_role(index: Index, name: str) -> RoleEntry:
     return role
 
 
+async def find_role(session: Session, name: str) -> RoleEntry:
+    """The principal role of a name. Raises `NotFound`."""
+    return existing_principal_role(await looked_up(session, [principal_role_key(name)]), name)
+
+
+async def named_roles(session: Session, names: Sequence[str]) -> JsonObject:
+    """The principal roles of these names, as far as they exist."""
+    index = await looked_up(session, [principal_role_key(name) for name in names])
+    found = (find_principal_role(index, name) for name in names)
+    return listing("roles", [shown_role(role) for role in found if role is not None])
+
+
 async def roles_of_principal(session: Session, name: str) -> JsonObject:
     """The principal roles that a principal has. Raises `NotFound`."""
     principal = existing_principal(await looked_up(session, [principal_key(name)]), name)
     index = await looked_up(session, prefixes=[roles_of(principal.entity)])
-    names = principal_names(index, roles_of(principal.entity))
-    index = await looked_up(session, [principal_role_key(each) for each in names])
-    found = (find_principal_role(index, each) for each in names)
-    return listing("roles", [shown_role(role) for role in found if role is not None])
+    return await named_roles(session, principal_names(index, roles_of(principal.entity)))
 
 
 async def principals_with_role(session: Session, name: str) -> JsonObject:

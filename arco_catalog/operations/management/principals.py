@@ -7,6 +7,7 @@ from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.entities import (
     EntityChange,
+    body_of,
     check_entity_name,
     check_entity_properties,
     check_version,
@@ -75,25 +76,25 @@ def existing_principal(index: Index, name: str) -> PrincipalEntry:
 
 async def create_principal(
     session: Session, name: str, properties: Mapping[str, str], credentials: NewCredentials, must_rotate: bool
-) -> None:
+) -> JsonObject:
     """Makes a principal. Raises `AlreadyExists`."""
     check_entity_name(name, "principal")
     check_entity_properties(properties, "principal")
-    await run(session, _Create(session, name, properties, credentials, must_rotate))
+    return body_of(await run(session, _Create(session, name, properties, credentials, must_rotate)))
 
 
-async def update_principal(session: Session, name: str, expected: int, properties: Mapping[str, str]) -> None:
+async def update_principal(session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
     """Gives a principal other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
     check_entity_properties(properties, "principal")
-    await run(session, _Update(session, name, expected, properties))
+    return body_of(await run(session, _Update(session, name, expected, properties)))
 
 
 async def change_credentials(
     session: Session, name: str, made: Callable[[PrincipalEntry], NewCredentials], *, rotate: bool
-) -> None:
+) -> JsonObject:
     """Gives a principal a new secret. With `rotate` its newest one stays valid beside it, so that nobody is locked out
     while the new one is handed out; else all others end. Raises `NotFound`."""
-    await run(session, _ChangeCredentials(session, name, made, rotate))
+    return body_of(await run(session, _ChangeCredentials(session, name, made, rotate)))
 
 
 async def drop_principal(session: Session, name: str) -> None:
