@@ -60,6 +60,17 @@ examples:
   arco init --store file:/var/lib/arco
   arco init --store s3://bucket/catalog --warehouse lake
 """
+BOOTSTRAP_EXAMPLES = """\
+Makes a realm: principals, roles and grants, and any number of catalogs, for
+`arco serve --auth`. Takes the catalog of --warehouse into it, or makes one.
+Prints the credentials of the root principal, which manages the realm, once;
+--reset-root replaces them when they are lost.
+
+examples:
+  arco bootstrap --store file:/var/lib/arco
+  arco bootstrap --store s3://bucket/catalog --realm acme --json
+  arco bootstrap --store file:/var/lib/arco --reset-root
+"""
 DOCTOR_EXAMPLES = """\
 Checks what has to be so before a catalog can work: the packages installed, the
 credentials, whether the store answers, how far its clock is from this one's,
@@ -159,6 +170,20 @@ def _init(parsed: argparse.Namespace) -> int:
     return init.run(CatalogOptions.of(parsed), as_json=parsed.json)
 
 
+def _add_bootstrap(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_catalog(parser, environment)
+    parser.add_argument("--realm", metavar="NAME", help="folder of the store for a realm among several [default: none]")
+    parser.add_argument("--reset-root", action="store_true", help="give the root principal new credentials")
+    add_json(parser, "the credentials, as a JSON object")
+
+
+def _bootstrap(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import bootstrap
+
+    options = CatalogOptions.of(parsed)
+    return bootstrap.run(options, parsed.realm, reset_root=parsed.reset_root, as_json=parsed.json)
+
+
 def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
     add_json(parser, "every check, as a JSON object")
@@ -172,6 +197,13 @@ def _doctor(parsed: argparse.Namespace) -> int:
 
 COMMANDS = (
     Command("init", "make an empty catalog in a store", INIT_EXAMPLES, _add_init, _init),
+    Command(
+        "bootstrap",
+        "make a realm, with a root principal that manages it",
+        BOOTSTRAP_EXAMPLES,
+        _add_bootstrap,
+        _bootstrap,
+    ),
     Command("doctor", "check the store, and say what is wrong with it", DOCTOR_EXAMPLES, _add_doctor, _doctor),
     Command("receipts", "list the commits of a table, newest first", RECEIPTS_EXAMPLES, _add_receipts, _receipts),
     Command(

@@ -63,6 +63,11 @@ class Deployment:
         base, further = location_of(url), [*map(Location.parse, allowed)]
         return cls(settings, store, base, mounts_of(base, store, further, open_store), runtime)
 
+    async def close(self) -> None:
+        """Closes the stores."""
+        for mount in self.mounts:
+            await mount.store.close()
+
     def reaches(self, location: Location) -> bool:
         """Whether tables may be there, as far as the operator is concerned."""
         return any(location.inside(mount.root) for mount in self.mounts)
@@ -153,18 +158,18 @@ class Realm:
 
 
 async def make_catalog(
-    realm: Realm, session: Session, request: CatalogRequest, root: str | None = None
+    realm: Realm, session: Session, request: CatalogRequest, root: str | None = None, *, owned: bool = False
 ) -> CatalogEntry:
     """Makes a catalog: first its registry, in a folder that no other catalog ever had, then its name. If the process
     dies in between, that folder has no name and nobody looks there. `root` is the folder of a catalog that exists
-    already, which is taken into the realm. `session` is one with the realm's registry. Raises `AlreadyExists`, and
+    already, which is taken into the realm; `owned`: its managers may also read and write all tables. `session` is one with the realm's registry. Raises `AlreadyExists`, and
     `BadRequest` for locations that it may not have."""
     realm.check_locations({**request.properties}, request.storage)
     await check_free(session, request.name)
     admin = await find_role(realm.registry.session(session.request), SERVICE_ADMIN)
     entity = session.runtime.ulid()
     place = root or realm.root_of(entity)
-    await begin_catalog(realm.unnamed(request, place).session(session.request), admin)
+    await begin_catalog(realm.unnamed(request, place).session(session.request), admin, owned=owned)
     overlap = session.settings.allow_location_overlap
     return await create_catalog(session, request, entity, place, overlap=overlap)
 

@@ -1,5 +1,5 @@
-"""The first commit of a realm: its root principal, and the role that manages the realm. Made by an operator at the store,
-never over HTTP."""
+"""The first commit of a realm: its root principal, and the role that manages the realm. Made by an operator at the
+store, never over HTTP."""
 
 from arco_catalog.iceberg.errors import AlreadyExists
 from arco_catalog.iceberg.json import JsonObject

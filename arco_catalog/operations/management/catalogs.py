@@ -147,9 +147,10 @@ async def update_catalog(
     return body_of(await run(session, _Update(session, name, expected, properties, storage, check, overlap)))
 
 
-async def begin_catalog(session: Session, admin: RoleEntry) -> None:
-    """Makes the registry of a new catalog, with the role that manages it, which `admin` has."""
-    await run(session, _Begin(session, admin))
+async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = False) -> None:
+    """Makes the registry of a new catalog, with the role that manages it, which `admin` has; `owned`: and may read and
+    write what is in it."""
+    await run(session, _Begin(session, admin, owned))
 
 
 async def end_catalog(session: Session) -> None:
@@ -237,9 +238,9 @@ def _refuse_overlap(index: Index, name: str, locations: Sequence[Location]) -> N
 class _Begin(EntityChange):
     kind = "init"
 
-    def __init__(self, session: Session, admin: RoleEntry) -> None:
+    def __init__(self, session: Session, admin: RoleEntry, owned: bool) -> None:
         super().__init__(session, {})
-        self.admin = admin
+        self.admin, self.owned = admin, owned
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[catalog_role_key(CATALOG_ADMIN)])
@@ -247,6 +248,8 @@ class _Begin(EntityChange):
             return {}, None
         role = RoleEntry.new(entity=attempt.entity, name=CATALOG_ADMIN, properties={}, at_ms=attempt.now_ms)
         privileges = [Privilege.CATALOG_MANAGE_ACCESS.value, Privilege.CATALOG_MANAGE_METADATA.value]
+        if self.owned:
+            privileges.append(Privilege.CATALOG_MANAGE_CONTENT.value)
         grant = GrantEntry.new(securable=CATALOG, kind="catalog", namespace=(), name=None, privileges=privileges)
         edits: Edits = {
             catalog_role_key(CATALOG_ADMIN): role.json,
