@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
 from storage_backends.azure.credentials import SCOPE, EntraTokens
-from storage_backends.azure.endpoint import Endpoint
+from storage_backends.azure.endpoint import ContainerEndpoint
 from storage_backends.azure.signature import query_of
 from storage_backends.azure.transport import API_VERSION, KeyAuthorizer, SasAuthorizer, TokenAuthorizer, target_path
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
@@ -32,7 +32,7 @@ _UNSIGNED = {"accept-encoding": "identity"}
 class SdkTransport:
     """The SDK's client of a container, which is made with the first request."""
 
-    def __init__(self, endpoint: Endpoint, make_client: "Callable[[], ContainerClient]") -> None:
+    def __init__(self, endpoint: ContainerEndpoint, make_client: "Callable[[], ContainerClient]") -> None:
         self._endpoint = endpoint
         self._make_client = make_client
         self._client: ContainerClient | None = None
@@ -100,7 +100,7 @@ class _Tokens:
         await self.close()
 
 
-async def open_sdk(endpoint: Endpoint, config: AzureConfig, tls: ssl.SSLContext | None) -> SdkTransport:
+async def open_sdk(endpoint: ContainerEndpoint, config: AzureConfig, tls: ssl.SSLContext | None) -> SdkTransport:
     """No connection is made yet. Raises `StoreError` without the SDK, or for a configuration that can't be followed."""
     try:
         await asyncio.to_thread(__import__, "azure.storage.blob.aio")
@@ -131,7 +131,9 @@ async def open_sdk(endpoint: Endpoint, config: AzureConfig, tls: ssl.SSLContext 
     return SdkTransport(endpoint, make_client)
 
 
-def _credential(endpoint: Endpoint, config: AzureConfig) -> "AzureNamedKeyCredential | AzureSasCredential | _Tokens":
+def _credential(
+    endpoint: ContainerEndpoint, config: AzureConfig
+) -> "AzureNamedKeyCredential | AzureSasCredential | _Tokens":
     """The same checks as without the SDK, which would tell of a key's form only when it signs."""
     from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 

@@ -19,9 +19,9 @@ from storage_backends.base import StoreError, StoreUnavailable
 from storage_backends.gcs.address import target_of
 from storage_backends.gcs.config import GcsConfig
 from storage_backends.gcs.google_credentials import failure_of, load_credentials
-from storage_backends.gcs.transport import ALWAYS_SENT
+from storage_backends.wire.connections import ALWAYS_SENT
 from storage_backends.wire.exchange import Ambiguous, Oversized, Request
-from storage_backends.wire.http1 import MAX_BODY_BYTES, Response
+from storage_backends.wire.http1 import Response
 
 CHUNK_BYTES = 1024 * 1024
 NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL)
@@ -59,7 +59,7 @@ class SdkTransport:
                 auth=_as_it_is,
                 stream=True,
             )
-            body = _bounded(answer)
+            body = _bounded(answer, self._config.max_answer_bytes)
         except GoogleAuthError as error:
             raise failure_of(error) from error
         except requests.exceptions.RequestException as error:
@@ -88,15 +88,15 @@ def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
     return SdkTransport(client.api_endpoint, bucket, config, session)
 
 
-def _bounded(answer: requests.Response) -> bytes:
+def _bounded(answer: requests.Response, most: int) -> bytes:
     """The body, which is not read to its end if it is larger than is accepted."""
     parts, size = [], 0
     for part in answer.iter_content(CHUNK_BYTES):
         parts.append(part)
         size += len(part)
-        if size > MAX_BODY_BYTES:
+        if size > most:
             answer.close()
-            raise Oversized(f"the answer is larger than {MAX_BODY_BYTES} bytes")
+            raise Oversized(f"the answer is larger than {most:,} bytes")
     return b"".join(parts)
 
 

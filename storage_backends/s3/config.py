@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from storage_backends.s3.signature import Credentials
 from storage_backends.wire.proxies import NO_PROXIES, Proxies
+from storage_backends.wire.settings import ConnectionSettings
 
 _BEFORE_CONTAINERS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
 _ECS = "http://169.254.170.2"
@@ -53,12 +54,11 @@ CredentialsConfig = Credentials | ContainerEndpoint | DefaultChain
 
 
 @dataclass(frozen=True, slots=True)
-class S3Config:
+class S3Config(ConnectionSettings):
     """How one store reaches S3. Stores that are configured differently live side by side in one process.
 
     `region` None is that of botocore's profile. An `endpoint_url` replaces Amazon's, with or without `fips` and
-    `dualstack`. `ca_bundle`, a file or a folder, is trusted in place of the system's authorities. `idle_timeout_s` is
-    how long the server may send and take nothing.
+    `dualstack`.
 
     `encryption` (`AES256`, `aws:kms`, `aws:kms:dsse`) and `kms_key_id` are asked for with each object that is written;
     None leaves it to the bucket. `bucket_owner` is the account that must own the bucket. `requester_pays` accepts its
@@ -71,11 +71,6 @@ class S3Config:
     addressing: Addressing = Addressing.AUTO
     fips: bool = False
     dualstack: bool = False
-    ca_bundle: str | None = None
-    connect_timeout_s: float = 3.0
-    idle_timeout_s: float = 10.0
-    max_connections: int = 64
-    max_answer_bytes: int = 256 * 1024 * 1024
     carrier: Carrier = Carrier.AUTO
     proxies: Proxies = NO_PROXIES
     encryption: str | None = None

@@ -10,7 +10,8 @@ from functools import cache
 
 from storage_backends.base import StoreError
 from storage_backends.wire.dial import connect
-from storage_backends.wire.http1 import MAX_BODY_BYTES, AnswerLost, Connection, NeverSent, Response
+from storage_backends.wire.http1 import AnswerLost, Connection, NeverSent, Response
+from storage_backends.wire.settings import MAX_ANSWER_BYTES
 
 IDLE_MS = 5_000
 """How long a connection may be idle: less than S3 allows. In wall-clock time, since a monotonic clock stops while a
@@ -49,7 +50,7 @@ class Pool:
         size: int,
         timeouts: Timeouts,
         now_ms: Callable[[], int],
-        max_body_bytes: int = MAX_BODY_BYTES,
+        max_body_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self._host, self._port, self._tls = host, port, tls
         self._timeouts = timeouts
