@@ -17,10 +17,11 @@ from storage_backends.azure.signature import query_of
 from storage_backends.azure.transport import API_VERSION, KeyAuthorizer, SasAuthorizer, TokenAuthorizer, target_path
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.clock import system_now_ms
-from storage_backends.wire.exchange import Ambiguous, Request
-from storage_backends.wire.http1 import Response, request_head
+from storage_backends.wire.exchange import Ambiguous, Oversized, Request
+from storage_backends.wire.http1 import AnswerLost, Response, check_end, request_head
 
 if TYPE_CHECKING:
+    from aiohttp import ClientResponse
     from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
     from azure.core.pipeline import AsyncPipeline
     from azure.core.pipeline.transport import AsyncHttpResponse, HttpRequest
@@ -32,8 +33,11 @@ _UNSIGNED = {"accept-encoding": "identity"}
 class SdkTransport:
     """The SDK's client of a container, which is made with the first request."""
 
-    def __init__(self, endpoint: ContainerEndpoint, make_client: "Callable[[], ContainerClient]") -> None:
+    def __init__(
+        self, endpoint: ContainerEndpoint, config: AzureConfig, make_client: "Callable[[], ContainerClient]"
+    ) -> None:
         self._endpoint = endpoint
+        self._config = config
         self._make_client = make_client
         self._client: ContainerClient | None = None
 
@@ -45,15 +49,39 @@ class SdkTransport:
         self._client = client = self._client or self._make_client()
         pipeline = cast("AsyncPipeline[HttpRequest, AsyncHttpResponse]", client._pipeline)  # typed as a blocking one
         try:
-            answer = (await pipeline.run(self._sent(request))).http_response
-            body = answer.body()
+            async with asyncio.timeout(self._config.exchange_timeout_s):
+                answer = (await pipeline.run(self._sent(request), stream=True)).http_response
+                body = await self._read(answer.internal_response)
         except ClientAuthenticationError as error:
             raise StoreDenied(f"no Azure credentials: {error}") from error
         except AzureError as error:
             if isinstance(error.__cause__, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
                 raise StoreUnavailable(f"no connection could be made: {error}") from error
             raise Ambiguous(f"no whole answer came: {error!r}") from error
-        return Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
+        except (aiohttp.ClientError, OSError) as error:  # a TimeoutError, too
+            raise Ambiguous(f"the answer was lost: {error!r}") from error
+        response = Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
+        try:
+            check_end(request.method, response)
+        except AnswerLost as error:
+            raise Ambiguous(str(error)) from error
+        return response
+
+    async def _read(self, answer: "ClientResponse") -> bytes:
+        """The body, which is not read to its end if it is larger than is accepted."""
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async for part in answer.content.iter_any():
+                parts.append(part)
+                size += len(part)
+                if size > self._config.max_answer_bytes:
+                    raise Oversized(f"the body of the answer is longer than {self._config.max_answer_bytes:,} bytes")
+        finally:
+            if not answer.content.at_eof():
+                answer.close()
+            answer.release()
+        return b"".join(parts)
 
     async def close(self) -> None:
         """See `Transport.close`."""
@@ -128,7 +156,7 @@ async def open_sdk(endpoint: ContainerEndpoint, config: AzureConfig, tls: ssl.SS
             endpoint.url, credential=credential, transport=transport, retry_total=0, permit_redirects=False
         )
 
-    return SdkTransport(endpoint, make_client)
+    return SdkTransport(endpoint, config, make_client)
 
 
 def _credential(

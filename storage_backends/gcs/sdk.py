@@ -5,6 +5,7 @@ The SDK blocks, so that each exchange takes a thread.
 """
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 from ssl import SSLCertVerificationError
 
@@ -13,7 +14,7 @@ from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import AuthorizedSession
 from google.cloud import storage  # type: ignore[import-untyped]
 from requests.adapters import HTTPAdapter
-from urllib3.exceptions import MaxRetryError, NewConnectionError, ProxyError, SSLError
+from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, ProxyError, SSLError
 
 from storage_backends.base import StoreError, StoreUnavailable
 from storage_backends.gcs.address import target_of
@@ -21,7 +22,7 @@ from storage_backends.gcs.config import GcsConfig
 from storage_backends.gcs.google_credentials import failure_of, load_credentials
 from storage_backends.wire.connections import ALWAYS_SENT
 from storage_backends.wire.exchange import Ambiguous, Oversized, Request
-from storage_backends.wire.http1 import Response
+from storage_backends.wire.http1 import AnswerLost, Response, check_end
 
 CHUNK_BYTES = 1024 * 1024
 NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL)
@@ -40,7 +41,11 @@ class SdkTransport:
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
         """See `Transport.send`. Whoever stops waiting does not stop the exchange."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._exchange, request)
+        try:
+            async with asyncio.timeout(self._config.exchange_timeout_s):
+                return await loop.run_in_executor(self._threads, self._exchange, request)
+        except TimeoutError as error:
+            raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s") from error
 
     async def close(self) -> None:
         """See `Transport.close`."""
@@ -59,14 +64,33 @@ class SdkTransport:
                 auth=_as_it_is,
                 stream=True,
             )
-            body = _bounded(answer, self._config.max_answer_bytes)
+            body = self._read(answer)
         except GoogleAuthError as error:
             raise failure_of(error) from error
-        except requests.exceptions.RequestException as error:
+        except (requests.exceptions.RequestException, HTTPError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise (StoreUnavailable if _was_never_sent(error) else Ambiguous)(reason) from error
         headers = {name.lower(): value for name, value in answer.headers.items()}
-        return Response(answer.status_code, headers, body)
+        response = Response(answer.status_code, headers, body)
+        try:
+            check_end(request.method, response)
+        except AnswerLost as error:
+            raise Ambiguous(str(error)) from error
+        return response
+
+    def _read(self, answer: requests.Response) -> bytes:
+        """The body, which is not read to its end if it is larger than is accepted, or takes longer."""
+        parts, size = [], 0
+        most, until_s = self._config.max_answer_bytes, time.monotonic() + self._config.exchange_timeout_s
+        with answer:
+            while part := answer.raw.read1(CHUNK_BYTES):
+                parts.append(part)
+                size += len(part)
+                if size > most:
+                    raise Oversized(f"the body of the answer is longer than {most:,} bytes")
+                if time.monotonic() > until_s:
+                    raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s")
+        return b"".join(parts)
 
 
 def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
@@ -88,24 +112,12 @@ def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
     return SdkTransport(client.api_endpoint, bucket, config, session)
 
 
-def _bounded(answer: requests.Response, most: int) -> bytes:
-    """The body, which is not read to its end if it is larger than is accepted."""
-    parts, size = [], 0
-    for part in answer.iter_content(CHUNK_BYTES):
-        parts.append(part)
-        size += len(part)
-        if size > most:
-            answer.close()
-            raise Oversized(f"the answer is larger than {most:,} bytes")
-    return b"".join(parts)
-
-
 def _as_it_is(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
     """Keeps requests from putting a password out of ~/.netrc in the token's place."""
     return prepared
 
 
-def _was_never_sent(error: requests.exceptions.RequestException) -> bool:
+def _was_never_sent(error: Exception) -> bool:
     """Whether a failure came before the first byte of the request: without a connection there was none."""
     if isinstance(error, NEVER_SENT):
         return True

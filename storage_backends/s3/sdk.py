@@ -22,10 +22,7 @@ from storage_backends.base import StoreError, StoreUnavailable
 from storage_backends.s3.config import Addressing, S3Config
 from storage_backends.s3.credentials import CredentialSource, credentials_of
 from storage_backends.wire.exchange import Ambiguous, Oversized, Request
-from storage_backends.wire.http1 import Response, check_headers, may_end_with_its_connection
-
-EXCHANGE_S = 300.0
-"""How long a request and its answer may take, however steadily they trickle."""
+from storage_backends.wire.http1 import AnswerLost, Response, check_end, check_headers
 
 _OPERATIONS = {"GET": "get_object", "HEAD": "head_object", "PUT": "put_object", "DELETE": "delete_object"}
 _PARAMETERS = {  # the SDK's names of headers and of query parameters
@@ -67,7 +64,7 @@ class SdkTransport:
         check_headers(request.headers)
         operation = _OPERATIONS[request.method] if request.key else "list_objects_v2"
         try:
-            async with asyncio.timeout(EXCHANGE_S):
+            async with asyncio.timeout(self._config.exchange_timeout_s):
                 await getattr(self._client, operation)(**self._parameters(request))
         except _Answered as answer:
             return answer.response
@@ -76,7 +73,7 @@ class SdkTransport:
         except BotoCoreError as error:
             raise _failure(error) from error
         except TimeoutError as error:
-            raise Ambiguous(f"no whole answer came within {EXCHANGE_S} s") from error
+            raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s") from error
         raise Ambiguous("the SDK sent nothing that was seen")
 
     async def close(self) -> None:
@@ -112,13 +109,10 @@ class SdkTransport:
                 answer.raw.close()
             answer.raw.release()
         response = Response(answer.status_code, dict(answer.headers), body)
-        framed = {"content-length", "transfer-encoding"} & response.headers.keys() or request.method == "HEAD"
-        if (
-            not framed
-            and response.status not in (204, 304)
-            and not may_end_with_its_connection(request.method, response.status)
-        ):
-            raise Ambiguous("the end of the answer may be missing")
+        try:
+            check_end(request.method, response)
+        except AnswerLost as error:
+            raise Ambiguous(str(error)) from error
         raise _Answered(response)
 
     async def _read(self, raw: aiohttp.ClientResponse) -> bytes:

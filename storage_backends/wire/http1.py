@@ -67,6 +67,15 @@ def may_end_with_its_connection(method: str, status: int) -> bool:
     return status >= 300 or method in ("PUT", "DELETE")
 
 
+def check_end(method: str, response: Response) -> None:
+    """For those who don't see the connection. Raises `AnswerLost` where an answer announces no length, so that a part
+    may be missing."""
+    framed = {"content-length", "transfer-encoding"} & response.headers.keys()
+    bodiless = method == "HEAD" or response.status in (204, 304)
+    if not framed and not bodiless and not may_end_with_its_connection(method, response.status):
+        raise AnswerLost("the end of the answer may be missing")
+
+
 class ResponseReader:
     """Reads the answer to one request. Once the answer is whole, `keep_alive` tells whether the connection may carry
     another request."""

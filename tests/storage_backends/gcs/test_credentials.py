@@ -28,7 +28,7 @@ from storage_backends.gcs.config import (
 )
 from storage_backends.gcs.credentials import GoogleTokens, tokens_of
 from storage_backends.gcs.store import GcsStore
-from tests.storage_backends.gcs.scripted_gcs import playing
+from tests.storage_backends.gcs.scripted_gcs import ScriptedGcs, playing_gcs
 from tests.support.stub_server import stub_server
 
 
@@ -198,9 +198,10 @@ async def test_a_fixed_token_needs_no_google_auth(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("client", list(GcsClient))
 async def test_a_users_token_opens_the_store_by_both_transports(client: GcsClient) -> None:
-    async with token_endpoint(), playing([], client) as played:
-        played.gcs.fake.token = "token-1"
-        config = GcsConfig(CredentialsJson(USER), played.gcs.endpoint, client=client)
+    async with token_endpoint(), playing_gcs([], client) as played:
+        assert isinstance(played.server, ScriptedGcs)
+        played.server.fake.token = "token-1"
+        config = GcsConfig(CredentialsJson(USER), played.server.endpoint, client=client)
         store = GcsStore("bucket", config=config)
 
         assert isinstance(await store.get("key"), Missing)
@@ -209,9 +210,9 @@ async def test_a_users_token_opens_the_store_by_both_transports(client: GcsClien
 
 @pytest.mark.parametrize("client", list(GcsClient))
 async def test_without_a_token_nothing_is_sent(client: GcsClient) -> None:
-    async with token_endpoint() as endpoint, playing([], client) as played:
+    async with token_endpoint() as endpoint, playing_gcs([], client) as played:
         endpoint.status = 400
-        config = GcsConfig(CredentialsJson(USER), played.gcs.endpoint, client=client)
+        config = GcsConfig(CredentialsJson(USER), played.server.endpoint, client=client)
         store = GcsStore("bucket", config=config)
         with pytest.raises(StoreDenied):
             await store.delete("key")
