@@ -6,8 +6,7 @@ not resend on a connection that the server has closed, as aiohttp does with a PU
 
 import asyncio
 import ssl
-from collections.abc import Callable
-from io import BytesIO
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from azure.core.pipeline.transport import AsyncHttpResponse, HttpRequest
     from azure.storage.blob.aio import ContainerClient
 
+_PART_BYTES = 64 * 1024
 _UNSIGNED = {"accept-encoding": "identity"}
 
 
@@ -98,10 +98,21 @@ class SdkTransport:
         url = f"{self._endpoint.origin}{target_path(self._endpoint, request.key)}"
         sent = HttpRequest(request.method, f"{url}?{query}" if query else url, headers)
         if request.body:
-            sent.set_streamed_data_body(BytesIO(request.body))  # in parts, which leaves the loop to others
+            sent.set_streamed_data_body(_Body(request.body))  # in parts, which leaves the loop to others
         if request.method == "PUT":
             sent.headers["content-length"] = str(len(request.body))
         return sent
+
+
+class _Body:
+    """The body of a request, from its beginning each time that it is sent: after a 401 the SDK sends again."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = memoryview(body)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._body), _PART_BYTES):
+            yield bytes(self._body[start : start + _PART_BYTES])
 
 
 class _Tokens:
@@ -109,13 +120,18 @@ class _Tokens:
 
     def __init__(self, tokens: EntraTokens) -> None:
         self._tokens = tokens
+        self._given = ""
 
-    async def get_token(self, *scopes: str, **_options: Any) -> "AccessToken":
+    async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
         from azure.core.credentials import AccessToken
 
         if scopes != (SCOPE,):
             raise StoreError(f"the SDK asks for a token of {scopes}, not of {SCOPE}")
-        held = await self._tokens.current()
+        if "tenant_id" in options:  # the SDK follows the challenge of a 401, and sends again
+            held = await self._tokens.renewed(self._given)
+        else:
+            held = await self._tokens.current()
+            self._given = held.token
         return AccessToken(held.token, held.expires_ms // 1_000)
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Protocol
 
 from storage_backends.azure.config import AzureConfig, ClientKind, CredentialsConfig, SasToken, SharedKey
@@ -39,6 +40,10 @@ class Authorizer(Protocol):
         """Raises `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
         ...
 
+    async def renew(self, refused: Authorized) -> bool:
+        """After a 401: whether there are other credentials now."""
+        ...
+
 
 class AzureTransport:
     """A container's address, the credentials for it, and a pool of connections."""
@@ -57,6 +62,13 @@ class AzureTransport:
             "x-ms-version": API_VERSION,
         }
         authorized = await self._authorizer.authorize(request, path, headers)
+        answer = await self._exchange(request, path, authorized)
+        if answer.status == HTTPStatus.UNAUTHORIZED and await self._authorizer.renew(authorized):
+            authorized = await self._authorizer.authorize(request, path, headers)
+            answer = await self._exchange(request, path, authorized)  # safe: a refused request was not applied
+        return answer
+
+    async def _exchange(self, request: Request, path: str, authorized: Authorized) -> Response:
         query = "&".join(filter(None, (query_of(request.query.items()), authorized.query)))
         target = f"{path}?{query}" if query else path
         headers = {"host": self._endpoint.authority, **authorized.headers}
@@ -81,6 +93,9 @@ class KeyAuthorizer:
         length = len(request.body)
         return Authorized(signed(self._account, self._key, request.method, path, request.query, headers, length))
 
+    async def renew(self, refused: Authorized) -> bool:
+        return False
+
 
 class SasAuthorizer:
     """Adds a shared access signature to the query."""
@@ -92,6 +107,9 @@ class SasAuthorizer:
 
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorized:
         return Authorized(headers, self._token)
+
+    async def renew(self, refused: Authorized) -> bool:
+        return False
 
 
 class TokenAuthorizer:
@@ -105,6 +123,10 @@ class TokenAuthorizer:
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorized:
         held = await self._tokens.current()
         return Authorized({**headers, "authorization": f"Bearer {held.token}"})
+
+    async def renew(self, refused: Authorized) -> bool:
+        token = refused.headers["authorization"].removeprefix("Bearer ")
+        return (await self._tokens.renewed(token)).token != token
 
 
 def target_path(endpoint: ContainerEndpoint, key: str) -> str:

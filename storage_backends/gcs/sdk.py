@@ -7,7 +7,9 @@ The SDK blocks, so that each exchange takes a thread.
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from ssl import SSLCertVerificationError
+from threading import Lock
 
 import requests
 from google.auth.exceptions import GoogleAuthError
@@ -19,7 +21,7 @@ from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, Pro
 from storage_backends.base import StoreError, StoreUnavailable
 from storage_backends.gcs.address import target_of
 from storage_backends.gcs.config import GcsConfig
-from storage_backends.gcs.google_credentials import failure_of, load_credentials
+from storage_backends.gcs.google_credentials import GoogleCredentials, failure_of, load_credentials
 from storage_backends.wire.connections import ALWAYS_SENT
 from storage_backends.wire.exchange import Ambiguous, Oversized, Request
 from storage_backends.wire.http1 import AnswerLost, Response, check_end
@@ -31,11 +33,15 @@ NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHea
 class SdkTransport:
     """A bucket's address, and a session of the SDK's."""
 
-    def __init__(self, base: str, bucket: str, config: GcsConfig, session: AuthorizedSession) -> None:
+    def __init__(
+        self, base: str, bucket: str, config: GcsConfig, session: AuthorizedSession, credentials: GoogleCredentials
+    ) -> None:
         self._base = base
         self._bucket = bucket
         self._config = config
         self._session = session
+        self._credentials = credentials
+        self._renewing = Lock()
         self._threads = ThreadPoolExecutor(config.max_connections, "gcs")
 
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
@@ -54,16 +60,10 @@ class SdkTransport:
 
     def _exchange(self, request: Request) -> Response:
         try:
-            answer = self._session.request(
-                request.method,
-                self._base + target_of(self._bucket, request, self._config.user_project),
-                data=request.body or None,
-                headers={**request.headers, **ALWAYS_SENT},
-                timeout=(self._config.connect_timeout_s, self._config.idle_timeout_s),
-                allow_redirects=False,
-                auth=_as_it_is,
-                stream=True,
-            )
+            answer = self._sent(request)
+            if answer.status_code == HTTPStatus.UNAUTHORIZED and self._has_renewed(answer.request):
+                answer.close()
+                answer = self._sent(request)  # safe: a refused request was not applied
             body = self._read(answer)
         except GoogleAuthError as error:
             raise failure_of(error) from error
@@ -77,6 +77,27 @@ class SdkTransport:
         except AnswerLost as error:
             raise Ambiguous(str(error)) from error
         return response
+
+    def _sent(self, request: Request) -> requests.Response:
+        answer: requests.Response = self._session.request(
+            request.method,
+            self._base + target_of(self._bucket, request, self._config.user_project),
+            data=request.body or None,
+            headers={**request.headers, **ALWAYS_SENT},
+            timeout=(self._config.connect_timeout_s, self._config.idle_timeout_s),
+            allow_redirects=False,
+            auth=_as_it_is,
+            stream=True,
+        )
+        return answer
+
+    def _has_renewed(self, refused: requests.PreparedRequest) -> bool:
+        """Whether there is another token than the one that the store refused."""
+        token = str(refused.headers.get("authorization", "")).removeprefix("Bearer ")
+        with self._renewing:
+            if token and self._credentials.token() == token:  # no other thread was faster
+                self._credentials.renew()
+            return bool(token) and self._credentials.token() != token
 
     def _read(self, answer: requests.Response) -> bytes:
         """The body, which is not read to its end if it is larger than is accepted, or takes longer."""
@@ -104,12 +125,12 @@ def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
         )
     except (GoogleAuthError, ValueError) as error:
         raise StoreError(f"no GCS client can be made: {error}") from error
-    # By itself the session would send again, with a new token, what was answered 401.
+    # A 401 is seen to above: the session would get a new token for each request that was answered so.
     session = AuthorizedSession(credentials.current, refresh_status_codes=(), auth_request=credentials.request)
     session.verify = config.ca_bundle or True
     for scheme in ("https://", "http://"):
         session.mount(scheme, HTTPAdapter(pool_maxsize=config.max_connections, max_retries=0))
-    return SdkTransport(client.api_endpoint, bucket, config, session)
+    return SdkTransport(client.api_endpoint, bucket, config, session, credentials)
 
 
 def _as_it_is(prepared: requests.PreparedRequest) -> requests.PreparedRequest:

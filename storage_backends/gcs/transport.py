@@ -1,6 +1,7 @@
 """Carries requests to GCS over connections of our own. Proxies (`HTTPS_PROXY`) are not supported: the SDK has them."""
 
 import asyncio
+from http import HTTPStatus
 
 from storage_backends.base import StoreError
 from storage_backends.gcs.address import check_bucket, target_of
@@ -28,6 +29,12 @@ class GcsTransport:
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
         """See `Transport.send`."""
         token = await self._tokens.current()
+        answer = await self._exchange(request, token)
+        if answer.status == HTTPStatus.UNAUTHORIZED and (other := await self._tokens.renewed(token)) != token:
+            answer = await self._exchange(request, other)  # safe: a refused request was not applied
+        return answer
+
+    async def _exchange(self, request: Request, token: str) -> Response:
         headers = {"host": self._endpoint.authority, **request.headers}
         if token:
             headers["authorization"] = f"Bearer {token}"

@@ -43,13 +43,16 @@ class ScriptedGcs(ScriptedS3):
 
 
 @asynccontextmanager
-async def playing_gcs(script: Sequence[Step], client: GcsClient, **variables: str) -> AsyncIterator[Played]:
+async def playing_gcs(
+    script: Sequence[Step], client: GcsClient, server: ScriptedGcs | None = None, **variables: str
+) -> AsyncIterator[Played]:
     """Runs a server and a store on it."""
-    gcs = ScriptedGcs(list(script))
+    gcs = server or ScriptedGcs([])
+    gcs.script = [*script]
     gcs.fake.buckets[BUCKET] = {}
-    async with stub_server(gcs.handle) as server:
-        gcs._server, gcs.endpoint = server, server.uri
-        config = GcsServer(server.uri).config(client, **variables)
+    async with stub_server(gcs.handle) as running:
+        gcs._server, gcs.endpoint = running, running.uri
+        config = GcsServer(running.uri).config(client, **variables)
 
         def open_store(sleep: Sleep, **settings: Any) -> GcsStore:
             changed = replace(config, **settings)

@@ -45,7 +45,7 @@ def play(request: pytest.FixtureRequest) -> Play:
     client: GcsClient = request.param
 
     def run(*script: Step, **variables: str) -> AbstractAsyncContextManager[Played]:
-        return playing_gcs(script, client, **variables)
+        return playing_gcs(script, client, None, **variables)
 
     return run
 

@@ -108,7 +108,7 @@ class ScriptedS3:
             case Serve():
                 return self._serve(request, body)
             case Reply():
-                return _response(step)
+                return respond(step)
             case Drop(applied, last):
                 if applied:
                     self._serve(request, body)
@@ -190,7 +190,8 @@ def raw(reply: Reply, *, framed: bool) -> bytes:
     return "\r\n".join([*lines, "\r\n"]).encode() + body
 
 
-def _response(reply: Reply) -> web.Response:
+def respond(reply: Reply) -> web.Response:
+    """The answer as a server gives it."""
     xml = "application/xml"
     return web.Response(status=reply.status, text=_text(reply), content_type=xml, headers=reply.headers)
 
