@@ -134,8 +134,9 @@ class Pool:
 
 @cache
 def tls_context(ca_bundle: str | None) -> ssl.SSLContext:
-    """A TLS context that trusts the authorities in `ca_bundle` (a file or a folder), or else the system's. Reads files,
-    so call it in a thread. Raises `StoreError` for a bundle that cannot be read."""
+    """What checks a server's certificate: the authorities in `ca_bundle` (a file or a folder), or, without one, those
+    that the system trusts. One context serves all stores with the same bundle. It reads files, so call it in a thread.
+    Raises `StoreError` for a bundle that can't be read."""
     in_folder = ca_bundle is not None and os.path.isdir(ca_bundle)
     try:
         context = ssl.create_default_context(
