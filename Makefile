@@ -195,8 +195,8 @@ package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every fun
 	$(BIN)/python -m tools.package
 
 .PHONY: image
-image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar)
-	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS))
+image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar; EXTRAS=gcs: for one cloud)
+	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(if $(EXTRAS),--extras $(EXTRAS))
 
 .PHONY: docs
 docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/site; a warning or a broken link is an error
