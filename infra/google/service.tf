@@ -33,7 +33,7 @@ resource "google_cloud_run_v2_service" "api" {
 
       resources {
         limits            = { cpu = tostring(var.cpu), memory = "${var.memory}Mi" }
-        cpu_idle          = true # paid while there are requests
+        cpu_idle          = !var.instance_billing
         startup_cpu_boost = true
       }
 
@@ -56,6 +56,12 @@ resource "google_cloud_run_v2_service" "api" {
         }
       }
     }
+  }
+
+  # Said, so that an apply takes back what was directed by hand to an older revision.
+  traffic {
+    type    = "TRAFFIC_TARGET_ALLOCATION_TYPE_LATEST"
+    percent = 100
   }
 
   depends_on = [google_project_service.api, google_storage_bucket_iam_member.objects]

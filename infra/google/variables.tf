@@ -190,7 +190,7 @@ variable "ingress" {
 }
 
 variable "engine_members" {
-  description = "Who may call the catalog and read and write its tables, such as serviceAccount:spark@my-project.iam.gserviceaccount.com or group:analysts@example.com."
+  description = "Who may call the catalog and read and write its tables, such as serviceAccount:lake-spark@my-project.iam.gserviceaccount.com or group:analysts@example.com."
   type        = list(string)
   default     = []
 
@@ -244,6 +244,12 @@ variable "concurrency" {
     condition     = var.concurrency >= 1 && var.concurrency <= 500
     error_message = "concurrency must be 1 to 500: a worker takes 512 connections."
   }
+}
+
+variable "instance_billing" {
+  description = "Pay for instances as long as they are there, not for the time of their requests: what follows an answer (receipts) is then written at once."
+  type        = bool
+  default     = false
 }
 
 variable "min_instances" {

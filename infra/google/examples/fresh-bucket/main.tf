@@ -22,7 +22,7 @@ provider "google" {
 }
 
 resource "google_service_account" "spark" {
-  account_id   = "spark"
+  account_id   = "lake-spark"
   display_name = "Spark"
 }
 
