@@ -48,8 +48,8 @@ locals {
   )
 
   id_token = [
-    "# ID_TOKEN holds for an hour. A person's:      export ID_TOKEN=$(gcloud auth print-identity-token)",
-    "# On a machine of Google's, its account's:     export ID_TOKEN=$(curl -s -H Metadata-Flavor:Google 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/identity?audience=${local.url}')",
+    "# ID_TOKEN holds for an hour. A person's, to try it: export ID_TOKEN=$(gcloud auth print-identity-token)",
+    "# On a machine of Google's, its account's:          export ID_TOKEN=$(curl -s -H Metadata-Flavor:Google 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/identity?audience=${local.url}')",
   ]
 
   pyiceberg_signs_in = <<-E

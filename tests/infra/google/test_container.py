@@ -4,6 +4,8 @@ import asyncio
 import json
 import re
 import signal
+import socket
+import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -111,9 +113,6 @@ async def test_a_request_under_way_is_answered_after_cloud_run_says_stop(
 
 def _refused(port: int) -> None:
     """Returns when the server takes no new connections, which is how it shows that it has read the signal."""
-    import socket
-    import time
-
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         try:

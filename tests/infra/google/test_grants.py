@@ -51,7 +51,7 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize("member", ALLOWED)
-def test_everybody_may_do_what_he_must_and_nothing_else(values: Values, member: str) -> None:
+def test_each_member_may_do_what_is_needed_and_nothing_else(values: Values, member: str) -> None:
     found = {(action, key) for action in ("get", "create") for key in EVERY_OBJECT if may(values, member, action, key)}
 
     assert found == ALLOWED[member]
