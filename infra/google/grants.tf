@@ -18,10 +18,10 @@ locals {
       api       = { member = local.members.api, write = [local.state, local.probe], write_metadata = local.table_folders, read_metadata = [], read = [] }
       reconcile = { member = local.members.reconcile, write = [local.state, local.probe], write_metadata = [], read_metadata = local.table_folders, read = [] }
     },
-    { for member in var.operator_members :
+    { for member in toset(var.operator_members) :
       "operator ${member}" => { member = member, write = [local.state, local.probe], write_metadata = [], read_metadata = [], read = local.table_folders }
     },
-    { for member in var.engine_members :
+    { for member in toset(var.engine_members) :
       "engine ${member}" => { member = member, write = local.table_folders, write_metadata = [], read_metadata = [], read = [] }
     },
   )

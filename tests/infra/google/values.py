@@ -36,7 +36,7 @@ _SHOWN = {
 SPARK = "serviceAccount:lake-spark@my-project.iam.gserviceaccount.com"
 ADA = "user:ada@example.com"
 ACCEPTED: dict[str, Variables] = {
-    "fresh": {"engine_members": [SPARK]},
+    "fresh": {"engine_members": [SPARK, SPARK]},
     "folder": {
         "bucket": "there-already",
         "prefix": "lakes/one",
