@@ -7,10 +7,11 @@ locals {
     ARCO_ALLOW_LOCATION_OVERLAP = tostring(var.allow_location_overlap)
     ARCO_IDEMPOTENCY_DIALECT    = var.idempotency_dialect
     ARCO_ENDPOINT               = var.authorization == "entra" ? "easy-auth" : "unauthenticated"
-    ARCO_SOURCE_PRINCIPALS      = join(",", var.source_principals)
     ARCO_LOG_LEVEL              = var.log_level
     ARCO_SKIP_PROBE             = "true" # Azure honours conditions; each run of the reconciler still asks
   }
+
+  source_principals = length(var.source_principals) == 0 ? {} : { ARCO_SOURCE_PRINCIPALS = join(",", var.source_principals) }
 
   platform_settings = {
     AZURE_CLIENT_ID                           = azurerm_user_assigned_identity.app.client_id
@@ -71,7 +72,7 @@ resource "azurerm_function_app_flex_consumption" "app" {
   https_only                                     = true
   webdeploy_publish_basic_authentication_enabled = false
 
-  app_settings = merge(var.app_settings, local.settings, local.platform_settings)
+  app_settings = merge(var.app_settings, local.settings, local.source_principals, local.platform_settings)
 
   identity {
     type         = "UserAssigned"
