@@ -64,6 +64,7 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
+	$(BIN)/mypy azure_functions/*.py
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
 test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and the compatibility kit, too)
