@@ -64,6 +64,7 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
+	$(BIN)/mypy azure_functions/*.py
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
 test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and the compatibility kit, too)
@@ -194,6 +195,10 @@ dist: .venv/.bootstrap ## Build the wheel and the source distribution into dist
 package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from
 	$(BIN)/python -m tools.package
 
+.PHONY: package-azure
+package-azure: .venv/.bootstrap ## Build dist/arco-catalog-functions.zip, which the function app on Azure is deployed from
+	$(BIN)/python -m tools.package_azure
+
 .PHONY: image
 image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar; EXTRAS=gcs: for one cloud)
 	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(if $(EXTRAS),--extras $(EXTRAS))
@@ -207,7 +212,8 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli pyproject.toml -o requirements/serve.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra lambda --extra otel --group dev pyproject.toml \
+	$(LOCK:3.11=3.12) $(if $(UPGRADE),--upgrade) --extra functions pyproject.toml -c requirements/serve.txt -o requirements/functions.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra lambda --extra functions --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
 	for engine in audit docs engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done

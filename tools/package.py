@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("output", nargs="?", type=Path, default=OUTPUT, help=f"default {OUTPUT.relative_to(PROJECT)}")
     output: Path = parser.parse_args().output
     unzipped = build(output)
-    sys.stdout.write(f"{output}: {_mb(output.stat().st_size)} zipped, {_mb(unzipped)} unzipped\n")
+    sys.stdout.write(f"{output}: {megabytes(output.stat().st_size)} zipped, {megabytes(unzipped)} unzipped\n")
     for version in PYTHONS:
         if interpreter(version) is None:
             sys.stderr.write(f"no python{version} on the path: no bytecode for it, and with it slow cold starts\n")
@@ -63,8 +63,14 @@ def main() -> int:
 def build(output: Path) -> int:
     """Writes the zip, and nothing if something fails. Returns its size unzipped, in bytes."""
     with tempfile.TemporaryDirectory(prefix="arco-package-") as scratch:
-        files = {**_dependencies(Path(scratch)), **dict(_sources())}
+        files = {**dependencies(Path(scratch), PLATFORMS, LOCK), **dict(modules(SOURCES, NOT_SHIPPED))}
         files |= _bytecode(files, Path(scratch, "compiled"))
+    write_zip(output, files)
+    return sum(map(len, files.values()))
+
+
+def write_zip(output: Path, files: Mapping[str, bytes]) -> None:
+    """Writes the files under their names: the same bytes each time, and nothing if something fails."""
     output.parent.mkdir(parents=True, exist_ok=True)
     unfinished = output.with_name(f"{output.name}.{os.getpid()}")
     with zipfile.ZipFile(unfinished, "w") as archive:
@@ -73,23 +79,23 @@ def build(output: Path) -> int:
             entry.create_system, entry.external_attr = _UNIX, _MODE
             archive.writestr(entry, body, zipfile.ZIP_DEFLATED, compresslevel=9)
     unfinished.replace(output)
-    return sum(map(len, files.values()))
 
 
-def _sources() -> Iterator[tuple[str, bytes]]:
+def modules(folders: Iterable[str], left_out: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Our modules, by their place in the zip."""
-    for folder in SOURCES:
+    beneath = tuple(f"{folder}/" for folder in left_out)
+    for folder in folders:
         for file in sorted((PROJECT / folder).rglob("*.py")):
             name = file.relative_to(PROJECT).as_posix()
-            if not name.startswith(tuple(f"{left_out}/" for left_out in NOT_SHIPPED)):
+            if not name.startswith(beneath):
                 yield name, file.read_bytes()
 
 
-def _dependencies(scratch: Path) -> Mapping[str, bytes]:
-    """What the lock file pins, for all platforms at once. Raises `ValueError` if two of them need different bytes in
+def dependencies(scratch: Path, platforms: Sequence[Platform], lock: Path) -> Mapping[str, bytes]:
+    """What a lock file pins, for all platforms at once. Raises `ValueError` if two of them need different bytes in
     one place, `subprocess.CalledProcessError` if something can't be fetched."""
-    with ThreadPoolExecutor(len(PLATFORMS)) as threads:
-        folders = list(threads.map(lambda platform: _install(platform, scratch), PLATFORMS))
+    with ThreadPoolExecutor(len(platforms)) as threads:
+        folders = list(threads.map(lambda platform: _install(platform, scratch, lock), platforms))
     files: dict[str, bytes] = {}
     for folder in folders:
         for file in folder.rglob("*"):
@@ -113,13 +119,13 @@ def _bytecode(files: Mapping[str, bytes], scratch: Path) -> Mapping[str, bytes]:
     return {file.relative_to(scratch).as_posix(): file.read_bytes() for file in scratch.rglob("*.pyc")}
 
 
-def _install(platform: Platform, scratch: Path) -> Path:
+def _install(platform: Platform, scratch: Path, lock: Path) -> Path:
     folder = scratch / f"{platform.python}-{platform.machine}"
     uv = Path(sys.executable).with_name("uv")
     command: list[str | Path] = [uv, "pip", "install", "--quiet", "--target", folder]
     chosen = ["--python-version", platform.python, "--python-platform", platform.machine, "--only-binary", ":all:"]
     pinned = ["--require-hashes", "--no-deps", "--no-compile-bytecode"]
-    subprocess.run([*command, *chosen, *pinned, "--requirements", LOCK], check=True, timeout=300)
+    subprocess.run([*command, *chosen, *pinned, "--requirements", lock], check=True, timeout=300)
     return folder
 
 
@@ -131,7 +137,8 @@ def _ships(file: PurePosixPath) -> bool:
     return file.suffix not in _FOR_COMPILERS and file.name != ".lock" and not {"tests", "bin"} & {*file.parts}
 
 
-def _mb(size: int) -> str:
+def megabytes(size: int) -> str:
+    """A size as it is printed."""
     return f"{size / 1e6:.2f} MB"
 
 
