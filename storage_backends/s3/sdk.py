@@ -8,6 +8,7 @@ aiohttp.
 import asyncio
 import ssl
 from contextlib import AsyncExitStack
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -68,10 +69,12 @@ class SdkTransport:
                 await getattr(self._client, operation)(**self._parameters(request))
         except _Answered as answer:
             return answer.response
-        except ClientError as error:  # of a request of the SDK's own, for a session: ours was not sent
-            return _told(error)
+        except ClientError as error:
+            return _answer_for_a_session(error)
         except BotoCoreError as error:
-            raise _failure(error) from error
+            raise _never_sent(error) from error
+        except RuntimeError as error:  # a session that is over, by this machine's clock, when it begins
+            raise StoreError(f"the request can't be made: {error}") from error
         except TimeoutError as error:
             raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s") from error
         raise Ambiguous("the SDK sent nothing that was seen")
@@ -99,7 +102,10 @@ class SdkTransport:
             return  # the SDK's own, for a directory bucket
         request.headers.pop("Expect", None)  # not signed; the wire sends none, and not all servers answer one
         request.stream_output = True  # the body is read below, up to its bound
-        answer = await self._http.send(request)
+        try:
+            answer = await self._http.send(request)
+        except BotoCoreError as error:
+            raise _failure(error) from error
         try:
             body = await self._read(answer.raw)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -221,8 +227,18 @@ def _failure(error: BotoCoreError) -> StoreError:
     return StoreError(f"the request can't be made: {error}")
 
 
-def _told(error: ClientError) -> Response:
-    """An answer to a request of the SDK's own, as the wire would have had it."""
+def _never_sent(error: BotoCoreError) -> StoreError:
+    """What an error of the SDK means while it makes a request of ours ready: for a session, it sends one of its own."""
+    if isinstance(error.kwargs.get("error"), Exception):
+        return StoreUnavailable(f"no session could be made: {error}")
+    return StoreError(f"the request can't be made: {error}")
+
+
+def _answer_for_a_session(error: ClientError) -> Response:
+    """An answer to a request of the SDK's own, as the wire would have had it. Raises `StoreUnavailable` for one that a
+    server failed to give: ours was not sent, and can be."""
     told, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
+    if about.get("HTTPStatusCode", 500) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise StoreUnavailable(f"no session could be made: {error}") from error
     body = f"<Error><Code>{told.get('Code', '')}</Code><Message>{told.get('Message', '')}</Message></Error>"
     return Response(about.get("HTTPStatusCode", 500), about.get("HTTPHeaders", {}), body.encode())
