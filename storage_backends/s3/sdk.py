@@ -6,6 +6,7 @@ aiohttp.
 """
 
 import asyncio
+import os
 import ssl
 from contextlib import AsyncExitStack
 from http import HTTPStatus
@@ -37,6 +38,12 @@ _PARAMETERS = {  # the SDK's names of headers and of query parameters
     "prefix": "Prefix",
     "encoding-type": "EncodingType",
     "continuation-token": "ContinuationToken",
+}
+# No profile and no file of this process has a say: the configuration does, as on the wire.
+_NO_FILES = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
 }
 _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
 
@@ -179,7 +186,7 @@ class _Provider:
 async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: str) -> SdkTransport:
     """A client that goes through `proxy` if there is one. Raises `StoreError` for a configuration that can't be
     followed."""
-    session = get_session()
+    session = get_session(_NO_FILES)
     session.register_component("credential_provider", _Provider(_Keys(credentials_of(config.credentials))))
     trusted = config.ca_bundle or ssl.get_default_verify_paths().cafile or True
     proxies = {"http": proxy, "https": proxy} if proxy else {}
