@@ -183,7 +183,7 @@ audit: .venv-audit/.complete ## Known vulnerabilities of what each lock file pin
 
 sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
 	@mkdir -p dist
-	for lock in serve lambda; do \
+	for lock in serve lambda lambda-sdk; do \
 	  .venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
 	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
 
@@ -192,8 +192,8 @@ dist: .venv/.bootstrap ## Build the wheel and the source distribution into dist
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 .PHONY: package
-package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from
-	$(BIN)/python -m tools.package
+package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from (ARGS=--sdk: another, with Amazon's SDK)
+	$(BIN)/python -m tools.package $(ARGS)
 
 .PHONY: package-azure
 package-azure: .venv/.bootstrap ## Build dist/arco-catalog-functions.zip, which the function app on Azure is deployed from
@@ -215,6 +215,7 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK:3.11=3.12) $(if $(UPGRADE),--upgrade) --extra functions pyproject.toml -c requirements/serve.txt -o requirements/functions.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra lambda --extra functions --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra s3-sdk pyproject.toml -c requirements/dev.txt -o requirements/lambda-sdk.txt
 	for engine in audit docs engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 	$(if $(AZURITE),cd requirements/azurite && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund)

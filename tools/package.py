@@ -1,4 +1,5 @@
-"""Builds the zip that every function is deployed from: `python -m tools.package [OUTPUT]`.
+"""Builds the zip that every function is deployed from: `python -m tools.package [--sdk] [OUTPUT]`. With `--sdk` it has
+Amazon's SDK beside the catalog's own S3 client.
 
 One zip for all functions and platforms: handlers, the catalog, and what they import, with the compiled modules of each
 platform and the bytecode of each Python side by side (their names tell them apart). The same sources, the same lock
@@ -19,13 +20,15 @@ from pathlib import Path, PurePosixPath
 from tools.bytecode import compile_ahead, interpreter
 
 PROJECT = Path(__file__).resolve().parents[1]
-OUTPUT = PROJECT / "dist" / "arco-catalog-lambda.zip"
-LOCK = PROJECT / "requirements" / "lambda.txt"
+OUTPUT, SDK_OUTPUT = (PROJECT / "dist" / f"arco-catalog-lambda{name}.zip" for name in ("", "-sdk"))
+LOCK, SDK_LOCK = (PROJECT / "requirements" / f"lambda{name}.txt" for name in ("", "-sdk"))
 SOURCES = ("arco_catalog", "storage_backends", "lambda")
 NOT_SHIPPED = ("arco_catalog/cli",)
 
 _ABOUT_THE_INSTALLATION = ("RECORD", "INSTALLER", "REQUESTED", "WHEEL", "direct_url.json", "uv_cache.json")
 _FOR_COMPILERS = (".pyx", ".pxd", ".pyi", ".c", ".h", ".typed", ".pyc")
+_MODELS = PurePosixPath("botocore/data")
+_MODELS_SHIPPED = frozenset({"s3", "sts"})  # of hundreds of services: buckets, and roles by web identity
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644 << 16
 _UNIX = 3
@@ -50,9 +53,12 @@ PYTHONS = tuple(sorted({platform.python for platform in PLATFORMS}))
 def main() -> int:
     """Builds the zip and says how large it is."""
     parser = argparse.ArgumentParser(prog="package", description=__doc__)
-    parser.add_argument("output", nargs="?", type=Path, default=OUTPUT, help=f"default {OUTPUT.relative_to(PROJECT)}")
-    output: Path = parser.parse_args().output
-    unzipped = build(output)
+    default, sdk_default = (path.relative_to(PROJECT) for path in (OUTPUT, SDK_OUTPUT))
+    parser.add_argument("--sdk", action="store_true", help="with Amazon's SDK")
+    parser.add_argument("output", nargs="?", type=Path, help=f"default {default}, or {sdk_default}")
+    options = parser.parse_args()
+    output: Path = options.output or (SDK_OUTPUT if options.sdk else OUTPUT)
+    unzipped = build(output, sdk=options.sdk)
     sys.stdout.write(f"{output}: {megabytes(output.stat().st_size)} zipped, {megabytes(unzipped)} unzipped\n")
     for version in PYTHONS:
         if interpreter(version) is None:
@@ -60,10 +66,11 @@ def main() -> int:
     return 0
 
 
-def build(output: Path) -> int:
+def build(output: Path, *, sdk: bool = False) -> int:
     """Writes the zip, and nothing if something fails. Returns its size unzipped, in bytes."""
     with tempfile.TemporaryDirectory(prefix="arco-package-") as scratch:
-        files = {**dependencies(Path(scratch), PLATFORMS, LOCK), **dict(modules(SOURCES, NOT_SHIPPED))}
+        lock = SDK_LOCK if sdk else LOCK
+        files = {**dependencies(Path(scratch), PLATFORMS, lock), **dict(modules(SOURCES, NOT_SHIPPED))}
         files |= _bytecode(files, Path(scratch, "compiled"))
     write_zip(output, files)
     return sum(map(len, files.values()))
@@ -134,6 +141,8 @@ def _ships(file: PurePosixPath) -> bool:
     licences, as they ask for."""
     if file.parts[0].endswith(".dist-info"):
         return file.name not in _ABOUT_THE_INSTALLATION and "sboms" not in file.parts
+    if _MODELS in file.parents and len(file.parts) > 3 and file.parts[2] not in _MODELS_SHIPPED:
+        return False
     return file.suffix not in _FOR_COMPILERS and file.name != ".lock" and not {"tests", "bin"} & {*file.parts}
 
 

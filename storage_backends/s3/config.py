@@ -44,10 +44,13 @@ class ContainerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class DefaultChain:
-    """botocore's own search: profiles, SSO, roles, instances. Unlike all else here it is this process's, since botocore
-    reads variables and files itself; `profile` names another profile than they do."""
+    """botocore's own search: profiles, SSO, roles, instances. It looks in these two files for this profile; None is
+    what the variables of this process say. Its other variables, of web identity and instances, are always this
+    process's, since botocore reads them itself."""
 
     profile: str | None = None
+    config_file: str | None = None
+    credentials_file: str | None = None
 
 
 CredentialsConfig = Credentials | ContainerEndpoint | DefaultChain
@@ -120,11 +123,21 @@ def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
     relative = environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
     url = f"{_ECS}{relative}" if relative else environment.get("AWS_CONTAINER_CREDENTIALS_FULL_URI")
     if not url or any(environment.get(name) for name in _BEFORE_CONTAINERS):
-        return DefaultChain()
+        return _chain(environment)
     return ContainerEndpoint(
         url,
         environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN", ""),
         environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") or None,
+    )
+
+
+def _chain(environment: Mapping[str, str]) -> DefaultChain:
+    """A web identity is the process's, and botocore asks for none where it is told of a profile."""
+    profile = environment.get("AWS_DEFAULT_PROFILE") or environment.get("AWS_PROFILE") or None
+    return DefaultChain(
+        None if environment.get("AWS_WEB_IDENTITY_TOKEN_FILE") else profile,
+        environment.get("AWS_CONFIG_FILE") or None,
+        environment.get("AWS_SHARED_CREDENTIALS_FILE") or None,
     )
 
 

@@ -47,8 +47,9 @@ def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
 
 
 def is_directory_bucket(bucket: str) -> bool:
-    """Whether the bucket is in one zone (S3 Express): sessions, and an address, of its own."""
-    return bucket.endswith("--x-s3")
+    """Whether the bucket is in one zone (S3 Express), or an access point's alias leads to one: it has sessions, and an
+    address, of its own."""
+    return bucket.endswith(("--x-s3", "--xa-s3"))
 
 
 def is_arn(bucket: str) -> bool:
