@@ -1,0 +1,78 @@
+"""The clients by which a store can be reached: connections of our own, and the vendor's SDK."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from storage_backends import ObjectStore, StoreError
+from storage_backends.open import open_store
+from storage_backends.url import StoreUrl
+
+
+@dataclass(frozen=True, slots=True)
+class StoreClient:
+    """One of them: the variables that choose it, and what has to be installed for it (`module`, by `extra`)."""
+
+    name: str
+    variables: Mapping[str, str]
+    module: str | None = None
+    extra: str = ""
+
+    def missing(self) -> str | None:
+        """Why it can't be used, if it is not installed."""
+        if self.module is None or is_installed(self.module):
+            return None
+        return f"{self.module} is not installed: pip install 'arco-catalog[{self.extra}]'"
+
+    def open(self, url: str, environment: Mapping[str, str]) -> ObjectStore:
+        """The store, reached by this client. Raises `ValueError` for a URL that names none."""
+        return open_store(url, {**environment, **self.variables})
+
+
+_VARIABLES = {
+    "s3": "ARCO_S3_CLIENT",
+    "gs": "ARCO_GCS_CLIENT",
+    **dict.fromkeys(("az", "abfs", "abfss"), "ARCO_AZURE_CLIENT"),
+}
+_SDKS = {
+    "ARCO_S3_CLIENT": ("aiobotocore", "s3-sdk"),
+    "ARCO_GCS_CLIENT": ("google.cloud.storage", "gcs"),
+    "ARCO_AZURE_CLIENT": ("azure.storage.blob", "azure"),
+}
+DIRECT = StoreClient("direct", {})
+"""What reaches a store that no network is in front of."""
+
+
+def clients_of(url: str) -> tuple[StoreClient, ...]:
+    """All by which this URL's store can be reached."""
+    variable = _VARIABLES.get(url.partition(":")[0])
+    if variable is None:
+        return (DIRECT,)
+    module, extra = _SDKS[variable]
+    return StoreClient("wire", {variable: "wire"}), StoreClient("sdk", {variable: "sdk"}, module, extra)
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module could be imported; only the packages that it is in are."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def needs_sdk(url: str, environment: Mapping[str, str]) -> str | None:
+    """Why connections of our own refuse this store, which its vendor's SDK reaches; None if they don't."""
+    parsed = StoreUrl.parse(url)
+    if parsed.scheme != "s3":
+        return None
+    from storage_backends.s3.carrier import wire_refuses
+    from storage_backends.s3.config import S3Config
+    from storage_backends.s3.endpoint import endpoint_of
+
+    config = S3Config.from_environment(environment)
+    try:
+        endpoint = endpoint_of("bucket", config.region or "us-east-1", config)
+    except StoreError:
+        return None  # the first call tells
+    proxy = config.proxies.proxy_for(tls=endpoint.tls, host=endpoint.host, port=endpoint.port)
+    return wire_refuses(parsed.host, proxy)
