@@ -65,9 +65,12 @@ def needs_sdk(url: str, environment: Mapping[str, str]) -> str | None:
     parsed = StoreUrl.parse(url)
     if parsed.scheme != "s3":
         return None
-    from storage_backends.s3.carrier import wire_refuses
-    from storage_backends.s3.config import S3Config
-    from storage_backends.s3.endpoint import endpoint_of
+    try:
+        from storage_backends.s3.carrier import wire_refuses
+        from storage_backends.s3.config import S3Config
+        from storage_backends.s3.endpoint import endpoint_of
+    except ModuleNotFoundError:
+        return None  # opening the store tells what is missing
 
     config = S3Config.from_environment(environment)
     try:
