@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from arco_catalog.config.variables import AZURE_CLIENT, GCS_CLIENT, S3_CLIENT
 from storage_backends import ObjectStore, StoreError
 from storage_backends.open import open_store
 from storage_backends.url import StoreUrl
@@ -29,26 +30,25 @@ class StoreClient:
         return open_store(url, {**environment, **self.variables})
 
 
-_VARIABLES = {
-    "s3": "ARCO_S3_CLIENT",
-    "gs": "ARCO_GCS_CLIENT",
-    **dict.fromkeys(("az", "abfs", "abfss"), "ARCO_AZURE_CLIENT"),
-}
+_AZURE = (AZURE_CLIENT.name, "azure.storage.blob", "azure")
 _SDKS = {
-    "ARCO_S3_CLIENT": ("aiobotocore", "s3-sdk"),
-    "ARCO_GCS_CLIENT": ("google.cloud.storage", "gcs"),
-    "ARCO_AZURE_CLIENT": ("azure.storage.blob", "azure"),
+    "s3": (S3_CLIENT.name, "aiobotocore", "s3-sdk"),
+    "gs": (GCS_CLIENT.name, "google.cloud.storage", "gcs"),
+    "az": _AZURE,
+    "abfs": _AZURE,
+    "abfss": _AZURE,
 }
+"""By the scheme of a URL: the variable that chooses the client, the vendor's SDK, and the extra that brings it."""
 DIRECT = StoreClient("direct", {})
 """What reaches a store that no network is in front of."""
 
 
 def clients_of(url: str) -> tuple[StoreClient, ...]:
     """All by which this URL's store can be reached."""
-    variable = _VARIABLES.get(url.partition(":")[0])
-    if variable is None:
+    known = _SDKS.get(url.partition(":")[0])
+    if known is None:
         return (DIRECT,)
-    module, extra = _SDKS[variable]
+    variable, module, extra = known
     return StoreClient("wire", {variable: "wire"}), StoreClient("sdk", {variable: "sdk"}, module, extra)
 
 
