@@ -144,22 +144,26 @@ trace: .venv/.dev ## The way of a load and of a commit through the code, down to
 bench: .venv/.dev ## Requests a second and CPU a request
 	$(BIN)/python -m tools.bench $(ARGS)
 
-bench-calls: .venv/.dev ## Store calls and depth of each operation, against the budgets, on S3 (moto)
+bench-calls: .venv/.dev ## Store calls and depth of each operation, against the budgets, on S3 (moto; ARGS="--store gs|azure|local")
 	$(BIN)/python -m tools.bench.calls $(ARGS)
 
 bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS=--quick leaves out 100,000 tables)
 	$(BIN)/python -m tools.bench.reconcile $(ARGS)
 
 .PHONY: bench-peers
-bench-peers: .venv/.dev .jars/reference-server/complete ## Iceberg's own REST server beside this one: loads and commits a second, p50, p99, memory (ARGS=--quick: a look)
+bench-peers: .venv/.dev .jars/reference-server/complete ## Iceberg's own REST server beside this one: loads and commits a second, p50, p99, memory (ARGS=--quick: a look; "--store gs|azure|s3|local")
 	$(BIN)/python -m tools.bench.peers $(ARGS)
 
 bench-registry: .venv/.dev ## Calls, bytes and milliseconds at 100, 10,000 and 100,000 tables (ARGS="--store local")
 	$(BIN)/python -m tools.bench.registry $(ARGS)
 
 .PHONY: bench-cold
-bench-cold: .venv/.dev ## From a function's spawn to its first answer, beside bare starlette and a stock S3 client (ARGS=--sources)
+bench-cold: .venv/.dev ## From a function's spawn to its first answer, beside bare starlette and a stock S3 client (ARGS=--serve: arco serve over each store)
 	$(BIN)/python -m tools.bench.cold $(ARGS)
+
+.PHONY: bench-transports
+bench-transports: .venv/.dev ## Loads and commits a CPU second by our own connections and by the SDK, for each cloud
+	$(BIN)/python -m tools.bench.transports $(ARGS)
 
 .PHONY: bench-soak
 bench-soak: .venv/.dev ## Memory of a server under names, keys and agents that never repeat (ARGS="--minutes 30")

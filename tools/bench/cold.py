@@ -177,7 +177,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tools.bench.cold", description=__doc__)
     parser.add_argument("--processes", type=int, default=PROCESSES, help=f"of each kind, default {PROCESSES}")
     parser.add_argument("--sources", action="store_true", help="without bytecode made ahead")
+    parser.add_argument("--serve", action="store_true", help="instead, `arco serve` over each store, and first calls")
     options = parser.parse_args()
+    if options.serve:
+        from tools.bench import cold_serve  # imports this module
+
+        cold_serve.show(options.processes)
+        return 0
     show(asyncio.run(measure(options.processes, compiled=not options.sources)))
     return 0
 
