@@ -187,7 +187,7 @@ audit: .venv-audit/.complete ## Known vulnerabilities of what each lock file pin
 
 sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
 	@mkdir -p dist
-	for lock in serve lambda lambda-sdk; do \
+	for lock in serve lambda lambda-sdk functions; do \
 	  .venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
 	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
 
