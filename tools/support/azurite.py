@@ -24,11 +24,13 @@ class AzuriteServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs to talk to it."""
+        """What a client needs to talk to it; PyIceberg's takes the connection string."""
+        account = f"AccountName={DEVELOPMENT_ACCOUNT};AccountKey={DEVELOPMENT_KEY}"
         return {
             "AZURE_STORAGE_ACCOUNT": DEVELOPMENT_ACCOUNT,
             "AZURE_STORAGE_KEY": DEVELOPMENT_KEY,
             "AZURE_STORAGE_ENDPOINT": self.endpoint,
+            "AZURE_STORAGE_CONNECTION_STRING": f"{account};BlobEndpoint={self.endpoint}",
         }
 
     @property
