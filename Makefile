@@ -12,6 +12,8 @@ MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 ICEBERG := 1.11.0
 JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
 RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
+GCP_JARS := .jars/iceberg-gcp-bundle-$(ICEBERG).jar
+AZURE_JARS := .jars/azure-sdk/complete
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
 TRINO := .jars/trino-476/complete
 
@@ -49,7 +51,8 @@ run: setup ## Serve the catalog on http://127.0.0.1:8181 over .arco/store (ARGS=
 
 setup: .venv/.serve ## Make .venv with the console script `arco`
 
-demo: .venv/.dev $(JARS) ## Spark and PyIceberg work on TPC-H through the catalog (ARGS="--store s3://bucket/prefix --short")
+demo: .venv/.dev $(JARS) $(if $(findstring gs://,$(ARGS)),$(GCP_JARS) $(FAKE_GCS)) $(if $(findstring abfss://,$(ARGS))$(findstring az://,$(ARGS)),$(AZURE_JARS) $(AZURITE))
+demo: ## Spark and PyIceberg work on TPC-H through the catalog (ARGS="--store s3://bucket/prefix --short"; gs://, az://)
 	$(BIN)/python -m tools.demo $(ARGS)
 
 ##@ Work on it
@@ -57,7 +60,7 @@ demo: .venv/.dev $(JARS) ## Spark and PyIceberg work on TPC-H through the catalo
 .PHONY: dev jars lint test test-slow rck test-engines bench bench-calls bench-reconcile bench-registry bench-cost lock clean
 dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
-jars: $(JARS) ## Fetch Iceberg's Spark runtime and AWS bundle into .jars
+jars: $(JARS) $(GCP_JARS) $(AZURE_JARS) ## Fetch Iceberg's Spark runtime and what it needs for S3, GCS and Azure into .jars
 
 lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/ruff format --check
@@ -113,10 +116,22 @@ rck-serve: .venv/.dev $(KITS)
 rck-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --lambda $(ARGS)
 
-.PHONY: test-stores
-test-stores: .venv/.dev $(JARS) .tools/minio ## MinIO, which Go builds in some minutes: the contract, killed servers, the short demo
-	$(BIN)/pytest tests/stores
+.PHONY: test-stores test-minio test-gcs test-azure
+test-stores: test-minio test-gcs test-azure ## MinIO, which Go builds in some minutes, fake-gcs-server and Azurite: killed servers, the short demo, the kit
+
+test-minio: .venv/.dev $(JARS) .tools/minio
+	$(BIN)/pytest tests/stores/test_minio.py
 	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog --s3-server minio
+
+test-gcs: .venv/.dev $(JARS) $(GCP_JARS) $(firstword $(KITS)) .tools/fake-gcs-server
+	$(BIN)/pytest tests/stores/test_gcs.py
+	$(BIN)/python -m tools.demo --short --store gs://arco-demo/catalog
+	$(BIN)/python -m tools.rck --kit 1.11.0 --store gcs
+
+test-azure: .venv/.dev $(JARS) $(AZURE_JARS) $(firstword $(KITS)) .tools/azurite/complete
+	$(BIN)/pytest tests/stores/test_azure.py
+	$(BIN)/python -m tools.demo --short --store abfss://arco-demo@devstoreaccount1.dfs.core.windows.net/catalog
+	$(BIN)/python -m tools.rck --kit 1.11.0 --store azure
 
 test-slow: export ARCO_SIM_RUNS ?= 20
 test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long, then 1,000,000 random schedules (goes on where it was stopped; ARGS="--part 10000")
@@ -266,6 +281,13 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	  -Diceberg.version=$* -DoutputDirectory=$(CURDIR)/$(@D)
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/rck/$*.sha256
 	@$(call only_listed,tools/rck/$*.sha256)
+	@touch $@
+
+# Azure's SDK, for Iceberg's client.
+.jars/azure-sdk/complete: tools/azuresdk/pom.xml tools/azuresdk/jars.sha256
+	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/azuresdk/jars.sha256
+	@$(call only_listed,tools/azuresdk/jars.sha256)
 	@touch $@
 
 # Trino's smallest server with the one plugin, and a Java that it runs on.

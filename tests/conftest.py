@@ -24,7 +24,7 @@ stay_here()
 
 pytest.register_assert_rewrite("tests.storage_backends.contract")
 
-NEEDS = {"engines": ("java", "mvn"), "infra": ("terraform",), "reconciler": ("java",), "stores": ("go",)}
+NEEDS = {"engines": ("java", "mvn"), "infra": ("terraform",), "reconciler": ("java",)}
 """What the tests of a folder need besides Python. Others say so by the marker `needs`."""
 
 

@@ -18,9 +18,9 @@ from arco_catalog.protocol.catalog import Settings
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
-from tools.demo.server import s3
 from tools.support.azurite import azurite
 from tools.support.catalog_fixture import NS, CountingFixture
+from tools.support.emulators import store_server
 from tools.support.environment import exported
 from tools.support.gcs_servers import gcs_protocol_fake
 from tools.support.request_bodies import set_property
@@ -187,7 +187,7 @@ def place(kind: str) -> Iterator[str]:
     """The URL of an empty store."""
     match kind:
         case "s3":
-            with s3(S3_URL, "moto"):
+            with store_server(S3_URL):
                 yield S3_URL
         case "gs":
             with gcs_protocol_fake() as gcs, exported(gcs.environment):
