@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_json, add_table
 from arco_catalog.cli.options import positive
+from arco_catalog.config import variables
 
 RECEIPTS_EXAMPLES = """\
 Separate the levels of a name by dots; quote a level that contains a dot.
@@ -79,8 +80,15 @@ objects are written under _probe/ and deleted again, only where there is a
 catalog), and whether every --allowed-location can be read. The exit code is 1
 if a check fails.
 
+With a URL it examines that store instead, catalog or not: what a catalog needs
+of it is tried with some 40 objects under _probe/, which are deleted again, by
+connections of our own and by the vendor's SDK, one after the other. The exit
+code is 1 if a check fails, or if the two differ.
+
 examples:
   arco doctor --store file:/var/lib/arco
+  arco doctor s3://bucket/prefix
+  arco doctor gs://bucket --pages
   arco doctor --store s3://bucket/catalog --json
 """
 
@@ -185,11 +193,23 @@ def _bootstrap(parsed: argparse.Namespace) -> int:
 
 
 def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    parser.add_argument("url", nargs="?", metavar="URL", help="examine this store, by every client that reaches it")
+    parser.add_argument(
+        "--pages", action="store_true", help="with a URL: also list 1,001 objects, which cost a cent or two to write"
+    )
     add_catalog(parser, environment)
     add_json(parser, "every check, as a JSON object")
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
+    if parsed.url is not None:
+        from arco_catalog.cli import store_doctor
+
+        return store_doctor.run(parsed.url, parsed.environment, pages=parsed.pages, as_json=parsed.json)
+    if parsed.pages:
+        parsed.parser.error("--pages is for a URL: arco doctor URL --pages")
+    if parsed.store is None:
+        parsed.parser.error(f"URL, --store or {variables.STORE.name} is required: {variables.STORES}")
     from arco_catalog.cli import doctor
 
     return doctor.run(CatalogOptions.of(parsed), as_json=parsed.json)
@@ -204,7 +224,14 @@ COMMANDS = (
         _add_bootstrap,
         _bootstrap,
     ),
-    Command("doctor", "check the store, and say what is wrong with it", DOCTOR_EXAMPLES, _add_doctor, _doctor),
+    Command(
+        "doctor",
+        "check the store, and say what is wrong with it",
+        DOCTOR_EXAMPLES,
+        _add_doctor,
+        _doctor,
+        needs_store=False,
+    ),
     Command("receipts", "list the commits of a table, newest first", RECEIPTS_EXAMPLES, _add_receipts, _receipts),
     Command(
         "history", "list creations, renames and drops, and who made them", HISTORY_EXAMPLES, _add_history, _history

@@ -99,7 +99,11 @@ MAX_METADATA = Variable(
 )
 QUIET = Variable("ARCO_QUIET", "do not print client configuration at start", parse_bool, "false")
 ENDPOINT = Variable(
-    "ARCO_ENDPOINT", "what the function is behind: http-api, rest-api or function-url", str, metavar="KIND"
+    "ARCO_ENDPOINT",
+    "what the function is behind: http-api, rest-api or function-url; on Azure easy-auth (App Service authenticates "
+    "callers) or unauthenticated",
+    str,
+    metavar="KIND",
 )
 SOURCE_PRINCIPALS = Variable(
     "ARCO_SOURCE_PRINCIPALS",

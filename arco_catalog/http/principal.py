@@ -41,6 +41,8 @@ class Caller:
 
 
 NO_CALLER = Caller(ANONYMOUS)
+AUTHENTICATED_CALLER = "arco.caller"
+"""Where an adapter puts the `Caller` into a scope that it makes itself."""
 
 
 def caller_of(scope: Scope) -> Caller:
@@ -49,6 +51,9 @@ def caller_of(scope: Scope) -> Caller:
     Of an assumed role the session's name stands apart: a client that renews its credentials between two tries is still
     the same principal.
     """
+    known = scope.get(AUTHENTICATED_CALLER)
+    if isinstance(known, Caller):
+        return known
     event = scope.get("aws.event")
     if event is None:  # no gateway is in front
         return NO_CALLER
@@ -58,7 +63,7 @@ def caller_of(scope: Scope) -> Caller:
     signed = _in(iam, "userArn") or _in(_in(context, "identity"), "userArn")
     if isinstance(signed, str) and signed:
         role = _ROLE.fullmatch(signed)
-        return Caller(_printable(signed)) if role is None else Caller(_printable(role[1]), _printable(role[2]) or None)
+        return Caller(printable(signed)) if role is None else Caller(printable(role[1]), printable(role[2]) or None)
     if iam is not None:
         return Caller(
             ANONYMOUS,
@@ -68,7 +73,7 @@ def caller_of(scope: Scope) -> Caller:
         return NO_CALLER
     subject = _in(_in(jwt, "claims"), "sub")
     if isinstance(subject, str) and subject:
-        return Caller(_printable(subject))
+        return Caller(printable(subject))
     return Caller(
         ANONYMOUS, unidentified_because="The token has no subject (claim 'sub'): use one that says whose it is"
     )
@@ -78,7 +83,7 @@ def _in(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, dict) else None
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text as it may stand in receipts and logs. What had to be changed gets a digest: two names stay two."""
     printable = CONTROL.sub("?", text[:MAX_TEXT])
     if printable == text:

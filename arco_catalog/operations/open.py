@@ -29,7 +29,11 @@ async def open_catalog(
     A store that ignores conditions would lose commits, so a catalog on one is read-only (docs/design/store.md).
     """
     store = open_store(url)
-    verdict = await honours_conditions(store, runtime.ulid())
+    try:
+        verdict = await honours_conditions(store, runtime.ulid())
+    except BaseException:  # cancelled or failed: a process that goes on would keep its connections
+        await store.close()
+        raise
     if not verdict.honoured:
         settings = replace(settings, read_only_because=verdict.reason)
     if not verdict.conditional_delete:
