@@ -6,19 +6,16 @@ still exists and still has these roles is the realm's registry to say, with each
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from arco_catalog.authentication.authenticator import Authenticated, Presented
 from arco_catalog.authentication.claims import Unverified, expiry_ms, read_unverified, role_names, text_claim
 from arco_catalog.authentication.keys import KeySource, SigningKey
 from arco_catalog.authentication.remembered import Remembered
+from arco_catalog.authentication.signatures import sign, verified_claims
 from arco_catalog.iceberg.errors import NotAuthorized
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.planning.access import Identity
 from arco_catalog.state.runtime import Runtime
-
-if TYPE_CHECKING:
-    from jwt import PyJWT
 
 ISSUER = "arco"
 """What our own tokens have as `iss`."""
@@ -63,7 +60,7 @@ class OwnTokens:
         key = (await self._keys.current()).newest
         now = self._runtime.now_ms() // 1_000
         expires = now + self.lifetime_s if until_ms is None else min(now + self.lifetime_s, until_ms // 1_000)
-        claims: dict[str, Any] = {
+        claims: dict[str, JsonValue] = {
             "iss": ISSUER,
             "aud": self._audience,
             "sub": says.principal,
@@ -78,7 +75,7 @@ class OwnTokens:
         }
         if says.actor is not None:
             claims["act"] = {"sub": says.actor}
-        return _jwt().encode(claims, key.secret, ALGORITHM, headers={"typ": KIND, "kid": key.id})
+        return sign(claims, key.secret, ALGORITHM, {"typ": KIND, "kid": key.id})
 
     async def verify(self, token: str) -> tuple[TokenClaims, int, SigningKey] | None:
         """What a token says, until when it is taken in milliseconds, and the key that signed it; None for one that does
@@ -88,7 +85,14 @@ class OwnTokens:
         if said is None or said.issuer != ISSUER:
             return None
         key = await self._key_of(said)
-        claims = self._verified(token, key)
+        claims = verified_claims(
+            token,
+            key.secret,
+            ALGORITHM,
+            issuer=ISSUER,
+            audiences=[self._audience],
+            require=["exp", "iat", "sub", "jti"],
+        )
         until_ms = expiry_ms(claims, self._runtime.now_ms())
         return _read(claims), until_ms, key
 
@@ -105,27 +109,6 @@ class OwnTokens:
         if key is None:
             raise NotAuthorized("The token is signed with a key that this server does not have")
         return key
-
-    def _verified(self, token: str, key: SigningKey) -> JsonObject:
-        from jwt.exceptions import PyJWTError
-
-        try:
-            claims: JsonObject = _jwt().decode(
-                token,
-                key.secret,
-                algorithms=[ALGORITHM],
-                audience=self._audience,
-                issuer=ISSUER,
-                options={
-                    "require": ["exp", "iat", "sub", "jti"],
-                    "verify_exp": False,
-                    "verify_nbf": False,
-                    "verify_iat": False,
-                },
-            )
-        except PyJWTError as error:
-            raise NotAuthorized("The token is not valid: not signed by this server, or not for it") from error
-        return claims
 
 
 class InternalAuthenticator:
@@ -185,15 +168,3 @@ def _read(claims: JsonObject) -> TokenClaims:
         secret=text_claim(claims, "cred"),
         actor=text_claim(actor, "sub") if isinstance(actor, dict) else None,
     )
-
-
-def _jwt() -> "PyJWT":
-    """The library, imported by whoever verifies, and by nobody else: a cold start behind a gateway needs none. Raises
-    `ModuleNotFoundError`, which says what to install."""
-    try:
-        from jwt import PyJWT
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "PyJWT, which signs and checks tokens, is not installed: pip install 'arco-catalog[auth]'"
-        ) from error
-    return PyJWT()
