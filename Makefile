@@ -23,8 +23,9 @@ JVM_TESTS := $(if $(filter java mvn,$(MISSING)),,yes)
 VERSITYGW := $(if $(filter go,$(MISSING)),,.tools/versitygw)
 FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
 AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
+OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
 CI_KITS := $(if $(filter true,$(CI)),$(KITS))
-FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(AZURITE)
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(AZURITE) $(OIDC_PROVIDER)
 
 # uv does not read pip's configuration; an index named in pip's environment variable holds for both.
 ifdef PIP_INDEX_URL
@@ -229,15 +230,16 @@ docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/
 
 lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=1 for the newest)
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli pyproject.toml -o requirements/serve.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth pyproject.toml -o requirements/serve.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
 	$(LOCK:3.11=3.12) $(if $(UPGRADE),--upgrade) --extra functions pyproject.toml -c requirements/serve.txt -o requirements/functions.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra lambda --extra functions --extra otel --group dev pyproject.toml \
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth --extra lambda --extra functions --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra s3-sdk pyproject.toml -c requirements/dev.txt -o requirements/lambda-sdk.txt
 	for engine in audit docs engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
-	$(if $(AZURITE),cd requirements/azurite && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund)
+	$(if $(AZURITE),for server in azurite oidc-provider; do (cd requirements/$$server && \
+	  npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund); done)
 
 clean: ## Remove everything that make made, but not the store in .arco
 	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
@@ -310,10 +312,11 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	GOBIN=$(CURDIR)/.tools go install $$(awk '$$1 == "$*" { print $$2 }' $<)
 	@touch $@
 
-# An emulator of Azure Blob Storage in JavaScript, with what its lock file names, by hash.
-.PHONY: .tools/azurite
+# An emulator of Azure Blob Storage and an issuer of tokens in JavaScript, with what their lock files name, by hash.
+.PHONY: .tools/azurite .tools/oidc-provider
 .tools/azurite: .tools/azurite/complete
-.tools/azurite/complete: requirements/azurite/package.json requirements/azurite/package-lock.json
+.tools/oidc-provider: .tools/oidc-provider/complete
+.tools/azurite/complete .tools/oidc-provider/complete: .tools/%/complete: requirements/%/package.json requirements/%/package-lock.json
 	@mkdir -p $(@D)
 	cp $^ $(@D)
 	cd $(@D) && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error

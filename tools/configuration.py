@@ -10,7 +10,7 @@ from textwrap import fill
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
 from arco_catalog.config.variable import Variable
-from arco_catalog.config.variables import FUNCTIONS, SERVER, STORE_SETTINGS
+from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, SERVER, STORE_SETTINGS
 
 PROJECT = Path(__file__).resolve().parents[1]
 PAGE = PROJECT / "docs" / "configuration.md"
@@ -43,6 +43,14 @@ Whatever opens a store, it reads these: on S3 besides the usual `AWS_*` variable
 | variable | default | meaning |
 | --- | --- | --- |
 """
+AUTHENTICATION_HEAD = """
+## Authentication
+
+The server and the functions read these. At most one of the variables with keys may be set.
+
+| variable | default | meaning |
+| --- | --- | --- |
+"""
 WIDTH = 120
 
 
@@ -61,7 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def page() -> str:
     """The whole page, as Markdown."""
     functions = "\n## Functions\n\n" + "".join(_functions())
-    return HEAD + "".join(map(_row, SERVE)) + functions + "".join(_stores()) + "".join(_commands())
+    return (
+        HEAD
+        + "".join(map(_row, SERVE))
+        + functions
+        + "".join(_authentication())
+        + "".join(_stores())
+        + "".join(_commands())
+    )
 
 
 def _row(option: Option) -> str:
@@ -79,6 +94,12 @@ def _functions() -> Iterator[str]:
     for variable in FUNCTIONS:
         if variable not in SERVER:
             yield _variable_row(variable)
+
+
+def _authentication() -> Iterator[str]:
+    """The variables that say who is let in."""
+    yield AUTHENTICATION_HEAD
+    yield from map(_variable_row, AUTHENTICATION)
 
 
 def _stores() -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Every environment variable of the catalog's own, once. The command line has an option for each of `SERVER`; the
-functions read those of `FUNCTIONS`, the stores of both those of `STORE_SETTINGS`. The stores read the usual `AWS_*` and
-`AZURE_*` or `GOOGLE_*` variables, tracing the usual `OTEL_*` ones."""
+functions read those of `FUNCTIONS`, both those of `AUTHENTICATION`, the stores of both those of `STORE_SETTINGS`. The
+stores read the usual `AWS_*` and `AZURE_*` or `GOOGLE_*` variables, tracing the usual `OTEL_*` ones."""
 
 from arco_catalog.config.parsing import (
     AUTO_WORKERS,
@@ -151,6 +151,106 @@ S3_BUCKET_OWNER = Variable(
     "ARCO_S3_BUCKET_OWNER", "account that must own the bucket; requests to any other's fail", str, metavar="ACCOUNT"
 )
 S3_REQUESTER_PAYS = Variable("ARCO_S3_REQUESTER_PAYS", "pay for requests to another's bucket", parse_bool, "false")
+
+AUTH = Variable(
+    "ARCO_AUTH",
+    "who is let in: none (anybody, for this machine alone), internal (clients with an id and a secret), oidc (tokens "
+    "of other issuers), gateway (whom API Gateway or a function URL verified); comma-separated",
+    split_csv,
+    "",
+    "KIND",
+)
+TOKEN_KEY = Variable(
+    "ARCO_TOKEN_KEY",
+    "key that signs tokens, of at least 32 bytes; or several, comma-separated, of which the first signs and all verify",
+    str,
+    metavar="KEY",
+)
+TOKEN_KEY_FILE = Variable("ARCO_TOKEN_KEY_FILE", "file with these keys, one per line", str, metavar="FILE")
+TOKEN_KEY_SECRET = Variable(
+    "ARCO_TOKEN_KEY_SECRET",
+    "secret with these keys: the ARN of a secret or parameter of AWS, projects/P/secrets/S of Google Cloud, or "
+    "https://V.vault.azure.net/secrets/S",
+    str,
+    metavar="REFERENCE",
+)
+TOKEN_AUDIENCE = Variable(
+    "ARCO_TOKEN_AUDIENCE",
+    "audience of own tokens: deployments that share a key take only their own",
+    str,
+    "arco-catalog",
+    "NAME",
+)
+OIDC_ISSUERS = Variable(
+    "ARCO_OIDC_ISSUERS",
+    "issuers whose tokens are taken, as URL or REALM=URL; comma-separated",
+    split_csv,
+    "",
+    "URL",
+)
+OIDC_AUDIENCES = Variable(
+    "ARCO_OIDC_AUDIENCES",
+    "audiences of which a token of theirs must have one; comma-separated",
+    split_csv,
+    "",
+    "NAME",
+)
+OIDC_ALGORITHMS = Variable(
+    "ARCO_OIDC_ALGORITHMS",
+    "algorithms by which they may sign; comma-separated",
+    split_csv,
+    "RS256,ES256,EdDSA",
+    "NAME",
+)
+OIDC_PRINCIPAL_CLAIM = Variable(
+    "ARCO_OIDC_PRINCIPAL_CLAIM", "claim of their tokens that says who it is", str, "sub", "NAME"
+)
+OIDC_ROLES_CLAIM = Variable(
+    "ARCO_OIDC_ROLES_CLAIM",
+    "claim that names the principal roles to activate, such as roles or realm_access.roles; unset, all are activated",
+    str,
+    metavar="NAME",
+)
+OIDC_LOOPBACK_HTTP = Variable(
+    "ARCO_OIDC_LOOPBACK_HTTP",
+    "take issuers on this machine that have no TLS: for trying things out",
+    parse_bool,
+    "false",
+)
+GATEWAY_APIS = Variable(
+    "ARCO_GATEWAY_APIS",
+    "APIs and function URLs whose word is taken for who makes a request, as ID or REALM=ID; comma-separated",
+    split_csv,
+    "",
+    "ID",
+)
+GATEWAY_PRINCIPAL_CLAIM = Variable(
+    "ARCO_GATEWAY_PRINCIPAL_CLAIM", "claim of tokens that they verified that says who it is", str, "sub", "NAME"
+)
+GATEWAY_ROLES_CLAIM = Variable(
+    "ARCO_GATEWAY_ROLES_CLAIM",
+    "claim of these that names the principal roles to activate; unset, all are activated",
+    str,
+    metavar="NAME",
+)
+
+AUTHENTICATION: tuple[Variable[object], ...] = (
+    AUTH,
+    TOKEN_KEY,
+    TOKEN_KEY_FILE,
+    TOKEN_KEY_SECRET,
+    TOKEN_AUDIENCE,
+    OIDC_ISSUERS,
+    OIDC_AUDIENCES,
+    OIDC_ALGORITHMS,
+    OIDC_PRINCIPAL_CLAIM,
+    OIDC_ROLES_CLAIM,
+    OIDC_LOOPBACK_HTTP,
+    GATEWAY_APIS,
+    GATEWAY_PRINCIPAL_CLAIM,
+    GATEWAY_ROLES_CLAIM,
+)
+"""Who is let in, of the server and of the functions."""
 
 STORE_SETTINGS: tuple[Variable[object], ...] = (
     S3_CLIENT,

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from arco_catalog.authentication.gateway import printable
 from arco_catalog.http.asgi import Asgi, Message, Scope
 from arco_catalog.http.errors import described
-from arco_catalog.http.principal import AUTHENTICATED_CALLER, NO_CALLER, Caller, printable
+from arco_catalog.http.principal import AUTHENTICATED_CALLER, NO_CALLER, Caller
 from arco_catalog.iceberg.json import JsonValue, MalformedJson, loads
 from arco_catalog.protocol.operation_request import ANONYMOUS
 

@@ -1,19 +1,11 @@
-"""The principal of a request, as the gateway authenticated it (docs/design/security.md). The catalog does not
-authenticate yet."""
+"""The principal of a request to a store without a realm, as the gateway authenticated it (docs/design/security.md)."""
 
-import hashlib
-import re
 from dataclasses import dataclass
 
+from arco_catalog.authentication.gateway import claims_in, inner, printable, signer_in, without_session
 from arco_catalog.http.asgi import Scope
 from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.operation_request import ANONYMOUS
-
-MAX_TEXT = 256
-"""How many characters of a principal's name are kept."""
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-_ROLE = re.compile(r"(arn:[a-z-]+:sts::[0-9]*:assumed-role/[^/]+)/(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +49,22 @@ def caller_of(scope: Scope) -> Caller:
     event = scope.get("aws.event")
     if event is None:  # no gateway is in front
         return NO_CALLER
-    context = _in(event, "requestContext")
-    authorizer = _in(context, "authorizer")
-    iam, jwt = _in(authorizer, "iam"), _in(authorizer, "jwt")
-    signed = _in(iam, "userArn") or _in(_in(context, "identity"), "userArn")
-    if isinstance(signed, str) and signed:
-        role = _ROLE.fullmatch(signed)
-        return Caller(printable(signed)) if role is None else Caller(printable(role[1]), printable(role[2]) or None)
-    if iam is not None:
+    context = inner(event, "requestContext")
+    signed = signer_in(context)
+    if signed:
+        principal, session = without_session(signed)
+        return Caller(printable(principal), None if session is None else printable(session))
+    if signed is not None:
         return Caller(
             ANONYMOUS,
             unidentified_because="The request is signed, but the gateway did not pass on the caller's identity",
         )
-    if jwt is None:
+    claims = claims_in(context)
+    if claims is None:
         return NO_CALLER
-    subject = _in(_in(jwt, "claims"), "sub")
+    subject = claims.get("sub")
     if isinstance(subject, str) and subject:
         return Caller(printable(subject))
     return Caller(
         ANONYMOUS, unidentified_because="The token has no subject (claim 'sub'): use one that says whose it is"
     )
-
-
-def _in(value: object, name: str) -> object:
-    return value.get(name) if isinstance(value, dict) else None
-
-
-def printable(text: str) -> str:
-    """The text as it may stand in receipts and logs. What had to be changed gets a digest: two names stay two."""
-    printable = CONTROL.sub("?", text[:MAX_TEXT])
-    if printable == text:
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{printable[: MAX_TEXT - 17]}~{digest}"

@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from arco_catalog.authentication.gateway import CONTROL, MAX_TEXT
 from arco_catalog.http.clients import client_info
-from arco_catalog.http.principal import CONTROL, MAX_TEXT, Caller
+from arco_catalog.http.principal import Caller
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import is_ulid

@@ -116,9 +116,14 @@ async def test_a_check_costs_the_same_whoever_is_asked_for(
     secrets = Secrets(Dice())
     generated, chosen = await secrets.keep(new_secret(entropy)), await secrets.keep(CHOSEN)
     kept = {"nobody": (), "generated": (generated,), "chosen": (chosen,), "both": (generated, chosen)}[known]
-    derived, hashed = count_derivations(monkeypatch), []
+    derived, hashed = count_derivations(monkeypatch), list[str]()
     real = module._sha256
-    monkeypatch.setattr(module, "_sha256", lambda salt, secret: hashed.append(secret) or real(salt, secret))
+
+    def counted(salt: bytes, secret: str) -> bytes:
+        hashed.append(secret)
+        return real(salt, secret)
+
+    monkeypatch.setattr(module, "_sha256", counted)
 
     assert await secrets.check(presented, kept) is None
     assert (len(derived), len(hashed)) == (derivations, 1 - derivations)

@@ -9,6 +9,7 @@ import pytest
 from arco_catalog.cli.program import SERVE
 from arco_catalog.config.variable import Variable
 from arco_catalog.config.variables import (
+    AUTHENTICATION,
     AZURE_CLIENT,
     CACHE_MEMORY,
     DIALECTS,
@@ -30,12 +31,12 @@ from storage_backends.azure.config import AzureConfig, ClientKind
 from storage_backends.gcs.config import GcsClient, GcsConfig
 from tools.support.environment import PROJECT
 
-EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS, *STORE_SETTINGS)}
+EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS, *AUTHENTICATION, *STORE_SETTINGS)}
 NAME = re.compile(r"\bARCO_[A-Z0-9_]*[A-Z]\b")
 
 
 def test_a_name_is_in_the_table_once() -> None:
-    assert len(EVERY) == len({id(variable) for variable in (*SERVER, *FUNCTIONS, *STORE_SETTINGS)})
+    assert len(EVERY) == len({id(variable) for variable in (*SERVER, *FUNCTIONS, *AUTHENTICATION, *STORE_SETTINGS)})
 
 
 def test_stores_read_the_variables_that_the_table_says_they_do() -> None:

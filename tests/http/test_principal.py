@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from arco_catalog.authentication.gateway import MAX_TEXT
 from arco_catalog.cli.columns import format_author
 from arco_catalog.http.asgi import Receive, Scope, Send
-from arco_catalog.http.principal import MAX_TEXT, NO_CALLER, Caller, caller_of
+from arco_catalog.http.principal import NO_CALLER, Caller, caller_of
 from arco_catalog.iceberg.json import loads
 from arco_catalog.protocol.operation_request import Dialect, OperationRequest
 from arco_catalog.state.marker import key_hash

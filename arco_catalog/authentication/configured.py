@@ -1,0 +1,174 @@
+"""The authenticators that variables ask for (docs/configuration.md).
+
+What verifies tokens is imported only if it is asked for: a function behind a gateway starts without it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from arco_catalog.authentication.authentication import Authentication
+from arco_catalog.authentication.authenticator import Authenticator
+from arco_catalog.authentication.gateway import GatewayAuthenticator
+from arco_catalog.config.variable import Variable
+from arco_catalog.config.variables import (
+    AUTH,
+    GATEWAY_APIS,
+    GATEWAY_PRINCIPAL_CLAIM,
+    GATEWAY_ROLES_CLAIM,
+    OIDC_ALGORITHMS,
+    OIDC_AUDIENCES,
+    OIDC_ISSUERS,
+    OIDC_LOOPBACK_HTTP,
+    OIDC_PRINCIPAL_CLAIM,
+    OIDC_ROLES_CLAIM,
+    TOKEN_AUDIENCE,
+    TOKEN_KEY,
+    TOKEN_KEY_FILE,
+    TOKEN_KEY_SECRET,
+)
+from arco_catalog.state.runtime import Runtime
+
+if TYPE_CHECKING:
+    from arco_catalog.authentication.keys import KeySource
+    from arco_catalog.authentication.oidc import OidcAuthenticator
+    from arco_catalog.authentication.tokens import OwnTokens
+
+NONE, INTERNAL, OIDC, GATEWAY = "none", "internal", "oidc", "gateway"
+KINDS = (NONE, INTERNAL, OIDC, GATEWAY)
+
+_REALM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_API = re.compile(r"[a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Who is let in. `open` is whether anybody is, without a word; `tokens` is what the token endpoint signs with, None
+    where there is no such endpoint."""
+
+    authentication: Authentication
+    open: bool
+    tokens: "OwnTokens | None" = None
+    oidc: "OidcAuthenticator | None" = None
+
+    async def close(self) -> None:
+        """Ends what is done in the background."""
+        if self.oidc is not None:
+            await self.oidc.close()
+
+
+def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> Configured | None:
+    """The authenticators that variables ask for; None if they ask for none. `realm` is that of issuers and APIs for
+    which no other is named. Nothing is read or asked yet. Raises `ValueError` with a sentence that names a variable."""
+    kinds = AUTH.read(environment)
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"{AUTH.name}: expected {', '.join(KINDS)}, got {kind!r}")
+    if not kinds:
+        return None
+    if NONE in kinds:
+        if set(kinds) != {NONE}:
+            raise ValueError(f"{AUTH.name}: 'none' lets anybody in, so it stands alone")
+        return Configured(Authentication(()), open=True)
+    if {INTERNAL, OIDC} & set(kinds) and find_spec("jwt") is None:
+        raise ValueError(f"{AUTH.name}: PyJWT is not installed: pip install 'arco-catalog[auth]'")
+    authenticators: list[Authenticator] = []
+    tokens = oidc = None
+    if GATEWAY in kinds:
+        authenticators.append(_gateway(environment, realm))
+    if INTERNAL in kinds:
+        from arco_catalog.authentication.tokens import InternalAuthenticator, OwnTokens
+
+        tokens = OwnTokens(key_source(environment, runtime), runtime, TOKEN_AUDIENCE.read(environment))
+        authenticators.append(InternalAuthenticator(tokens, runtime.now_ms))
+    if OIDC in kinds:
+        oidc = _oidc(environment, realm, runtime)
+        authenticators.append(oidc)
+    return Configured(Authentication(authenticators), open=False, tokens=tokens, oidc=oidc)
+
+
+def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
+    """Where the keys are that sign tokens. Raises `ValueError` unless just one of the variables says so."""
+    from arco_catalog.authentication import keys
+    from storage_backends.secret_stores import is_reference
+
+    named = [variable for variable in (TOKEN_KEY, TOKEN_KEY_FILE, TOKEN_KEY_SECRET) if environment.get(variable.name)]
+    if len(named) != 1:
+        names = f"{TOKEN_KEY.name}, {TOKEN_KEY_FILE.name} and {TOKEN_KEY_SECRET.name}"
+        raise ValueError(f"'{AUTH.name}=internal' needs a key to sign tokens with: set just one of {names}")
+    text = named[0].read(environment)
+    if named[0] is TOKEN_KEY:
+        try:
+            keys.parse_keys(text)
+        except ValueError as error:
+            raise ValueError(f"{TOKEN_KEY.name}: {error}") from error
+        return keys.KeySource(keys.from_text(text), runtime.now_ms)
+    if named[0] is TOKEN_KEY_FILE:
+        return keys.KeySource(keys.from_file(text), runtime.now_ms)
+    if not is_reference(text):
+        raise ValueError(f"{TOKEN_KEY_SECRET.name}: {text!r} is no reference to a secret of AWS, Google Cloud or Azure")
+    return keys.KeySource(keys.from_secret_store(text, runtime.now_ms), runtime.now_ms)
+
+
+def _gateway(environment: Mapping[str, str], realm: str) -> GatewayAuthenticator:
+    apis = _by_realm(GATEWAY_APIS, environment, realm)
+    for api in apis:
+        if not _API.fullmatch(api):
+            raise ValueError(f"{GATEWAY_APIS.name}: {api!r} is no id of an API or a function URL")
+    return GatewayAuthenticator(
+        apis, GATEWAY_PRINCIPAL_CLAIM.read(environment), environment.get(GATEWAY_ROLES_CLAIM.name) or None
+    )
+
+
+def _oidc(environment: Mapping[str, str], realm: str, runtime: Runtime) -> "OidcAuthenticator":
+    from arco_catalog.authentication.jwks import ALGORITHMS, IssuerKeys, over_https
+    from arco_catalog.authentication.oidc import Issuer, OidcAuthenticator
+    from storage_backends import StoreDenied
+    from storage_backends.wire.fetch import checked_url
+
+    plain = OIDC_LOOPBACK_HTTP.read(environment)
+    algorithms = OIDC_ALGORITHMS.read(environment)
+    for name in algorithms:
+        if name not in ALGORITHMS:
+            raise ValueError(f"{OIDC_ALGORITHMS.name}: expected some of {', '.join(ALGORITHMS)}, got {name!r}")
+    audiences = _needed(OIDC_AUDIENCES, environment)
+    issuers: list[tuple[Issuer, IssuerKeys]] = []
+    for url, of in _by_realm(OIDC_ISSUERS, environment, realm).items():
+        try:
+            parts = checked_url(url, plain_loopback=plain)
+        except StoreDenied as error:
+            raise ValueError(f"{OIDC_ISSUERS.name}: {error}") from error
+        if parts.query:
+            raise ValueError(f"{OIDC_ISSUERS.name}: {url!r} must have no query")
+        issuer = Issuer(
+            url,
+            of,
+            audiences,
+            algorithms,
+            OIDC_PRINCIPAL_CLAIM.read(environment),
+            environment.get(OIDC_ROLES_CLAIM.name) or None,
+        )
+        get = over_https(runtime.now_ms, plain_loopback=plain)
+        issuers.append((issuer, IssuerKeys(url, get, runtime.now_ms, plain_loopback=plain)))
+    return OidcAuthenticator(issuers, runtime.now_ms)
+
+
+def _by_realm(variable: Variable[tuple[str, ...]], environment: Mapping[str, str], realm: str) -> Mapping[str, str]:
+    """What a variable lists, and the realm of each: what is of two realms would be believed in both."""
+    found: dict[str, str] = {}
+    for item in _needed(variable, environment):
+        named, equals, rest = item.partition("=")
+        of, value = (named, rest) if equals and _REALM.fullmatch(named) else (realm, item)
+        if value in found:
+            raise ValueError(f"{variable.name}: {value!r} is named twice, and belongs to one realm")
+        found[value] = of
+    return found
+
+
+def _needed(variable: Variable[tuple[str, ...]], environment: Mapping[str, str]) -> Sequence[str]:
+    values = variable.read(environment)
+    if not values:
+        raise ValueError(f"{variable.name} is not set, and one of the kinds in {AUTH.name} needs it")
+    return values

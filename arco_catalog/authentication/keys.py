@@ -1,0 +1,146 @@
+"""The keys that sign our own tokens: from a variable, a file, or a secret of the cloud's store.
+
+Several may be given, the newest first: that one signs, all of them verify. To replace a key without a gap, add the new
+one behind the old one everywhere, then put it in front, and take the old one away when its last token has expired.
+"""
+
+import asyncio
+import hashlib
+import logging
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from arco_catalog.iceberg.errors import Unavailable
+from storage_backends import StoreError
+from storage_backends.secret_stores import read_secret
+
+LEAST_BYTES = 32
+"""What HS256 demands of a key (RFC 7518, section 3.2)."""
+MOST_KEYS = 8
+MAX_AGE_MS = 15 * 60_000
+"""How old keys may be before they are read again, so that a change reaches every server."""
+RETRY_MS = 60_000
+"""How long at least between two reads that a token of an unknown key, or a failure, asks for."""
+
+_LOG = logging.getLogger(__name__)
+_SEPARATOR = re.compile(r"[\s,]+")
+
+Read = Callable[[], Awaitable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A key, and the id that tokens name it by, which says nothing of it."""
+
+    id: str
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenKeys:
+    """At least one key, the newest first."""
+
+    keys: Sequence[SigningKey]
+
+    @property
+    def newest(self) -> SigningKey:
+        """The one that signs."""
+        return self.keys[0]
+
+    def find(self, id: str) -> SigningKey | None:  # noqa: A002
+        """The key that a token names."""
+        return next((key for key in self.keys if key.id == id), None)
+
+
+def parse_keys(text: str) -> TokenKeys:
+    """Keys as they are written: each at least 32 bytes without blanks, such as `openssl rand -base64 48` prints, with a
+    comma or a line break between two. Raises `ValueError`, which quotes none."""
+    keys = [part.encode() for part in _SEPARATOR.split(text) if part]
+    if not 1 <= len(keys) <= MOST_KEYS:
+        raise ValueError(f"expected 1 to {MOST_KEYS} keys, the newest first")
+    for number, key in enumerate(keys, start=1):
+        if len(key) < LEAST_BYTES:
+            raise ValueError(f"key {number} has {len(key)} bytes: at least {LEAST_BYTES} are needed")
+        if len(set(key)) < 8:
+            raise ValueError(f"key {number} is not random: make one with 'openssl rand -base64 48'")
+    return TokenKeys([SigningKey(_id(key), key) for key in dict.fromkeys(keys)])
+
+
+def _id(key: bytes) -> str:
+    return hashlib.sha256(b"arco token key " + key).hexdigest()[:16]
+
+
+def from_text(text: str) -> Read:
+    """Keys that were given as they are."""
+
+    async def read() -> bytes:
+        return text.encode()
+
+    return read
+
+
+def from_file(path: str) -> Read:
+    """Keys in a file, which is read again when they are old."""
+
+    async def read() -> bytes:
+        return await asyncio.to_thread(Path(path).read_bytes)
+
+    return read
+
+
+def from_secret_store(reference: str, now_ms: Callable[[], int]) -> Read:
+    """Keys in a secret of the cloud's store."""
+
+    async def read() -> bytes:
+        return await read_secret(reference, now_ms)
+
+    return read
+
+
+class KeySource:
+    """Keys, read when they are first needed and again when they are old. Belongs to one event loop."""
+
+    def __init__(self, read: Read, now_ms: Callable[[], int]) -> None:
+        self._read = read
+        self._now_ms = now_ms
+        self._held: TokenKeys | None = None
+        self._asked_ms = 0
+        self._reading = asyncio.Lock()
+
+    async def current(self) -> TokenKeys:
+        """The keys. Raises `Unavailable` if they can't be had: but not while there are old ones."""
+        if self._held is None or self._age_ms() >= MAX_AGE_MS:
+            return await self._renewed(MAX_AGE_MS)
+        return self._held
+
+    async def find(self, id: str) -> SigningKey | None:  # noqa: A002
+        """The key that a token names; keys are read again, now and then, for one that is not known. Raises
+        `Unavailable`."""
+        found = (await self.current()).find(id)
+        if found is None and self._age_ms() >= RETRY_MS:
+            found = (await self._renewed(RETRY_MS)).find(id)
+        return found
+
+    def _age_ms(self) -> int:
+        """Since they were last asked for; a clock that was set back makes them old."""
+        age = self._now_ms() - self._asked_ms
+        return age if age >= 0 else MAX_AGE_MS
+
+    async def _renewed(self, age_ms: int) -> TokenKeys:
+        async with self._reading:  # one task reads; the others use what it read
+            if self._held is None or self._age_ms() >= age_ms:
+                self._held = await self._ask()
+                self._asked_ms = self._now_ms()
+            return self._held
+
+    async def _ask(self) -> TokenKeys:
+        try:
+            return parse_keys((await self._read()).decode())
+        except (OSError, ValueError, StoreError) as error:
+            why = str(error) if not isinstance(error, UnicodeDecodeError) else "they are not text"
+            _LOG.error("the keys that sign tokens cannot be read: %s", why)
+            if self._held is None:
+                raise Unavailable("The keys that sign tokens cannot be read; the server's log says why") from error
+            return self._held

@@ -1,0 +1,53 @@
+"""The one place that has PyJWT sign and verify. It is imported by whoever does that, and by nobody else: a cold start
+behind a gateway that has verified needs none of it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from arco_catalog.iceberg.errors import NotAuthorized
+from arco_catalog.iceberg.json import JsonObject
+
+NOT_INSTALLED = "PyJWT, which signs and verifies tokens, is not installed: pip install 'arco-catalog[auth]'"
+
+
+def sign(claims: Mapping[str, Any], secret: bytes, algorithm: str, headers: Mapping[str, str]) -> str:
+    """A signed token."""
+    from jwt import PyJWT
+
+    return PyJWT().encode({**claims}, secret, algorithm, headers={**headers})
+
+
+def verified_claims(
+    token: str,
+    key: bytes | JsonObject,
+    algorithm: str,
+    *,
+    issuer: str,
+    audiences: Sequence[str],
+    require: Sequence[str],
+) -> JsonObject:
+    """What a token says that was signed by this key and this algorithm, by its issuer, for one of the audiences. A
+    public key may be one of a key set. When it expires is for the caller to judge. Raises `NotAuthorized`, which says
+    nothing of the token."""
+    from jwt import PyJWK, PyJWT
+    from jwt.exceptions import PyJWTError
+
+    try:
+        claims: JsonObject = PyJWT().decode(
+            token,
+            PyJWK(key, algorithm).key if isinstance(key, dict) else key,
+            algorithms=[algorithm],
+            audience=audiences,
+            issuer=issuer,
+            options={
+                "require": [*require],
+                "verify_exp": False,
+                "verify_nbf": False,
+                "verify_iat": False,
+                "verify_sub": False,
+                "verify_jti": False,
+            },
+        )
+    except (PyJWTError, ValueError, RecursionError) as error:  # ValueError: a key that is no point of its curve
+        raise NotAuthorized("The token is not valid: not signed by its issuer, or not for this server") from error
+    return claims

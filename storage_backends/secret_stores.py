@@ -1,0 +1,147 @@
+"""Reads one secret of a cloud's store of secrets, by its usual reference:
+
+    arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME     AWS Secrets Manager
+    arn:aws:ssm:REGION:ACCOUNT:parameter/NAME             AWS Systems Manager, Parameter Store
+    projects/PROJECT/secrets/NAME[/versions/VERSION]      Google Secret Manager
+    https://VAULT.vault.azure.net/secrets/NAME[/VERSION]  Azure Key Vault
+
+The clouds' own libraries find the credentials; they are imported when a secret is read, and only that cloud's. They
+block, so they are called in threads. Sources: AWS Secrets Manager and Systems Manager API references, GetSecretValue
+and GetParameter; Google Secret Manager REST reference, projects.secrets.versions.access; Azure Key Vault REST
+reference, Get Secret.
+"""
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Callable
+
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.wire.fetch import failure_of, fetch
+
+MAX_BYTES = 256 << 10
+"""No store of secrets keeps larger ones."""
+
+_AWS = re.compile(r"arn:aws[a-z-]*:(secretsmanager|ssm):([a-z0-9-]+):[0-9]{12}:(?:secret:|parameter/)\S+")
+_GOOGLE = re.compile(r"projects/[^/\s]+/secrets/[^/\s]+(/versions/[^/\s]+)?")
+_AZURE = re.compile(
+    r"https://[a-z0-9-]+\.vault\.(?:azure\.net|azure\.cn|usgovcloudapi\.net)/secrets/[A-Za-z0-9-]+(?:/[0-9a-f]{32})?"
+)
+_GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text names a secret of one of the stores."""
+    return any(form.fullmatch(text) for form in (_AWS, _GOOGLE, _AZURE))
+
+
+async def read_secret(reference: str, now_ms: Callable[[], int]) -> bytes:
+    """The newest version of a secret, or the one that the reference names. Raises `StoreDenied` if there is none, or it
+    may not be read, and `StoreUnavailable` if nobody answers. No error quotes it."""
+    if match := _AWS.fullmatch(reference):
+        return await asyncio.to_thread(_read_aws, match[1], match[2], reference)
+    if match := _GOOGLE.fullmatch(reference):
+        version = "" if match[1] else "/versions/latest"
+        token = await asyncio.to_thread(_google_token)
+        url = f"https://secretmanager.googleapis.com/v1/{reference}{version}:access"
+        return google_payload(await _ask(url, token, now_ms))
+    if match := _AZURE.fullmatch(reference):
+        token = await asyncio.to_thread(_azure_token, reference.split("/")[2].partition(".")[2])
+        return azure_value(await _ask(f"{reference}?api-version=7.4", token, now_ms))
+    raise StoreDenied(f"{reference!r} is no reference to a secret of AWS, Google Cloud or Azure")
+
+
+async def _ask(url: str, token: str, now_ms: Callable[[], int]) -> bytes:
+    response = await fetch(url, {"authorization": f"Bearer {token}"}, now_ms, MAX_BYTES)
+    if response.status != 200:
+        raise failure_of("the store of secrets", response)
+    return response.body
+
+
+def google_payload(body: bytes) -> bytes:
+    """The secret in the answer of Google Secret Manager. Raises `StoreDenied`."""
+    try:
+        match json.loads(body):
+            case {"payload": {"data": str(data)}}:
+                return base64.b64decode(data, validate=True)
+    except ValueError as error:
+        raise StoreDenied("Google Secret Manager's answer holds no secret") from error
+    raise StoreDenied("Google Secret Manager's answer holds no secret")
+
+
+def azure_value(body: bytes) -> bytes:
+    """The secret in the answer of Azure Key Vault. Raises `StoreDenied`."""
+    try:
+        match json.loads(body):
+            case {"value": str(value)}:
+                return value.encode()
+    except ValueError as error:
+        raise StoreDenied("Azure Key Vault's answer holds no secret") from error
+    raise StoreDenied("Azure Key Vault's answer holds no secret")
+
+
+def _read_aws(service: str, region: str, arn: str) -> bytes:
+    try:
+        from botocore.exceptions import (  # type: ignore[import-untyped]
+            BotoCoreError,
+            ClientError,
+            HTTPClientError,
+        )
+        from botocore.session import Session  # type: ignore[import-untyped]
+    except ModuleNotFoundError as error:
+        raise _not_installed("botocore", "s3") from error
+    try:
+        client = Session().create_client(service, region_name=region)
+        if service == "ssm":
+            return str(client.get_parameter(Name=arn, WithDecryption=True)["Parameter"]["Value"]).encode()
+        answer = client.get_secret_value(SecretId=arn)
+    except ClientError as error:
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        transient = code.startswith(("Throttling", "InternalS", "ServiceUnavailable"))
+        raise _failed(StoreUnavailable if transient else StoreDenied, code) from error
+    except HTTPClientError as error:
+        raise _failed(StoreUnavailable, type(error).__name__) from error
+    except BotoCoreError as error:
+        raise _failed(StoreDenied, type(error).__name__) from error
+    return bytes(answer["SecretBinary"]) if "SecretBinary" in answer else str(answer["SecretString"]).encode()
+
+
+def _google_token() -> str:
+    try:
+        import requests
+        from google import auth
+        from google.auth.exceptions import GoogleAuthError, TransportError
+        from google.auth.transport.requests import Request
+    except ModuleNotFoundError as error:
+        raise _not_installed("google-auth", "gcs") from error
+    try:
+        credentials = auth.default(scopes=[_GOOGLE_SCOPE])[0]
+        credentials.refresh(Request(requests.Session()))
+    except TransportError as error:
+        raise _failed(StoreUnavailable, type(error).__name__) from error
+    except GoogleAuthError as error:
+        raise _failed(StoreDenied, type(error).__name__) from error
+    return str(credentials.token)
+
+
+def _azure_token(domain: str) -> str:
+    try:
+        from azure.core.exceptions import AzureError, ClientAuthenticationError
+        from azure.identity import DefaultAzureCredential
+    except ModuleNotFoundError as error:
+        raise _not_installed("azure-identity", "azure") from error
+    try:
+        return DefaultAzureCredential().get_token(f"https://{domain}/.default").token
+    except ClientAuthenticationError as error:
+        raise _failed(StoreDenied, type(error).__name__) from error
+    except AzureError as error:
+        raise _failed(StoreUnavailable, type(error).__name__) from error
+
+
+def _failed(kind: type[StoreError], why: str) -> StoreError:
+    return kind(f"the secret cannot be read: {why}")
+
+
+def _not_installed(library: str, extra: str) -> StoreDenied:
+    return StoreDenied(f"the secret cannot be read: {library} is not installed: pip install 'arco-catalog[{extra}]'")

@@ -1,0 +1,75 @@
+"""One GET over a connection of its own, for small documents that are asked for rarely: key sets, secrets."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from urllib.parse import SplitResult, urlsplit
+
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
+from storage_backends.wire.pool import Pool, Timeouts, tls_context
+
+TIMEOUTS = Timeouts(connect_s=3.0, idle_s=3.0, exchange_s=5.0)
+
+
+async def fetch(
+    url: str,
+    headers: Mapping[str, str],
+    now_ms: Callable[[], int],
+    max_bytes: int,
+    *,
+    plain_loopback: bool = False,
+    tls: ssl.SSLContext | None = None,
+) -> Response:
+    """The answer to a GET, whatever its status: redirects are not followed, and no proxy is asked. `plain_loopback`
+    lets `http` pass to this machine, `tls` is a context other than that of the system's authorities.
+
+    Raises `StoreDenied` for a URL that may not be asked, and `StoreUnavailable` if no whole answer of at most
+    `max_bytes` comes.
+    """
+    parts = checked_url(url, plain_loopback=plain_loopback)
+    secure = parts.scheme == "https"
+    context = None if not secure else tls or await asyncio.to_thread(tls_context, None)
+    pool = Pool(parts.hostname or "", parts.port or (443 if secure else 80), context, 1, TIMEOUTS, now_ms, max_bytes)
+    target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    sent = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog", **headers}
+    try:
+        return await pool.send("GET", request_head("GET", target, sent, 0), b"")
+    except (NeverSent, AnswerLost) as error:
+        raise StoreUnavailable(f"{parts.netloc} does not answer: {error}") from error
+    finally:
+        await pool.close()
+
+
+def checked_url(url: str, *, plain_loopback: bool = False) -> SplitResult:
+    """The parts of an `https` URL without user, fragment and blanks. Raises `StoreDenied` for another."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise StoreDenied(f"{url!r} is not a valid URL: {error}") from error
+    plain = parts.scheme == "http" and plain_loopback and _is_loopback(parts.hostname or "")
+    if not (parts.scheme == "https" or plain):
+        raise StoreDenied(f"{url!r} must be an https URL")
+    if not parts.hostname or "@" in parts.netloc or parts.fragment or not url.isascii() or not _is_graphic(url):
+        raise StoreDenied(f"{url!r} must be a plain URL: no user, no fragment, ASCII without blanks")
+    return parts
+
+
+def failure_of(what: str, response: Response) -> StoreError:
+    """What an answer other than 200 means; it is not quoted, since it may hold what nobody should see."""
+    if response.status >= 500 or response.status == 429:
+        return StoreUnavailable(f"{what} answered status {response.status}")
+    return StoreDenied(f"{what} answered status {response.status}")
+
+
+def _is_graphic(text: str) -> bool:
+    return text.isprintable() and " " not in text
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

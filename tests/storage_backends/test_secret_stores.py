@@ -1,0 +1,110 @@
+"""A secret of a cloud's store of secrets, by its reference: AWS's against moto, the others' answers as documented."""
+
+import base64
+import json
+
+import pytest
+from botocore.session import Session  # type: ignore[import-untyped]
+
+from storage_backends import StoreDenied, secret_stores
+from storage_backends.clock import system_now_ms
+from storage_backends.secret_stores import azure_value, google_payload, is_reference, read_secret
+from storage_backends.wire.http1 import Response
+
+SECRET = "a-secret-of-which-nobody-may-know"
+
+
+@pytest.fixture
+def aws(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same moto has the other services, too."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+
+
+@pytest.mark.usefixtures("aws")
+async def test_secrets_manager_and_parameter_store_are_read_by_arn() -> None:
+    manager = Session().create_client("secretsmanager", region_name="eu-west-1")
+    parameters = Session().create_client("ssm", region_name="eu-west-1")
+    arn = manager.create_secret(Name="arco/tokens", SecretString=SECRET)["ARN"]
+    binary = manager.create_secret(Name="arco/binary", SecretBinary=SECRET.encode())["ARN"]
+    parameters.put_parameter(Name="/arco/tokens", Value=SECRET, Type="SecureString")
+    parameter = parameters.get_parameter(Name="/arco/tokens")["Parameter"]["ARN"]
+
+    assert [await read_secret(each, system_now_ms) for each in (arn, binary, parameter)] == [SECRET.encode()] * 3
+
+
+@pytest.mark.usefixtures("aws")
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "arn:aws:secretsmanager:eu-west-1:123456789012:secret:none",
+        "arn:aws:ssm:eu-west-1:123456789012:parameter/none",
+    ],
+)
+async def test_a_secret_that_is_not_there_is_denied(arn: str) -> None:
+    with pytest.raises(StoreDenied, match="NotFound"):
+        await read_secret(arn, system_now_ms)
+
+
+@pytest.mark.parametrize(
+    ("reference", "asked", "answer"),
+    [
+        (
+            "projects/p/secrets/s",
+            "https://secretmanager.googleapis.com/v1/projects/p/secrets/s/versions/latest:access",
+            {"payload": {"data": base64.b64encode(SECRET.encode()).decode()}},
+        ),
+        (
+            "projects/p/secrets/s/versions/3",
+            "https://secretmanager.googleapis.com/v1/projects/p/secrets/s/versions/3:access",
+            {"payload": {"data": base64.b64encode(SECRET.encode()).decode()}},
+        ),
+        (
+            "https://v.vault.azure.net/secrets/s",
+            "https://v.vault.azure.net/secrets/s?api-version=7.4",
+            {"value": SECRET, "id": "x"},
+        ),
+    ],
+)
+async def test_google_and_azure_are_asked_as_their_references_say(
+    monkeypatch: pytest.MonkeyPatch, reference: str, asked: str, answer: dict[str, object]
+) -> None:
+    urls = []
+
+    async def fetched(url: str, headers: dict[str, str], now_ms: object, max_bytes: int) -> Response:
+        urls.append((url, headers["authorization"]))
+        return Response(200, {}, json.dumps(answer).encode())
+
+    monkeypatch.setattr(secret_stores, "fetch", fetched)
+    monkeypatch.setattr(secret_stores, "_google_token", lambda: "t")
+    monkeypatch.setattr(secret_stores, "_azure_token", lambda domain: f"t for {domain}"[0])
+
+    assert await read_secret(reference, system_now_ms) == SECRET.encode()
+    assert urls == [(asked, "Bearer t")]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"payload": {"data": "###"}}', b'{"payload": 1, "value": 2}'])
+def test_an_answer_without_a_secret_is_denied_and_not_quoted(body: bytes) -> None:
+    for read in (google_payload, azure_value):
+        with pytest.raises(StoreDenied, match="holds no secret"):
+            read(body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "s3://bucket/key",
+        "https://evil.example/secrets/s",
+        "https://v.vault.azure.net.evil.example/secrets/s",
+        "https://v.vault.azure.net/keys/s",
+        "http://v.vault.azure.net/secrets/s",
+        "projects/p/secrets/s/versions/1/../2",
+        "projects/p/secrets/s\n",
+        "arn:aws:s3:::bucket",
+        "arn:aws:secretsmanager:eu-west-1:123456789012:secret:",
+    ],
+)
+async def test_what_is_no_reference_is_not_asked_for(text: str) -> None:
+    assert not is_reference(text)
+    with pytest.raises(StoreDenied, match="no reference"):
+        await read_secret(text, system_now_ms)
