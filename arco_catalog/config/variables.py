@@ -160,6 +160,9 @@ AUTH = Variable(
     "",
     "KIND",
 )
+REALM = Variable(
+    "ARCO_REALM", "folder of the store with the realm to serve, where the store has several", str, metavar="NAME"
+)
 TOKEN_KEY = Variable(
     "ARCO_TOKEN_KEY",
     "key that signs tokens, of at least 32 bytes; or several, comma-separated, of which the first signs and all verify",
@@ -235,6 +238,7 @@ GATEWAY_ROLES_CLAIM = Variable(
 )
 
 AUTHENTICATION: tuple[Variable[object], ...] = (
+    REALM,
     AUTH,
     TOKEN_KEY,
     TOKEN_KEY_FILE,

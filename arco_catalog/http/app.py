@@ -37,9 +37,9 @@ def create_app(
     options = options or HttpOptions()
     routes = (*HEALTH, *ROUTES) if options.health else ROUTES
     if realms is not None:
-        from arco_catalog.http.management.routes import MANAGEMENT
+        from arco_catalog.http.management.routes import MANAGEMENT, TOKENS
 
-        routes = (*routes, *MANAGEMENT)
+        routes = (*(route for route in routes if route.endpoint != TOKENS.endpoint), TOKENS, *MANAGEMENT)
     return App(warehouses, options, routes, telemetry, realms)
 
 

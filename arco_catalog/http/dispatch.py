@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # a cold start without realms does not pay for them
     from arco_catalog.operations.realms import Realm
 
 
+POLARIS_BASE = b"/api/catalog"
+
+
 class Dispatch:
     """Routes requests to their handlers."""
 
@@ -39,7 +42,7 @@ class Dispatch:
         allowed_hosts = self._service.options.allowed_hosts
         if allowed_hosts is not None:
             check_page(request.headers, request.server, allowed_hosts)
-        match = self._router.match(request.raw_path, request.spelling)
+        match = self._router.match(self._below_base(request.raw_path), request.spelling)
         realm = None
         if self._service.realms is None:
             if request.caller.unidentified_because is not None:
@@ -56,6 +59,8 @@ class Dispatch:
         context = await self._context(route, match.params, request, realm)
         if route.has_body or (route.optional_json and request.has_content):
             await self._read_body(context, request)
+        elif route.takes_form:
+            context.form = await request.form(context.options)
         try:
             return await route.handler(context)
         except CatalogChanged:  # before anything was done: what this process remembered of the catalog is old
@@ -63,11 +68,21 @@ class Dispatch:
                 context.named = await self._catalog(context.params[PREFIX[1:-1]], realm, request)
             return await route.handler(context)
 
+    def _below_base(self, path: bytes) -> bytes:
+        """The path as the specification has it: below the one under which the catalog is served, or below the one under
+        which Polaris serves, where there are realms as it has them."""
+        options = self._service.options
+        bases = (options.base_path, POLARIS_BASE) if self._service.realms is not None else (options.base_path,)
+        for base in bases:
+            if base and path.startswith(base + b"/"):
+                return path[len(base) :]
+        return path
+
     async def _context(
         self, route: Route, params: Mapping[str, str], request: Request, realm: "Realm | None"
     ) -> RequestContext:
         """The request as its handler sees it, but for its body; refused here if any such request would be."""
-        if route.has_body or route.effect is not Effect.READS:
+        if route.has_body or (route.effect is not Effect.READS and not route.takes_form):
             check_media_type(request.headers, needs_body=route.has_body)
         catalog = None
         if route.has_prefix:

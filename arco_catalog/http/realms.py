@@ -1,10 +1,12 @@
 """The realms that an app serves, and who makes a request of one of them (docs/design/access.md#authentication)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from arco_catalog.authentication.authenticator import Authenticator, Presented
+from arco_catalog.authentication.authentication import REALM_HEADER, Authentication
+from arco_catalog.authentication.authenticator import Presented
 from arco_catalog.authentication.secrets import Entropy, Secrets
+from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.http.principal import Caller
 from arco_catalog.iceberg.errors import NoSuchWarehouse, NotAuthorized
 from arco_catalog.operations.realms import Realm
@@ -16,43 +18,37 @@ from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
 
-REALM_HEADER = "polaris-realm"
-
 
 @dataclass(frozen=True, slots=True)
 class RealmService:
     """`realms` by their names; `default` is that of a request that names none. `secrets` keeps secrets of principals,
-    which are made of `entropy`. Without `authenticators` everybody may
-    do everything: a server on a laptop."""
+    which are made of `entropy`. Without `authentication` everybody may do everything: a server on a laptop. Without
+    `token_endpoint` there are no tokens of our own."""
 
     realms: Mapping[str, Realm]
     default: str
     secrets: Secrets
     entropy: Entropy
-    authenticators: Sequence[Authenticator] = ()
+    authentication: Authentication | None = None
+    token_endpoint: TokenEndpoint | None = None
 
     def named(self, headers: Mapping[str, str]) -> Realm:
         """The realm that the headers name, or the default. Raises `NotAuthorized` if there is none of this name."""
-        name = headers.get(REALM_HEADER) or self.default
-        realm = self.realms.get(name)
-        if realm is None:
-            raise NotAuthorized("There is no such realm, or this token is not for it")
-        return realm
+        return self._realm(headers.get(REALM_HEADER) or self.default)
 
     async def identify(self, headers: Mapping[str, str], event: object) -> tuple[Realm, Caller]:
-        """The realm of a request, and who makes it. Raises `NotAuthorized`."""
-        if not self.authenticators:
+        """The realm of a request, and who makes it. Raises `NotAuthorized`, and `Unavailable` if nobody can tell."""
+        if self.authentication is None:
             return self.named(headers), Caller(ANONYMOUS)
-        presented = Presented(headers, event)
-        for authenticator in self.authenticators:
-            found = await authenticator.authenticate(presented)
-            if found is None:
-                continue
-            realm = self.realms.get(found.realm)
-            if realm is None or headers.get(REALM_HEADER, found.realm) != found.realm:
-                raise NotAuthorized("There is no such realm, or this token is not for it")
-            return realm, Caller(found.identity.principal, found.session, identity=found.identity, name=found.name)
-        raise NotAuthorized("This catalog needs to know who asks: send a token in the header Authorization")
+        found = await self.authentication.authenticate(Presented(headers, event))
+        caller = Caller(found.identity.principal, found.session, identity=found.identity, name=found.name)
+        return self._realm(found.realm), caller
+
+    def _realm(self, name: str) -> Realm:
+        realm = self.realms.get(name)
+        if realm is None:
+            raise NotAuthorized("This server has no such realm")
+        return realm
 
 
 async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:

@@ -71,6 +71,7 @@ class Route:
     advertised: bool = True
     takes_json: bool = True
     optional_json: bool = False
+    takes_form: bool = False
     public: bool = False
     requires: Requires | None = None
 
@@ -127,7 +128,8 @@ class Service:
 @dataclass(slots=True)
 class RequestContext:
     """One request at its route. `params` are the decoded segments that the template names; `body` is None on routes
-    that have none, `body_bytes` how long it was; `named` is the catalog that the prefix names, on routes with one."""
+    that have none, `body_bytes` how long it was, `form` that of a form as it came; `named` is the catalog that the
+    prefix names, on routes with one; `realm` that of the request, where there are any."""
 
     service: Service
     route: Route
@@ -140,6 +142,7 @@ class RequestContext:
     realm: "Realm | None" = None
     body: JsonObject | None = None
     body_bytes: int = 0
+    form: bytes = b""
 
     @property
     def options(self) -> HttpOptions:

@@ -162,8 +162,8 @@ async def make_catalog(
 ) -> CatalogEntry:
     """Makes a catalog: first its registry, in a folder that no other catalog ever had, then its name. If the process
     dies in between, that folder has no name and nobody looks there. `root` is the folder of a catalog that exists
-    already, which is taken into the realm; `owned`: its managers may also read and write all tables. `session` is one with the realm's registry. Raises `AlreadyExists`, and
-    `BadRequest` for locations that it may not have."""
+    already, which is taken into the realm; `owned`: its managers may also read and write all tables. `session` is one
+    with the realm's registry. Raises `AlreadyExists`, and `BadRequest` for locations that it may not have."""
     realm.check_locations({**request.properties}, request.storage)
     await check_free(session, request.name)
     admin = await find_role(realm.registry.session(session.request), SERVICE_ADMIN)

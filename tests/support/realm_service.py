@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.authentication.authenticator import Authenticated, Presented
 from arco_catalog.authentication.secrets import Secrets, new_secret
 from arco_catalog.http.app import create_app
@@ -88,7 +89,9 @@ class RealmApp:
 
     def serve(self) -> Asgi:
         """Another server over the same store."""
-        service = RealmService(self.realms(), self.names[0], self.secrets, self.entropy, [BelievedTokens()])
+        service = RealmService(
+            self.realms(), self.names[0], self.secrets, self.entropy, Authentication([BelievedTokens()])
+        )
         return create_app({}, self.options, realms=service)
 
     def session(self, realm: Realm) -> Session:

@@ -41,6 +41,17 @@ def _route(method: str, template: str, handling: str, requires: Requires, effect
     )
 
 
+TOKENS = Route(
+    "POST",
+    "/v1/oauth/tokens",
+    "oauth.get_token",
+    advertised=False,
+    takes_json=False,
+    takes_form=True,
+    public=True,
+)
+"""In the place of the route that refuses to give tokens."""
+
 MANAGEMENT: Sequence[Route] = (
     _reads(CATALOGS, "catalogs.list_", Privilege.CATALOG_LIST),
     _changes("POST", CATALOGS, "catalogs.create", Privilege.CATALOG_CREATE),

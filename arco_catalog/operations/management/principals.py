@@ -226,6 +226,11 @@ async def principal_of_id(session: Session, entity: str) -> PrincipalEntry | Non
     return await _found_under(session, principal_id_key(entity))
 
 
+async def principal_of_name(session: Session, name: str) -> PrincipalEntry | None:
+    """Who has a name, as the realm is now."""
+    return find_principal(await looked_up(session, [principal_key(name)]), name)
+
+
 async def _found_under(session: Session, key: str) -> PrincipalEntry | None:
     index = await looked_up(session, [key])
     name = name_under(index, key)
