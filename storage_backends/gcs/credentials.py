@@ -2,6 +2,8 @@
 thread, since it blocks, and is not imported for the first two."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from storage_backends.base import StoreDenied
@@ -51,25 +53,42 @@ class FixedToken:
         return self._token
 
 
+@dataclass(frozen=True, slots=True)
+class ExpiringToken:
+    """A token, and when it expires, if anybody says."""
+
+    token: str = field(repr=False)
+    expires_ms: int | None
+
+
 class GoogleTokens:
     """What google-auth gets, asked again some minutes before it expires; if that fails, the old token is used for as
-    long as it is good."""
+    long as it is good. `scopes` None are those of this package."""
 
-    def __init__(self, config: GcsConfig) -> None:
+    def __init__(self, config: GcsConfig, scopes: Sequence[str] | None = None) -> None:
         self._config = config
+        self._scopes = scopes
         self._credentials: GoogleCredentials | None = None
         self._asking = asyncio.Lock()
 
     async def current(self) -> str:
+        return (await self._fresh()).token()
+
+    async def expiring(self) -> ExpiringToken:
+        """The same, and when it expires."""
+        held = await self._fresh()
+        return ExpiringToken(held.token(), held.expires_ms())
+
+    async def _fresh(self) -> "GoogleCredentials":
         held = self._credentials
         if held is not None and held.is_fresh():
-            return held.token()
+            return held
         async with self._asking:  # one task asks; the others use its answer
             if self._credentials is None:
-                self._credentials = await asyncio.to_thread(_load, self._config)
+                self._credentials = await asyncio.to_thread(_load, self._config, self._scopes)
             if not self._credentials.is_fresh():
                 await asyncio.to_thread(self._credentials.renew)
-            return self._credentials.token()
+            return self._credentials
 
     async def renewed(self, refused: str) -> str:
         async with self._asking:
@@ -78,9 +97,9 @@ class GoogleTokens:
         return await self.current()
 
 
-def _load(config: GcsConfig) -> "GoogleCredentials":
+def _load(config: GcsConfig, scopes: Sequence[str] | None) -> "GoogleCredentials":
     try:
         from storage_backends.gcs.google_credentials import load_credentials
     except ModuleNotFoundError as error:
         raise StoreDenied(f"no Google credentials: {_WITHOUT_GOOGLE_AUTH}") from error
-    return load_credentials(config)
+    return load_credentials(config) if scopes is None else load_credentials(config, scopes)

@@ -2,6 +2,8 @@
 
 import json
 import warnings
+from collections.abc import Sequence
+from datetime import UTC
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,11 @@ class GoogleCredentials:
         """The token that was got last."""
         return str(self.current.token)
 
+    def expires_ms(self) -> int | None:
+        """When that token expires; None if nobody says."""
+        expiry = self.current.expiry  # in UTC, and naive
+        return None if expiry is None else int(expiry.replace(tzinfo=UTC).timestamp() * 1_000)
+
     def renew(self) -> None:
         """Gets a new token. Raises `StoreError`, but not while the old one is good."""
         try:
@@ -56,10 +63,11 @@ class GoogleCredentials:
                 raise failure_of(error) from error
 
 
-def load_credentials(config: GcsConfig) -> GoogleCredentials:
-    """The credentials that were configured. Raises `StoreDenied` for a file that can't be read or holds none."""
+def load_credentials(config: GcsConfig, scopes: Sequence[str] = SCOPES) -> GoogleCredentials:
+    """The credentials that were configured, for these scopes. Raises `StoreDenied` for a file that can't be read or
+    holds none."""
     try:
-        return GoogleCredentials(_loaded(config), config)
+        return GoogleCredentials(_loaded(config, scopes), config)
     except GoogleAuthError as error:
         raise failure_of(error) from error
     except (OSError, ValueError) as error:
@@ -75,32 +83,32 @@ def failure_of(error: GoogleAuthError) -> StoreError:
     return StoreDenied(f"no Google credentials: {error}")
 
 
-def _loaded(config: GcsConfig) -> Credentials:
+def _loaded(config: GcsConfig, scopes: Sequence[str]) -> Credentials:
     match config.credentials:
         case Anonymous():
             return AnonymousCredentials()
         case AccessToken(token):
             return UserCredentials(token)
         case CredentialsFile(path):
-            return _from_json(Path(path).read_text())
+            return _from_json(Path(path).read_text(), scopes)
         case CredentialsJson(text):
-            return _from_json(text)
+            return _from_json(text, scopes)
         case MetadataServer():
-            return compute_engine.Credentials(scopes=SCOPES)
+            return compute_engine.Credentials(scopes=scopes)
         case ApplicationDefault():
-            return auth.default(scopes=SCOPES)[0]
+            return auth.default(scopes=scopes)[0]
 
 
-def _from_json(text: str) -> Credentials:
+def _from_json(text: str, scopes: Sequence[str]) -> Credentials:
     info: dict[str, Any] = json.loads(text)
     match info:
         case {"type": "service_account"}:
-            account: Credentials = ServiceAccountCredentials.from_service_account_info(info, scopes=SCOPES)
+            account: Credentials = ServiceAccountCredentials.from_service_account_info(info, scopes=scopes)
             return account
         case {"type": "authorized_user"}:  # its scopes were granted when the user logged in
             user: Credentials = UserCredentials.from_authorized_user_info(info)
             return user
     with warnings.catch_warnings():  # it warns of files from strangers: this one is the operator's
         warnings.simplefilter("ignore", DeprecationWarning)
-        other: Credentials = auth.load_credentials_from_dict(info, scopes=SCOPES)[0]
+        other: Credentials = auth.load_credentials_from_dict(info, scopes=scopes)[0]
         return other

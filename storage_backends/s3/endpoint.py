@@ -37,13 +37,18 @@ def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
                 "no S3 client can be made: AWS_ENDPOINT_URL cannot be combined with a FIPS or dual-stack endpoint"
             )
         return _custom(config.endpoint_url, bucket, in_host=_in_host(bucket, config))
-    domain = next((domain for prefix, domain in _PARTITIONS.items() if region.startswith(prefix)), "amazonaws.com")
+    domain = domain_of(region)
     service = f"s3{'-fips' if config.fips else ''}{'.dualstack' if config.dualstack else ''}.{region}.{domain}"
     if _in_host(bucket, config):
         host, path = f"{bucket}.{service}", "/"
     else:
         host, path = service, f"/{path_of(bucket)}/"
     return Endpoint(tls=True, host=host, port=443, authority=host, path=path)
+
+
+def domain_of(region: str) -> str:
+    """The domain of Amazon's services in a region."""
+    return next((domain for prefix, domain in _PARTITIONS.items() if region.startswith(prefix)), "amazonaws.com")
 
 
 def is_directory_bucket(bucket: str) -> bool:

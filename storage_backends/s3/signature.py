@@ -57,15 +57,17 @@ def signed(
     body: bytes,
     *,
     checksum: bool = False,
+    body_hash: str | None = None,
 ) -> dict[str, str]:
     """`headers` (lower-case names, `host` among them) with date, hash, token and `authorization` added.
 
     Every header given is signed, so a proxy that drops a condition makes the request invalid. `stamp` is
     the time as `YYYYMMDDTHHMMSSZ`; `path` and `query` are as `path_of` and `query_of` write them. `checksum` gives the
     hash again as the checksum that a bucket with Object Lock demands (S3 user guide, "Checking object integrity").
+    `body_hash` is signed in place of the hash of `body`, for who signs what another sends.
     """
     body_digest = sha256(body).digest() if body else _NOTHING
-    body_hash = body_digest.hex()
+    body_hash = body_hash or body_digest.hex()
     sent = {**headers, "x-amz-content-sha256": body_hash, "x-amz-date": stamp}
     if checksum:
         sent["x-amz-checksum-sha256"] = b64encode(body_digest).decode()

@@ -1,0 +1,67 @@
+"""Remembers what was vended, in this process's memory alone, for half of its lifetime."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+
+from arco_catalog.vending.credential import StorageCredential
+
+Credentials = tuple[StorageCredential, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Credentials, and until when they are handed out."""
+
+    credentials: Credentials
+    until_ms: int
+
+
+class CredentialCache:
+    """At most `size` entries; the one used longest ago goes first. Requests for the same thing at the same time share
+    one look-up, and its failure, which is not remembered."""
+
+    def __init__(self, now_ms: Callable[[], int], size: int = 4_096, none_ms: int = 60_000) -> None:
+        self._now_ms = now_ms
+        self._size = size
+        self._none_ms = none_ms  # how long it is remembered that there are none
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._asked: dict[Hashable, asyncio.Task[Credentials]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def get(self, key: Hashable, issue: Callable[[], Awaitable[Credentials]]) -> Credentials:
+        """What is remembered under a key, or else what `issue` gives. Raises what `issue` raises."""
+        kept = self._kept.get(key)
+        if kept is not None and self._now_ms() < kept.until_ms:
+            self._kept.move_to_end(key)
+            return kept.credentials
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # what another loop began, nobody will finish
+            self._loop, self._asked = loop, {}
+        asked = self._asked.get(key)
+        if asked is None:
+            asked = loop.create_task(self._ask(key, issue))
+            self._asked[key] = asked
+            asked.add_done_callback(self._forget_failure)
+        return await asyncio.shield(asked)  # whoever gives up leaves it to the others
+
+    async def _ask(self, key: Hashable, issue: Callable[[], Awaitable[Credentials]]) -> Credentials:
+        began_ms = self._now_ms()
+        try:
+            credentials = await issue()
+        finally:
+            self._asked.pop(key, None)
+        ends = [credential.expires_ms for credential in credentials]
+        until_ms = began_ms + (min(ends) - began_ms) // 2 if ends else began_ms + self._none_ms
+        self._kept[key] = _Kept(credentials, until_ms)
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._size:
+            self._kept.popitem(last=False)
+        return credentials
+
+    @staticmethod
+    def _forget_failure(task: asyncio.Task[Credentials]) -> None:
+        """Those who waited were told; if all of them gave up, nobody reads it, and asyncio would complain."""
+        if not task.cancelled():
+            task.exception()

@@ -1,0 +1,34 @@
+"""A credential as clients get it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from arco_catalog.iceberg.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class StorageCredential:
+    """The properties that open files whose location starts with `prefix` (Iceberg REST specification,
+    `StorageCredential`). `refresh_property` is what tells a client where it gets the next one. Its text shows no
+    secret."""
+
+    prefix: str
+    config: Mapping[str, str] = field(repr=False)
+    expires_ms: int
+    refresh_property: str
+
+    def refreshed_at(self, endpoint: str | None) -> "StorageCredential":
+        """The same, with the endpoint that gives the next one: a path below the catalog's URI, or a URL."""
+        if endpoint is None:
+            return self
+        return replace(self, config={**self.config, self.refresh_property: endpoint})
+
+    @property
+    def json(self) -> JsonObject:
+        """The form of the specification."""
+        return {"prefix": self.prefix, "config": dict(self.config)}
+
+
+def longest_first(credentials: tuple[StorageCredential, ...]) -> tuple[StorageCredential, ...]:
+    """In the order in which a client that takes the first match takes the right one."""
+    return tuple(sorted(credentials, key=lambda credential: -len(credential.prefix)))

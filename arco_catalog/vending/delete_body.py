@@ -1,0 +1,55 @@
+"""The body of DeleteObjects, read so that no other reader could see other keys in it.
+
+Source: Amazon S3 API reference, `DeleteObjects`.
+"""
+
+import re
+from xml.etree import ElementTree
+
+from arco_catalog.iceberg.errors import Forbidden
+
+MAX_OBJECTS = 1_000
+MAX_BYTES = 2 << 20
+_NAMESPACE = "{http://s3.amazonaws.com/doc/2006-03-01/}"
+_DECLARATION = re.compile(
+    r"""<\?xml version=["']1\.0["']( encoding=["']utf-8["'])?( standalone=["']\w+["'])? ?\?>""", re.I
+)
+
+
+def keys_to_delete(body: str) -> list[str]:
+    """The keys, exactly as written. Raises `Forbidden` for versions, for anything else than keys, and for whatever XML
+    has besides elements and text: entities, comments, CDATA, instructions."""
+    try:
+        raw = body.encode()
+    except UnicodeEncodeError as error:
+        raise Forbidden("Not signed: the body of DeleteObjects is not UTF-8") from error
+    if len(raw) > MAX_BYTES:
+        raise Forbidden("Not signed: the body of DeleteObjects is too long")
+    declaration = _DECLARATION.match(body)
+    rest = body[declaration.end() :] if declaration else body
+    if "<!" in rest or "<?" in rest:
+        raise Forbidden("Not signed: the body of DeleteObjects must have elements and text only")
+    try:
+        root = ElementTree.fromstring(raw)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise Forbidden("Not signed: the body of DeleteObjects is not XML") from error
+    if _name(root) != "Delete" or root.attrib:
+        raise Forbidden("Not signed: the body of DeleteObjects is not a Delete")
+    keys = [_key(child) for child in root if _name(child) == "Object"]
+    if (
+        any(_name(child) not in ("Object", "Quiet") or child.attrib for child in root)
+        or not 0 < len(keys) <= MAX_OBJECTS
+    ):
+        raise Forbidden(f"Not signed: DeleteObjects must have 1 to {MAX_OBJECTS} objects")
+    return keys
+
+
+def _key(element: ElementTree.Element) -> str:
+    children = list(element)
+    if len(children) != 1 or _name(children[0]) != "Key" or children[0].attrib or len(children[0]):
+        raise Forbidden("Not signed: each object of DeleteObjects must have a key and nothing else")
+    return children[0].text or ""
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.removeprefix(_NAMESPACE)

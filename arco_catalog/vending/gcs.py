@@ -1,0 +1,148 @@
+"""Credentials for Google Cloud Storage: a service account's token, exchanged for one within a boundary.
+
+Sources: Google Cloud IAM, "Create short-lived credentials for a service account", `generateAccessToken`; STS API
+reference, `token` (RFC 8693); Iceberg, `GCPProperties`, `OAuth2RefreshCredentialsHandler`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+from urllib.parse import quote, urlencode
+
+from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
+from arco_catalog.state.locations import Location
+from arco_catalog.vending.credential import StorageCredential
+from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.gcs_boundary import access_boundary, grouped
+from arco_catalog.vending.outbound import Outbound
+from arco_catalog.vending.scope import Scope, common_folder
+from arco_catalog.vending.storage_config import GcpStorage
+from storage_backends.base import StoreDenied, StoreUnavailable
+from storage_backends.gcs.config import UNIVERSE
+from storage_backends.gcs.credentials import ExpiringToken
+from storage_backends.wire.http1 import Response
+
+CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
+"""The OAuth scope that a token must have to be exchanged."""
+REFRESH_PROPERTY = "gcs.oauth2.refresh-credentials-endpoint"
+
+_ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
+_STORAGE = "https://www.googleapis.com/auth/devstorage.read_write"
+_TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
+
+
+class SourceTokens(Protocol):
+    """The catalog's own tokens of scope `CLOUD_PLATFORM`, as `GoogleTokens` gives them."""
+
+    async def expiring(self) -> ExpiringToken:
+        """Raises `StoreDenied`, `StoreUnavailable`."""
+        ...
+
+
+class GcsIssuer:
+    """Exchanges tokens in a `universe`, Google's own unless it is another."""
+
+    def __init__(
+        self,
+        outbound: Outbound,
+        tokens: SourceTokens,
+        now_ms: Callable[[], int],
+        lifetime_s: int = 3_600,
+        universe: str = UNIVERSE,
+        sts_url: str | None = None,
+        iam_url: str | None = None,
+    ) -> None:
+        self._outbound = outbound
+        self._tokens = tokens
+        self._now_ms = now_ms
+        self._lifetime_s = lifetime_s
+        self._sts_url = sts_url or f"https://sts.{universe}/v1/token"
+        self._iam_url = iam_url or f"https://iamcredentials.{universe}"
+
+    async def issue(self, config: GcpStorage, scope: Scope, _principal: str) -> tuple[StorageCredential, ...]:
+        """One credential for each group of folders that a boundary holds. Raises `Unavailable`,
+        `CredentialsRefused`."""
+        groups = grouped(scope.in_store("gs"))
+        if not groups:
+            return ()
+        source = await self._source(config)
+        return tuple([await self._downscoped(source, group, write=scope.write) for group in groups])
+
+    async def _source(self, config: GcpStorage) -> ExpiringToken:
+        """The token to narrow: the catalog's own, or that of the account that it acts as."""
+        try:
+            own = await self._tokens.expiring()
+        except StoreUnavailable as error:
+            raise Unavailable(f"the catalog's own Google credentials cannot be had now: {error}") from error
+        except StoreDenied as error:
+            raise CredentialsRefused(
+                f"the catalog has no Google credentials to vend with: {error}", "NoCredentials"
+            ) from error
+        if config.service_account is None:
+            return own
+        account = quote(config.service_account, safe="@")
+        url = f"{self._iam_url}/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
+        headers = {"authorization": f"Bearer {own.token}", "content-type": "application/json"}
+        body = dumps({"scope": [_STORAGE, CLOUD_PLATFORM], "lifetime": f"{self._lifetime_s}s"})
+        answer = _document(await self._outbound.send("POST", url, headers, body), f"to act as {config.service_account}")
+        return ExpiringToken(_token(answer, "accessToken"), _iso_ms(answer.get("expireTime")))
+
+    async def _downscoped(self, source: ExpiringToken, group: Sequence[Location], *, write: bool) -> StorageCredential:
+        form = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "requested_token_type": _ACCESS_TOKEN,
+            "subject_token": source.token,
+            "subject_token_type": _ACCESS_TOKEN,
+            "options": quote(dumps(access_boundary(group, write=write)).decode(), safe=""),
+        }
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        asked_ms = self._now_ms()
+        answer = _document(
+            await self._outbound.send("POST", self._sts_url, headers, urlencode(form).encode()), "to narrow a token"
+        )
+        token, lifetime_s = _token(answer, "access_token"), answer.get("expires_in")
+        # Google leaves the lifetime out where it is that of the token that was exchanged.
+        told = isinstance(lifetime_s, int) and not isinstance(lifetime_s, bool)
+        expires = [source.expires_ms] if source.expires_ms is not None else []
+        expires += [asked_ms + int(str(lifetime_s)) * 1_000] if told else []
+        if not expires:
+            raise CredentialsRefused("Google does not say when its token expires", "InvalidAnswer")
+        expires_ms = min(expires)
+        properties = {"gcs.oauth2.token": token, "gcs.oauth2.token-expires-at": str(expires_ms)}
+        return StorageCredential(common_folder(group), properties, expires_ms, REFRESH_PROPERTY)
+
+
+def _document(response: Response, purpose: str) -> JsonObject:
+    """The answer's JSON object. Raises `CredentialsRefused`; the message quotes only what describes an error."""
+    try:
+        document = loads(response.body)
+    except MalformedJson:
+        document = None
+    if response.status == 200 and isinstance(document, dict):
+        return document
+    code, message = _error_of(document if isinstance(document, dict) else {})
+    raise CredentialsRefused(f"Google refuses {purpose}: status {response.status} {code} {message}"[:2_000], code)
+
+
+def _error_of(document: JsonObject) -> tuple[str, str]:
+    """Code and text of an error, in OAuth's form or in that of Google's APIs."""
+    error = document.get("error")
+    if isinstance(error, dict):
+        return str(error.get("status", "")), str(error.get("message", ""))
+    return str(error or "InvalidAnswer"), str(document.get("error_description", ""))
+
+
+def _token(document: JsonObject, name: str) -> str:
+    token = document.get(name)
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise CredentialsRefused("Google answered with something else than a token", "InvalidAnswer")
+    return token
+
+
+def _iso_ms(text: object) -> int:
+    try:
+        return int(datetime.fromisoformat(str(text)).timestamp() * 1_000)
+    except ValueError as error:
+        raise CredentialsRefused("Google does not say when its token expires", "InvalidAnswer") from error

@@ -1,0 +1,62 @@
+"""Credential access boundaries of Google Cloud Storage: exactly some folders, read or written. Pure functions.
+
+Sources: Google Cloud IAM, "Define a Credential Access Boundary"; STS API reference, `AccessBoundary` (its limits); the
+language definition of CEL, "String and Bytes Values" (escapes).
+"""
+
+import re
+from collections.abc import Sequence
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.locations import Location
+
+MAX_RULES = 10
+"""Of one boundary."""
+MAX_EXPRESSION_CHARACTERS = 2_048
+"""Of one condition."""
+READ_ROLE = "inRole:roles/storage.objectViewer"
+WRITE_ROLE = "inRole:roles/storage.objectUser"
+"""Reads, writes, deletes and lists objects, and sets no access rights. A boundary only narrows: the account must have
+these rights itself."""
+
+_BUCKET = re.compile(r"[a-z0-9._-]{3,222}")
+
+
+def cel_string(text: str) -> str:
+    """A text as a CEL literal: nothing in it ends the literal or begins an escape."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def condition(location: Location) -> str:
+    """What is true for objects in a folder, and for a LIST of a prefix inside it. A LIST is about the bucket, whose
+    name is no object's; any other request has no prefix, which then is empty."""
+    folder = f"{location.path}/"
+    objects = cel_string(f"projects/_/buckets/{location.authority}/objects/{folder}")
+    listed = "api.getAttribute('storage.googleapis.com/objectListPrefix', '')"
+    return f"resource.name.startsWith({objects}) || {listed}.startsWith({cel_string(folder)})"
+
+
+def grouped(locations: Sequence[Location]) -> list[tuple[Location, ...]]:
+    """The folders in groups that one boundary holds. One that no condition can name is left out."""
+    named = [
+        location
+        for location in locations
+        if _BUCKET.fullmatch(location.authority) and len(condition(location)) <= MAX_EXPRESSION_CHARACTERS
+    ]
+    return [tuple(named[start : start + MAX_RULES]) for start in range(0, len(named), MAX_RULES)]
+
+
+def access_boundary(locations: Sequence[Location], *, write: bool) -> JsonObject:
+    """The boundary for these folders, one rule for each."""
+    return {
+        "accessBoundary": {
+            "accessBoundaryRules": [
+                {
+                    "availablePermissions": [WRITE_ROLE if write else READ_ROLE],
+                    "availableResource": f"//storage.googleapis.com/projects/_/buckets/{location.authority}",
+                    "availabilityCondition": {"expression": condition(location)},
+                }
+                for location in locations
+            ]
+        }
+    }

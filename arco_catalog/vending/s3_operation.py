@@ -1,0 +1,143 @@
+"""What a request means to S3: which operation, on which key. Pure functions.
+
+Only requests that S3, a proxy and any S3-compatible server read alike are understood; all others are refused. Source:
+Amazon S3 API reference.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+from arco_catalog.iceberg.errors import Forbidden
+from arco_catalog.state.locations import is_reserved
+
+_ESCAPES = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
+MAX_KEY_BYTES = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of S3. `required` parameters have a value each, or none at all (`uploads`); what is neither
+    `required` nor `optional` is not allowed. `x-id` names the operation, as some SDKs do."""
+
+    name: str
+    method: str
+    on_key: bool
+    writes: bool
+    required: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+
+    def fits(self, method: str, on_key: bool, query: Mapping[str, str]) -> bool:
+        """Whether a request is one of these."""
+        names = {name for name in query if not (name == "x-id" and query[name] == self.name)}
+        shape = method == self.method and on_key == self.on_key
+        return shape and self.required <= names <= self.required | self.optional
+
+
+_LISTED = frozenset({"delimiter", "max-keys", "encoding-type"})
+_UPLOAD = frozenset({"uploadId"})
+OPERATIONS = (
+    Operation("GetObject", "GET", True, False),
+    Operation("HeadObject", "HEAD", True, False),
+    Operation("PutObject", "PUT", True, True),
+    Operation("DeleteObject", "DELETE", True, True),
+    Operation("CreateMultipartUpload", "POST", True, True, frozenset({"uploads"})),
+    Operation("UploadPart", "PUT", True, True, _UPLOAD | {"partNumber"}),
+    Operation("CompleteMultipartUpload", "POST", True, True, _UPLOAD),
+    Operation("AbortMultipartUpload", "DELETE", True, True, _UPLOAD),
+    Operation("ListParts", "GET", True, True, _UPLOAD, frozenset({"max-parts", "part-number-marker"})),
+    Operation("ListObjects", "GET", False, False, frozenset({"prefix"}), _LISTED | {"marker"}),
+    Operation(
+        "ListObjectsV2",
+        "GET",
+        False,
+        False,
+        frozenset({"prefix", "list-type"}),
+        _LISTED | {"continuation-token", "start-after", "fetch-owner"},
+    ),
+    Operation("DeleteObjects", "POST", False, True, frozenset({"delete"})),
+)
+"""All that is signed. No versions, no ACLs, no tags, no policies, and nothing that changes how an answer looks."""
+
+_FLAGS = frozenset({"uploads", "delete"})
+_NUMBERS = frozenset({"partNumber", "max-keys", "max-parts", "part-number-marker"})
+
+
+def operation_of(method: str, key: str, query: Mapping[str, str]) -> Operation:
+    """The operation of a request. Raises `Forbidden` for what is not signed."""
+    found = [operation for operation in OPERATIONS if operation.fits(method, bool(key), query)]
+    if len(found) != 1 or not all(_is_valid(name, value) for name, value in query.items()):
+        about = "an object" if key else "the bucket"
+        raise Forbidden(f"Not signed: {method} of {about} with the parameters {sorted(query)}"[:1_000])
+    return found[0]
+
+
+def _is_valid(name: str, value: str) -> bool:
+    match name:
+        case "list-type":
+            return value == "2"
+        case "encoding-type":
+            return value == "url"
+        case "fetch-owner":
+            return value in ("true", "false")
+        case _ if name in _FLAGS:
+            return value == ""
+        case _ if name in _NUMBERS:
+            return _NUMBER.fullmatch(value) is not None
+    return name != "uploadId" or value != ""
+
+
+def decoded(text: str) -> str:
+    """A part of a URL, decoded once. Raises `Forbidden` for broken escapes, for bytes that are not UTF-8, and for
+    control characters."""
+    if not _ESCAPES.fullmatch(text):
+        raise Forbidden("Not signed: an escape in the URI is broken")
+    try:
+        plain = unquote_to_bytes(text).decode()
+    except UnicodeDecodeError as error:
+        raise Forbidden("Not signed: the URI is not UTF-8") from error
+    if _CONTROL.search(plain):
+        raise Forbidden("Not signed: the URI has a control character")
+    return plain
+
+
+def parameters_of(query: str) -> dict[str, str]:
+    """The parameters in a query string. Raises `Forbidden` for one that is there twice, or is written in a way that
+    servers read differently."""
+    if "+" in query or ";" in query:  # a space or a plus; a separator or a semicolon
+        raise Forbidden("Not signed: + and ; must be escaped in the query")
+    read: dict[str, str] = {}
+    for part in query.split("&") if query else ():
+        name, _, value = part.partition("=")
+        name, value = decoded(name), decoded(value)
+        if not name or name in read:
+            raise Forbidden("Not signed: a parameter is there twice, or has no name")
+        read[name] = value
+    return read
+
+
+def check_key(key: str) -> None:
+    """Raises `Forbidden` for a key that somebody on the way might take for another one: with empty segments, or with
+    `.` or `..`, however often it is decoded; and for a catalog's own state."""
+    if len(key.encode()) > MAX_KEY_BYTES:
+        raise Forbidden("Not signed: the key is too long")
+    segments = key.removesuffix("/").split("/")
+    for segment in segments:
+        plain = _fully_decoded(segment)
+        parts = re.split(r"[/\\]", plain)
+        if not segment or "\\" in segment or _CONTROL.search(plain) or any(part in (".", "..") for part in parts):
+            raise Forbidden(f"Not signed: the key has the segment {segment!r}"[:1_000])
+        if any(is_reserved(part) for part in parts):
+            raise Forbidden("Not signed: this is a catalog's own state")
+
+
+def _fully_decoded(segment: str) -> str:
+    for _ in range(len(segment)):
+        plain = unquote_to_bytes(segment).decode(errors="replace")
+        if plain == segment:
+            break
+        segment = plain
+    return segment

@@ -1,0 +1,43 @@
+"""What somebody gets access to: folders, read or written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from arco_catalog.state.locations import Location, outermost
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The folders of one table or view, and whether they may be written too. Whoever makes one has checked that each
+    is allowed."""
+
+    locations: tuple[Location, ...]
+    write: bool
+
+    @classmethod
+    def of(cls, locations: Sequence[Location], *, write: bool) -> "Scope":
+        """The scope of these folders, without those that lie in another of them."""
+        return cls(tuple(outermost(locations)), write)
+
+    def in_store(self, scheme: str) -> tuple[Location, ...]:
+        """The folders that can be vended in a cloud: a whole bucket cannot, nor a catalog's own state, even if somebody
+        asked for them by mistake."""
+        return tuple(
+            location
+            for location in self.locations
+            if location.scheme == scheme and location.authority and location.segments and not location.reserved
+        )
+
+
+def common_folder(locations: Sequence[Location]) -> str:
+    """The prefix under which a client finds the credential for all of these folders. It says where the credential is
+    used, not what it opens. Without a slash at the end: engines list a folder by its bare name, too."""
+    if len(locations) == 1:
+        return locations[0].uri
+    first = locations[0]
+    if any(location.authority != first.authority for location in locations):
+        return f"{first.scheme}://"
+    levels = zip(*(location.segments for location in locations), strict=False)
+    shared = tuple(level[0] for level in takewhile(lambda level: len({*level}) == 1, levels))
+    return Location(first.scheme, first.authority, shared).uri

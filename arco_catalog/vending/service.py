@@ -1,0 +1,135 @@
+"""The one door to this room: credentials for a scope, and signatures for single requests."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from arco_catalog.iceberg.errors import Forbidden, Unavailable
+from arco_catalog.vending.azure import AzureIssuer
+from arco_catalog.vending.cache import CredentialCache
+from arco_catalog.vending.credential import StorageCredential, longest_first
+from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.gcs import GcsIssuer
+from arco_catalog.vending.outbound import Outbound
+from arco_catalog.vending.scope import Scope
+from arco_catalog.vending.sign_request import SignedRequest, SignRequest
+from arco_catalog.vending.signing import sign
+from arco_catalog.vending.storage_config import AwsStorage, AzureStorage, FileStorage, GcpStorage, StorageConfig
+from arco_catalog.vending.sts import StsIssuer
+from storage_backends.base import StoreDenied, StoreUnavailable
+from storage_backends.s3.credentials import CredentialSource
+
+_LOG = logging.getLogger(__name__)
+
+
+class Outcome(StrEnum):
+    """What became of a request to a cloud, for a counter."""
+
+    ISSUED = "issued"
+    NONE = "none"
+    REFUSED = "refused"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Issuers:
+    """Who gives credentials for each cloud; None where the deployment has no access to it. `signer` is the key that
+    signs single requests to S3."""
+
+    s3: StsIssuer | None = None
+    gcs: GcsIssuer | None = None
+    azure: AzureIssuer | None = None
+    signer: CredentialSource | None = field(default=None, repr=False)
+
+
+class Vending:
+    """Vends for any number of catalogs. `count` is called with the outcome of each request to a cloud, which the cache
+    did not spare; `now_ms` is the clock. `outbound` is closed with it."""
+
+    def __init__(
+        self,
+        issuers: Issuers,
+        now_ms: Callable[[], int],
+        count: Callable[[Outcome], None],
+        outbound: Outbound | None = None,
+        cache_size: int = 4_096,
+    ) -> None:
+        self._issuers = issuers
+        self._now_ms = now_ms
+        self._count = count
+        self._outbound = outbound
+        self._cache = CredentialCache(now_ms, cache_size)
+
+    async def credentials(
+        self, config: StorageConfig, scope: Scope, entity: str, principal: str, refresh_endpoint: str | None = None
+    ) -> tuple[StorageCredential, ...]:
+        """Credentials for the scope, longest prefix first; none where vending is impossible. Whoever asks has checked
+        the locations and the grants on a fresh read of the registry.
+
+        Raises `Unavailable` for a passing failure of the cloud, `CredentialsRefused` if it refuses.
+        """
+        key = (config, scope, entity, principal)  # the principal's name is in the session's
+        issued = await self._cache.get(key, lambda: self._issue(config, scope, principal))
+        return tuple(credential.refreshed_at(refresh_endpoint) for credential in issued)
+
+    async def sign(self, config: StorageConfig, scope: Scope, request: SignRequest) -> SignedRequest:
+        """The request with a signature. Raises `Forbidden` for what the scope does not allow, `Unavailable`,
+        `CredentialsRefused` if the catalog has no key."""
+        if not isinstance(config, AwsStorage) or self._issuers.signer is None:
+            raise Forbidden("Not signed: this catalog signs no requests")
+        try:
+            credentials = await self._issuers.signer.current()
+        except StoreUnavailable as error:
+            raise Unavailable(f"the catalog's own AWS credentials cannot be had now: {error}") from error
+        except StoreDenied as error:
+            raise CredentialsRefused(
+                f"the catalog has no AWS credentials to sign with: {error}", "NoCredentials"
+            ) from error
+        return sign(config, scope, request, credentials, self._now_ms())
+
+    async def close(self) -> None:
+        """Closes connections."""
+        if self._outbound is not None:
+            await self._outbound.close()
+
+    async def _issue(self, config: StorageConfig, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
+        try:
+            issued = longest_first(await self._ask(config, scope, principal))
+        except CredentialsRefused as error:
+            self._count(Outcome.REFUSED)
+            _LOG.error("no credentials were vended: %s", error.message)
+            raise
+        except Unavailable:
+            self._count(Outcome.UNAVAILABLE)
+            raise
+        self._count(Outcome.ISSUED if issued else Outcome.NONE)
+        return issued
+
+    async def _ask(self, config: StorageConfig, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
+        issuers = self._issuers
+        match config:
+            case AwsStorage() if issuers.s3 is not None:
+                return await issuers.s3.issue(config, scope, principal)
+            case GcpStorage() if issuers.gcs is not None:
+                return await issuers.gcs.issue(config, scope, principal)
+            case AzureStorage() if issuers.azure is not None:
+                return await issuers.azure.issue(config, scope, principal)
+            case AwsStorage() | GcpStorage() | AzureStorage() | FileStorage():
+                return ()
+
+
+def signing_properties(catalog_uri: str, path: str) -> Mapping[str, str]:
+    """What tells clients to have their requests signed at `path`, relative to the catalog's URI.
+
+    Iceberg 1.10 reads `s3.signer.*`, 1.11 `signer.*`, 1.12 neither: it computes the path, if signing is enabled.
+    PyIceberg reads `s3.signer` and `s3.signer.*`.
+    """
+    return {
+        "s3.remote-signing-enabled": "true",
+        "s3.signer": "S3V4RestSigner",
+        "s3.signer.uri": catalog_uri,
+        "s3.signer.endpoint": path,
+        "signer.uri": catalog_uri,
+        "signer.endpoint": path,
+    }

@@ -1,0 +1,74 @@
+"""A request that a client wants signed, and the answer (Iceberg REST specification, `RemoteSignRequest` and
+`RemoteSignResult`)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+
+NO_CACHE = {"Cache-Control": "no-cache"}
+"""The header of every answer: Iceberg's client keeps a signature that is `private`, for any request to the same URL."""
+
+_METHODS = ("PUT", "GET", "HEAD", "POST", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class SignRequest:
+    """Names of headers are in lower case. `body` is only there where the body has to be judged."""
+
+    region: str
+    uri: str
+    method: str
+    headers: Mapping[str, tuple[str, ...]]
+    body: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def parse(cls, document: JsonValue) -> "SignRequest":
+        """Reads a request. Raises `BadRequest`."""
+        if not isinstance(document, dict):
+            raise BadRequest("A request to sign must be an object")
+        if document.get("provider") not in (None, "s3"):
+            raise BadRequest("Only requests to S3 are signed: provider must be s3")
+        body = document.get("body")
+        if body is not None and not isinstance(body, str):
+            raise BadRequest("body must be a string")
+        method = _text(document, "method").upper()
+        if method not in _METHODS:
+            raise BadRequest(f"method must be one of {', '.join(_METHODS)}")
+        return cls(_text(document, "region"), _text(document, "uri"), method, _headers(document), body)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRequest:
+    """The URI to send the request to, and the headers to add to it. Those that it has already are not repeated: some
+    clients would send them twice."""
+
+    uri: str
+    headers: Mapping[str, str] = field(repr=False)
+
+    @property
+    def json(self) -> JsonObject:
+        """The form of the specification."""
+        return {"uri": self.uri, "headers": {name: [value] for name, value in self.headers.items()}}
+
+
+def _text(document: JsonObject, name: str) -> str:
+    value = document.get(name)
+    if not isinstance(value, str) or not value:
+        raise BadRequest(f"{name} must be a string that is not empty")
+    return value
+
+
+def _headers(document: JsonObject) -> dict[str, tuple[str, ...]]:
+    given = document.get("headers")
+    if not isinstance(given, dict):
+        raise BadRequest("headers must be an object")
+    read: dict[str, tuple[str, ...]] = {}
+    for name, values in given.items():
+        if name.lower() in read:
+            raise BadRequest(f"The header {name!r} is given twice")
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise BadRequest(f"The values of the header {name!r} must be an array of strings")
+        read[name.lower()] = tuple(str(value) for value in values)
+    return read

@@ -1,0 +1,192 @@
+"""Remote signing: signs single requests to S3 with the catalog's own key, if they do no more than the scope allows.
+
+What is signed is written anew from what was understood, so that the server reads what was judged. A client may add
+headers after it got a signature; S3 refuses a request with an `x-amz-` header that is not signed.
+
+Sources: Iceberg REST specification, `RemoteSignRequest`; Iceberg, `S3V4RestSignerClient`; PyIceberg, `S3V4RestSigner`;
+Amazon S3 API reference, "Signature Calculations for the Authorization Header", "Common Request Headers".
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from urllib.parse import urlsplit
+
+from arco_catalog.iceberg.errors import Forbidden
+from arco_catalog.state.locations import Location
+from arco_catalog.vending.delete_body import keys_to_delete
+from arco_catalog.vending.s3_operation import check_key, decoded, operation_of, parameters_of
+from arco_catalog.vending.scope import Scope
+from arco_catalog.vending.sign_request import SignedRequest, SignRequest
+from arco_catalog.vending.storage_config import AwsStorage
+from storage_backends.s3.endpoint import domain_of
+from storage_backends.s3.signature import Credentials, path_of, query_of, signed, signing_stamp
+from storage_backends.s3.signature import Scope as SigningScope
+
+DEFAULT_REGION = "us-east-1"
+UNSIGNED = "UNSIGNED-PAYLOAD"
+
+_URI = re.compile(r"(https?)://([A-Za-z0-9._:\[\]-]+)(/[!-\"$->@-~]*)?(?:\?([!-\"$-~]*))?")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_PRINTABLE = re.compile(r"[\x20-\x7e]{0,8192}")
+_NOTHING = sha256(b"").hexdigest()
+_HASHES = frozenset({UNSIGNED, "STREAMING-UNSIGNED-PAYLOAD-TRAILER"})
+
+_ALSO_SIGNED = frozenset({"content-type", "content-md5", "content-encoding"})
+_ALLOWED = frozenset(
+    {
+        *("x-amz-content-sha256", "x-amz-decoded-content-length", "x-amz-trailer", "x-amz-te", "x-amz-user-agent"),
+        *("x-amz-sdk-checksum-algorithm", "x-amz-checksum-mode", "x-amz-checksum-algorithm", "x-amz-checksum-type"),
+        *("x-amz-storage-class", "x-amz-mp-object-size", "x-amz-request-payer", "x-amz-expected-bucket-owner"),
+        *("x-amz-optional-object-attributes",),
+    }
+)
+_ALLOWED_FAMILIES = ("x-amz-checksum-", "x-amz-server-side-encryption", "x-amz-meta-")
+_NEVER_MEANT = ("authorization", "cookie", "transfer-encoding", "x-http-method", "x-method-override")
+_TRACING = frozenset({"x-amzn-trace-id", "x-request-id"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a request goes. `base` is what stands in front of the key in the path."""
+
+    scheme: str
+    authority: str
+    base: str
+    bucket: str
+    key: str
+
+
+def sign(
+    config: AwsStorage, scope: Scope, request: SignRequest, credentials: Credentials, now_ms: int
+) -> SignedRequest:
+    """The request with a signature, if it is one that the scope allows. Raises `Forbidden`."""
+    region = config.region or DEFAULT_REGION
+    if request.region != region:
+        raise Forbidden(f"Not signed: the region is {region}")
+    locations = scope.in_store("s3")
+    place, query = _understood(config, locations, request.uri)
+    operation = operation_of(request.method, place.key, query)
+    if operation.writes and not scope.write:
+        raise Forbidden(f"Not signed: {operation.name} needs the right to write")
+    if operation.on_key:
+        _check_inside(place.key, place.bucket, locations)
+    elif "prefix" in query:
+        _check_prefix(query["prefix"], place.bucket, locations)
+    headers = _signed_headers(request.headers, place.authority)
+    if operation.name == "DeleteObjects":
+        body_hash = _judged_body(request.body, headers, place.bucket, locations)
+    else:
+        body_hash = headers.get("x-amz-content-sha256") or (UNSIGNED if request.method in ("PUT", "POST") else _NOTHING)
+    path, text = place.base + path_of(place.key), query_of(query.items())
+    answer = signed(
+        credentials,
+        SigningScope(region),
+        signing_stamp(now_ms),
+        request.method,
+        path,
+        text,
+        {**headers, "host": place.authority},
+        b"",
+        body_hash=body_hash,
+    )
+    added = {name: value for name, value in answer.items() if name not in request.headers and name != "host"}
+    return SignedRequest(f"{place.scheme}://{place.authority}{path}{f'?{text}' if text else ''}", added)
+
+
+def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> tuple[_Place, dict[str, str]]:
+    """Place and parameters of a URI. Raises `Forbidden` unless it is at the catalog's endpoint, in a bucket of the
+    scope."""
+    match = _URI.fullmatch(uri)
+    if match is None:
+        raise Forbidden("Not signed: the URI is not one of S3")
+    scheme, authority, path, query = match[1], match[2].lower(), match[3] or "/", match[4] or ""
+    authority = authority.removesuffix(":443" if scheme == "https" else ":80")
+    plain = decoded(path[1:])
+    for bucket in dict.fromkeys(location.authority for location in locations):
+        for host, in_host in _hosts(config, bucket):
+            if (scheme, authority) != host:
+                continue
+            if in_host:
+                return _Place(scheme, authority, "/", bucket, plain), parameters_of(query)
+            if plain == bucket or plain.startswith(f"{bucket}/"):
+                key = plain[len(bucket) + 1 :]
+                base = f"/{bucket}/" if key or plain.endswith("/") else f"/{bucket}"
+                return _Place(scheme, authority, base, bucket, key), parameters_of(query)
+    raise Forbidden("Not signed: this is not a bucket of the table at the endpoint of the catalog")
+
+
+def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]]:
+    """Scheme and host under which a bucket is reached, and whether the bucket is named by the host. A server of one's
+    own that does not know buckets in hosts would take the first segment of the key for the bucket: it has to be said
+    that it does (`pathStyleAccess: false`)."""
+    if config.endpoint:
+        parts = urlsplit(config.endpoint)
+        authority = parts.netloc.lower().removesuffix(":443" if parts.scheme == "https" else ":80")
+        if parts.path not in ("", "/"):
+            return []  # signatures cover the path that the server sees, which something in front of it changes
+        services, scheme, named = [authority], parts.scheme, config.path_style is False or config.is_amazon
+    else:
+        region = config.region or DEFAULT_REGION
+        domain = domain_of(region)
+        services = [f"s3.{region}.{domain}", f"s3.dualstack.{region}.{domain}"]
+        services += ["s3.amazonaws.com"] if region == DEFAULT_REGION else []
+        scheme, named = "https", True
+    path_style = [((scheme, service), False) for service in services]
+    if not named or bucket != bucket.lower():  # a host does not tell cases apart: it would be another bucket
+        return path_style
+    return path_style + [((scheme, f"{bucket}.{service}"), True) for service in services]
+
+
+def _check_inside(key: str, bucket: str, locations: Sequence[Location]) -> None:
+    """Raises `Forbidden` for a key that is not inside a folder of the scope."""
+    check_key(key)
+    if not any(location.authority == bucket and key.startswith(f"{location.path}/") for location in locations):
+        raise Forbidden("Not signed: the key is outside of the table")
+
+
+def _check_prefix(prefix: str, bucket: str, locations: Sequence[Location]) -> None:
+    """Raises `Forbidden` for a prefix that is not inside: it begins with a folder and a slash."""
+    check_key(prefix)
+    if not any(location.authority == bucket and prefix.startswith(f"{location.path}/") for location in locations):
+        raise Forbidden("Not signed: a LIST needs a prefix inside of the table, such as its folder with a slash")
+
+
+def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dict[str, str]:
+    """The headers that are signed. Raises `Forbidden` for one that would change what the request does."""
+    kept: dict[str, str] = {}
+    for name, values in given.items():
+        value = ",".join(values)
+        if not re.fullmatch(r"[a-z0-9-]+", name) or not _PRINTABLE.fullmatch(value):
+            raise Forbidden(f"Not signed: the header {name!r} is not printable ASCII"[:1_000])
+        if name == "host" and value.lower().removesuffix(":443").removesuffix(":80") != authority:
+            raise Forbidden("Not signed: the header host is another than the host of the URI")
+        if name in _ALSO_SIGNED:
+            kept[name] = value
+        elif name.startswith("x-amz-"):
+            if name not in _ALLOWED and not name.startswith(_ALLOWED_FAMILIES):
+                raise Forbidden(f"Not signed: the header {name}")
+            kept[name] = value
+        elif (name.startswith("x-") and name not in _TRACING) or name.startswith(_NEVER_MEANT):
+            raise Forbidden(f"Not signed: the header {name}")
+    body_hash = kept.get("x-amz-content-sha256", UNSIGNED)
+    if body_hash not in _HASHES and not _HASH.fullmatch(body_hash):
+        raise Forbidden("Not signed: parts of a body that are signed one by one")
+    return kept
+
+
+def _judged_body(body: str | None, headers: Mapping[str, str], bucket: str, locations: Sequence[Location]) -> str:
+    """The hash that binds the signature of DeleteObjects to the body that was shown, each key of which is inside.
+    Raises `Forbidden`: CRC and MD5 don't bind, since another body with the same one can be made."""
+    if body is None:
+        raise Forbidden("Not signed: DeleteObjects is only signed with its body")
+    for key in keys_to_delete(body):
+        _check_inside(key, bucket, locations)
+    digest = sha256(body.encode())
+    given = headers.get("x-amz-content-sha256", digest.hexdigest())
+    bound = headers.get("x-amz-checksum-sha256") == b64encode(digest.digest()).decode()
+    if given != digest.hexdigest() and not (given == UNSIGNED and bound):
+        raise Forbidden("Not signed: the hash of DeleteObjects is not that of the body shown")
+    return given

@@ -1,0 +1,162 @@
+"""How a catalog's storage is reached: what the management API calls its `storageConfigInfo`.
+
+Source: Polaris management API, `StorageConfigInfo`, `AwsStorageConfigInfo`, `GcpStorageConfigInfo`,
+`AzureStorageConfigInfo`, `FileStorageConfigInfo`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+
+_ROLE = re.compile(r"arn:([a-z0-9-]{1,20}):[a-z0-9-]{1,20}:[^\s]{1,2000}")
+_REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_SERVICE_ACCOUNT = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+")
+_PRINTABLE = re.compile(r"[\x21-\x7e]{1,2048}")
+
+
+@dataclass(frozen=True, slots=True)
+class AwsStorage:
+    """S3, or a store that speaks its protocol. `endpoint` is the clients', `endpoint_internal` the catalog's own.
+    `path_style` None: nobody said, so clients do as they do by default."""
+
+    role_arn: str | None = None
+    external_id: str | None = None
+    region: str | None = None
+    endpoint: str | None = None
+    endpoint_internal: str | None = None
+    sts_endpoint: str | None = None
+    sts_unavailable: bool = False
+    path_style: bool | None = None
+    current_kms_key: str | None = None
+    allowed_kms_keys: tuple[str, ...] = ()
+    kms_unavailable: bool = False
+
+    @property
+    def partition(self) -> str:
+        """That of the role: `aws`, `aws-cn`, `aws-us-gov`."""
+        match = _ROLE.fullmatch(self.role_arn or "")
+        return match[1] if match and match[1].startswith("aws") else "aws"
+
+    @property
+    def is_amazon(self) -> bool:
+        """Whether Amazon itself judges policies: others don't know all of their language."""
+        hosts = [urlsplit(url).hostname or "" for url in (self.endpoint, self.endpoint_internal) if url]
+        return all(re.search(r"\.(amazonaws\.(com|com\.cn|eu)|api\.aws)$", host) for host in hosts)
+
+    @property
+    def client_properties(self) -> Mapping[str, str]:
+        """What every client needs to know of the store, secrets aside (Iceberg, `S3FileIOProperties` and
+        `AwsClientProperties`; PyIceberg and DuckDB read `s3.region`, too)."""
+        named = {
+            "client.region": self.region,
+            "s3.region": self.region,
+            "s3.endpoint": self.endpoint,
+            "s3.path-style-access": None if self.path_style is None else str(self.path_style).lower(),
+        }
+        return {name: value for name, value in named.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class GcpStorage:
+    """Google Cloud Storage. `service_account` is the one that the catalog acts as when it vends; None: its own."""
+
+    service_account: str | None = None
+
+    @property
+    def client_properties(self) -> Mapping[str, str]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class AzureStorage:
+    """Azure Storage. `hierarchical` says that the accounts have a hierarchical namespace, which a signature for a
+    directory needs."""
+
+    tenant_id: str
+    hierarchical: bool = False
+
+    @property
+    def client_properties(self) -> Mapping[str, str]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class FileStorage:
+    """Local files. There is nothing to vend."""
+
+    @property
+    def client_properties(self) -> Mapping[str, str]:
+        return {}
+
+
+StorageConfig = AwsStorage | GcpStorage | AzureStorage | FileStorage
+
+
+def parse_storage_config(document: JsonObject) -> StorageConfig:
+    """The configuration in a `storageConfigInfo`. Unknown fields are left alone. Raises `BadRequest`."""
+    match document.get("storageType"):
+        case "S3":
+            return _aws(document)
+        case "GCS":
+            return GcpStorage(_text(document, "gcsServiceAccount", _SERVICE_ACCOUNT))
+        case "AZURE":
+            tenant = _text(document, "tenantId")
+            if tenant is None:
+                raise BadRequest("storageConfigInfo: tenantId is required")
+            return AzureStorage(tenant, _flag(document, "hierarchical") or False)
+        case "FILE":
+            return FileStorage()
+    raise BadRequest("storageConfigInfo: storageType must be S3, GCS, AZURE or FILE")
+
+
+def _aws(document: JsonObject) -> AwsStorage:
+    keys = document.get("allowedKmsKeys") or []
+    if not isinstance(keys, list) or not all(isinstance(key, str) and _PRINTABLE.fullmatch(key) for key in keys):
+        raise BadRequest("storageConfigInfo: allowedKmsKeys must be an array of ARNs")
+    return AwsStorage(
+        role_arn=_text(document, "roleArn"),
+        external_id=_text(document, "externalId"),
+        region=_text(document, "region", _REGION),
+        endpoint=_url(document, "endpoint"),
+        endpoint_internal=_url(document, "endpointInternal"),
+        sts_endpoint=_url(document, "stsEndpoint"),
+        sts_unavailable=_flag(document, "stsUnavailable") or False,
+        path_style=_flag(document, "pathStyleAccess"),
+        current_kms_key=_text(document, "currentKmsKey"),
+        allowed_kms_keys=tuple(str(key) for key in keys),
+        kms_unavailable=_flag(document, "kmsUnavailable") or False,
+    )
+
+
+def _text(document: JsonObject, name: str, form: "re.Pattern[str]" = _PRINTABLE) -> str | None:
+    value = document.get(name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise BadRequest(f"storageConfigInfo: {name} is not valid")
+    return value
+
+
+def _flag(document: JsonObject, name: str) -> bool | None:
+    value = document.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise BadRequest(f"storageConfigInfo: {name} must be true or false")
+    return value
+
+
+def _url(document: JsonObject, name: str) -> str | None:
+    text = _text(document, name)
+    if text is None:
+        return None
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        valid = False
+    if not valid or parts.username or parts.query or parts.fragment or "\\" in text:
+        raise BadRequest(f"storageConfigInfo: {name} must be http(s)://host[:port][/path]")
+    return text

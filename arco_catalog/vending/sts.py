@@ -1,0 +1,206 @@
+"""Credentials for S3: the catalog's role, assumed with a session policy.
+
+Sources: STS API reference, `AssumeRole`, "Common errors"; Iceberg, `S3FileIOProperties`, `AwsClientProperties`,
+`VendedCredentialsProvider`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from urllib.parse import urlencode, urlsplit
+from xml.etree import ElementTree
+
+from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.state.locations import Location
+from arco_catalog.vending.credential import StorageCredential
+from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.outbound import Outbound
+from arco_catalog.vending.s3_policy import grouped, session_policy
+from arco_catalog.vending.scope import Scope, common_folder
+from arco_catalog.vending.storage_config import AwsStorage
+from storage_backends.base import StoreDenied, StoreUnavailable
+from storage_backends.s3.credentials import CredentialSource
+from storage_backends.s3.endpoint import domain_of
+from storage_backends.s3.signature import Scope as SigningScope
+from storage_backends.s3.signature import signed, signing_stamp
+from storage_backends.wire.dates import iso_date_ms
+from storage_backends.wire.http1 import Response
+
+DEFAULT_REGION = "us-east-1"
+MIN_LIFETIME_S = 900
+"""What STS gives at least."""
+REFRESH_PROPERTY = "client.refresh-credentials-endpoint"
+
+_TOO_LARGE = "PackedPolicyTooLarge"
+_TRANSIENT = frozenset({"Throttling", "ThrottlingException", "ServiceUnavailable", "RequestLimitExceeded", "SlowDown"})
+_NOT_IN_A_SESSION_NAME = re.compile(r"[^\w+=,.@-]", re.ASCII)
+_SECRET = re.compile(r"[\x21-\x7e]{1,16384}")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKeys:
+    """What STS answered."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str = field(repr=False)
+    expires_ms: int
+
+
+class StsIssuer:
+    """Assumes the roles of catalogs as the identity that `credentials` gives. `lifetime_s` is asked for; STS may give
+    less."""
+
+    def __init__(
+        self,
+        outbound: Outbound,
+        credentials: CredentialSource,
+        now_ms: Callable[[], int],
+        lifetime_s: int = 3_600,
+    ) -> None:
+        self._outbound = outbound
+        self._credentials = credentials
+        self._now_ms = now_ms
+        self._lifetime_s = max(lifetime_s, MIN_LIFETIME_S)
+
+    async def issue(self, config: AwsStorage, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
+        """One credential for all folders where one policy holds them, else one for each; none without a role or an STS.
+        Raises `Unavailable`, `CredentialsRefused`."""
+        if config.role_arn is None or config.sts_unavailable:
+            return ()
+        issued: list[StorageCredential] = []
+        groups = grouped(scope.in_store("s3"), config, write=scope.write)
+        while groups:
+            group = groups.pop(0)
+            try:
+                keys = await self._assume_role(config, session_policy(group, config, write=scope.write), principal)
+            except CredentialsRefused as error:
+                if error.code != _TOO_LARGE or len(group) == 1:  # STS packs policies, and limits that size, too
+                    raise
+                groups = [(location,) for location in group] + groups
+            else:
+                issued.append(_credential(config, group, keys))
+        return tuple(issued)
+
+    async def _assume_role(self, config: AwsStorage, policy: str, principal: str) -> SessionKeys:
+        parameters = {
+            "Action": "AssumeRole",
+            "Version": "2011-06-15",
+            "RoleArn": config.role_arn or "",
+            "RoleSessionName": session_name(principal),
+            "DurationSeconds": str(self._lifetime_s),
+            "Policy": policy,
+            **({"ExternalId": config.external_id} if config.external_id else {}),
+        }
+        url = sts_url(config)
+        body = urlencode(parameters).encode()
+        path = urlsplit(url).path or "/"
+        try:
+            own = await self._credentials.current()
+        except StoreUnavailable as error:
+            raise Unavailable(f"the catalog's own AWS credentials cannot be had now: {error}") from error
+        except StoreDenied as error:
+            raise CredentialsRefused(
+                f"the catalog has no AWS credentials to vend with: {error}", "NoCredentials"
+            ) from error
+        headers = signed(
+            own,
+            SigningScope(config.region or DEFAULT_REGION, "sts"),
+            signing_stamp(self._now_ms()),
+            "POST",
+            path,
+            "",
+            {"host": urlsplit(url).netloc, "content-type": "application/x-www-form-urlencoded; charset=utf-8"},
+            body,
+        )
+        return read_answer(await self._outbound.send("POST", url, headers, body), config.role_arn or "")
+
+
+def sts_url(config: AwsStorage) -> str:
+    """Where the role is assumed: an endpoint that was configured, S3-compatible stores having one for both, or that of
+    the region."""
+    configured = config.sts_endpoint or config.endpoint_internal or config.endpoint
+    if configured and (config.sts_endpoint or not config.is_amazon):
+        return configured if urlsplit(configured).path else f"{configured}/"
+    region = config.region or DEFAULT_REGION
+    return f"https://sts.{region}.{domain_of(region)}/"
+
+
+def session_name(principal: str) -> str:
+    """Who the session is for, as CloudTrail shows it: 2 to 64 characters of a few kinds. Where characters had to be
+    replaced, a digest keeps two principals apart."""
+    name = f"arco-{_NOT_IN_A_SESSION_NAME.sub('-', principal)}"
+    if name == f"arco-{principal}" and len(name) <= 64:
+        return name
+    return f"{name[:55]}-{sha256(principal.encode()).hexdigest()[:8]}"
+
+
+def read_answer(response: Response, role: str) -> SessionKeys:
+    """The keys in an answer of AssumeRole. Raises `CredentialsRefused` for a refusal and for anything else than the
+    document that the API describes, `Unavailable` for a passing failure. Messages quote nothing of an answer that may
+    hold a secret."""
+    root = _parsed(response.body)
+    if response.status != 200:
+        code, message = (_find(root, name) for name in ("Code", "Message"))
+        if code in _TRANSIENT:
+            raise Unavailable(f"STS is busy: {code}")
+        raise CredentialsRefused(
+            f"STS refuses to assume the role {role}: status {response.status} {code}: {message}"[:2_000], code
+        )
+    path = ("AssumeRoleResult", "Credentials")
+    if root is None or _local(root) != "AssumeRoleResponse":
+        raise _unreadable()
+    for name in path:
+        root = _only_child(root, name)
+    access, secret, token, expiration = (
+        (_only_child(root, name).text or "").strip()
+        for name in ("AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration")
+    )
+    if not all(_SECRET.fullmatch(text) for text in (access, secret, token)):
+        raise _unreadable()
+    try:
+        return SessionKeys(access, secret, token, iso_date_ms(expiration))
+    except ValueError as error:
+        raise _unreadable() from error
+
+
+def _credential(config: AwsStorage, group: Sequence[Location], keys: SessionKeys) -> StorageCredential:
+    properties = {
+        **config.client_properties,
+        "s3.access-key-id": keys.access_key,
+        "s3.secret-access-key": keys.secret_key,
+        "s3.session-token": keys.token,
+        "s3.session-token-expires-at-ms": str(keys.expires_ms),
+    }
+    return StorageCredential(common_folder(group), properties, keys.expires_ms, REFRESH_PROPERTY)
+
+
+def _parsed(body: bytes) -> ElementTree.Element | None:
+    """The document, None if it is none. One that declares entities is refused: it could expand to anything."""
+    if b"<!" in body:
+        return None
+    try:
+        return ElementTree.fromstring(body)
+    except (ElementTree.ParseError, ValueError, LookupError):  # LookupError: an encoding that nobody knows
+        return None
+
+
+def _local(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _find(root: ElementTree.Element | None, name: str) -> str:
+    found = () if root is None else (element.text or "" for element in root.iter() if _local(element) == name)
+    return "".join(character for character in next(iter(found), "") if character.isprintable())
+
+
+def _only_child(element: ElementTree.Element, name: str) -> ElementTree.Element:
+    children = [child for child in element if _local(child) == name]
+    if len(children) != 1:
+        raise _unreadable()
+    return children[0]
+
+
+def _unreadable() -> CredentialsRefused:
+    return CredentialsRefused("STS answered AssumeRole with something else than credentials", "InvalidAnswer")
