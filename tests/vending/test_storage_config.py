@@ -53,7 +53,10 @@ AWS: JsonObject = {
             ),
         ),
         ({"storageType": "S3"}, AwsStorage()),
-        ({"storageType": "GCS", "gcsServiceAccount": "lake@p.iam.gserviceaccount.com"}, GcpStorage("lake@p.iam.gserviceaccount.com")),
+        (
+            {"storageType": "GCS", "gcsServiceAccount": "lake@p.iam.gserviceaccount.com"},
+            GcpStorage("lake@p.iam.gserviceaccount.com"),
+        ),
         ({"storageType": "AZURE", "tenantId": "t", "hierarchical": True}, AzureStorage("t", hierarchical=True)),
         ({"storageType": "AZURE", "tenantId": "t"}, AzureStorage("t")),
         ({"storageType": "FILE"}, FileStorage()),

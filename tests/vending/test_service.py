@@ -1,0 +1,131 @@
+"""The façade: which cloud is asked, what is remembered, what is told and what is never written."""
+
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from arco_catalog.iceberg.errors import Forbidden, Unavailable
+from arco_catalog.state.locations import Location
+from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.scope import Scope
+from arco_catalog.vending.service import Issuers, Outcome, Vending, signing_properties
+from arco_catalog.vending.sign_request import SignRequest
+from arco_catalog.vending.storage_config import AwsStorage, AzureStorage, FileStorage, GcpStorage, StorageConfig
+from arco_catalog.vending.sts import StsIssuer
+from storage_backends.base import StoreDenied, StoreUnavailable
+from tests.support.fake_runtime import FakeRuntime
+from tests.vending.fake_clouds import FakeCloud, OwnKeys, connections, fake_cloud, text
+from tests.vending.test_sts import ROLE, answer, refusal
+
+READ = Scope.of([Location.parse("s3://lake/t")], write=False)
+WRITE = Scope.of([Location.parse("s3://lake/t")], write=True)
+
+
+class Fixture:
+    """A façade over a fake STS, and what it counted."""
+
+    def __init__(self, vending: Vending, sts: FakeCloud, outcomes: list[Outcome], runtime: FakeRuntime) -> None:
+        self.vending, self.sts, self.outcomes, self.runtime = vending, sts, outcomes, runtime
+        self.config = AwsStorage(role_arn=ROLE, sts_endpoint=sts.uri, endpoint="http://127.0.0.1:9000", path_style=True)
+
+
+@pytest.fixture
+async def fixture() -> AsyncIterator[Fixture]:
+    runtime, outcomes = FakeRuntime(), list[Outcome]()
+    async with fake_cloud(text(answer())) as sts, connections(runtime) as outbound:
+        issuers = Issuers(s3=StsIssuer(outbound, OwnKeys(), runtime.now_ms), signer=OwnKeys())
+        yield Fixture(Vending(issuers, runtime.now_ms, outcomes.append, outbound), sts, outcomes, runtime)
+
+
+async def test_what_may_be_shared_is_and_nothing_else(fixture: Fixture) -> None:
+    for scope, entity, principal in [(READ, "e1", "alice"), (READ, "e1", "alice"), (WRITE, "e1", "alice")]:
+        await fixture.vending.credentials(fixture.config, scope, entity, principal)
+    await fixture.vending.credentials(fixture.config, READ, "e2", "alice")
+    await fixture.vending.credentials(fixture.config, READ, "e1", "bob")
+
+    assert len(fixture.sts.asked) == 4
+    assert [asked.form["RoleSessionName"] for asked in fixture.sts.asked] == ["arco-alice"] * 3 + ["arco-bob"]
+    assert fixture.outcomes == [Outcome.ISSUED] * 4
+
+
+async def test_each_caller_is_told_where_to_get_the_next(fixture: Fixture) -> None:
+    first, second, none = [
+        (await fixture.vending.credentials(fixture.config, READ, "e", "alice", endpoint))[0]
+        for endpoint in ("v1/a/credentials", "v1/b/credentials", None)
+    ]
+
+    name = "client.refresh-credentials-endpoint"
+    assert (first.config[name], second.config[name]) == ("v1/a/credentials", "v1/b/credentials")
+    assert name not in none.config
+    assert none.json == {"prefix": "s3://lake/t", "config": dict(none.config)}
+
+
+@pytest.mark.parametrize("config", [FileStorage(), GcpStorage(), AzureStorage("t"), AwsStorage()])
+async def test_where_vending_is_impossible_there_are_no_credentials_and_no_error(
+    fixture: Fixture, config: StorageConfig
+) -> None:
+    assert await fixture.vending.credentials(config, READ, "e", "alice") == ()
+    assert fixture.outcomes == [Outcome.NONE]
+
+
+async def test_a_refusal_is_counted_and_logged_and_asked_again_by_the_next(
+    fixture: Fixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    fixture.sts.answers[:] = [text(refusal("AccessDenied"), 403), text(answer())]
+    with caplog.at_level(logging.ERROR), pytest.raises(CredentialsRefused):
+        await fixture.vending.credentials(fixture.config, READ, "e", "alice")
+
+    assert "STS refuses to assume the role" in caplog.text
+    assert len(await fixture.vending.credentials(fixture.config, READ, "e", "alice")) == 1
+    assert fixture.outcomes == [Outcome.REFUSED, Outcome.ISSUED]
+
+
+async def test_a_passing_failure_is_counted(fixture: Fixture) -> None:
+    fixture.sts.answers[:] = [text("", 500)]
+    with pytest.raises(Unavailable):
+        await fixture.vending.credentials(fixture.config, READ, "e", "alice")
+
+    assert fixture.outcomes == [Outcome.UNAVAILABLE]
+
+
+async def test_no_secret_is_logged_however_much_is(fixture: Fixture, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        issued = await fixture.vending.credentials(fixture.config, READ, "e", "alice")
+        request = SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "GET", {})
+        signed = await fixture.vending.sign(fixture.config, READ, request)
+
+    shown = f"{caplog.text}{issued!r}{fixture.vending!r}{signed!r}{vars(fixture.vending)['_cache']!r}"
+    for secret in ("vended-token", "vended/secret", "own-secret", "own-token", signed.headers["authorization"]):
+        assert secret not in shown
+
+
+async def test_requests_are_signed_for_s3_alone_and_only_with_a_key(fixture: Fixture) -> None:
+    request = SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "GET", {})
+    without = Vending(Issuers(), fixture.runtime.now_ms, fixture.outcomes.append)
+
+    assert (await fixture.vending.sign(fixture.config, READ, request)).uri == request.uri
+    for vending, config in [(fixture.vending, GcpStorage()), (without, fixture.config)]:
+        with pytest.raises(Forbidden, match="signs no requests"):
+            await vending.sign(config, READ, request)
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"), [(StoreDenied("none"), CredentialsRefused), (StoreUnavailable("slow"), Unavailable)]
+)
+async def test_a_key_that_cannot_be_had_is_told(
+    fixture: Fixture, failure: StoreDenied | StoreUnavailable, told: type[Exception]
+) -> None:
+    vending = Vending(Issuers(signer=OwnKeys(failure)), fixture.runtime.now_ms, fixture.outcomes.append)
+    with pytest.raises(told):
+        await vending.sign(fixture.config, READ, SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "GET", {}))
+
+
+def test_clients_of_all_dialects_are_told_where_to_have_requests_signed() -> None:
+    told = signing_properties("https://catalog.example.com", "v1/wh/namespaces/db/tables/t/sign")
+
+    assert told["s3.remote-signing-enabled"] == "true"
+    assert told["s3.signer"] == "S3V4RestSigner"
+    for dialect in ("s3.signer", "signer"):
+        assert told[f"{dialect}.uri"] == "https://catalog.example.com"
+        assert told[f"{dialect}.endpoint"] == "v1/wh/namespaces/db/tables/t/sign"
