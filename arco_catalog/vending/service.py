@@ -14,11 +14,12 @@ from arco_catalog.vending.gcs import GcsIssuer
 from arco_catalog.vending.outbound import Outbound
 from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.sign_request import SignedRequest, SignRequest
-from arco_catalog.vending.signing import sign
+from arco_catalog.vending.signing import Judged, judge, sign
 from arco_catalog.vending.storage_config import AwsStorage, AzureStorage, FileStorage, GcpStorage, StorageConfig
-from arco_catalog.vending.sts import StsIssuer
+from arco_catalog.vending.sts import StsIssuer, session_keys
 from storage_backends.base import StoreDenied, StoreUnavailable
 from storage_backends.s3.credentials import CredentialSource
+from storage_backends.s3.signature import Credentials
 
 _LOG = logging.getLogger(__name__)
 
@@ -34,13 +35,19 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Issuers:
-    """Who gives credentials for each cloud; None where the deployment has no access to it. `signer` is the key that
-    signs single requests to S3."""
+    """Who gives credentials for each cloud; None where the deployment has no access to it.
+
+    `signer` is the key that signs single requests to S3 where no key can be had that opens one table alone.
+    `strict_signatures` is the operator's word that the store refuses `x-amz-` headers that are not signed, and bodies
+    that have not the signed hash, as Amazon's does. Without it, that key signs no PUT and no DeleteObjects: on MinIO, a
+    client could make the first a copy of any object, and the second delete any.
+    """
 
     s3: StsIssuer | None = None
     gcs: GcsIssuer | None = None
     azure: AzureIssuer | None = None
     signer: CredentialSource | None = field(default=None, repr=False)
+    strict_signatures: bool = False
 
 
 class Vending:
@@ -73,25 +80,47 @@ class Vending:
         issued = await self._cache.get(key, lambda: self._issue(config, scope, principal))
         return tuple(credential.refreshed_at(refresh_endpoint) for credential in issued)
 
-    async def sign(self, config: StorageConfig, scope: Scope, request: SignRequest) -> SignedRequest:
-        """The request with a signature. Raises `Forbidden` for what the scope does not allow, `Unavailable`,
-        `CredentialsRefused` if the catalog has no key."""
-        if not isinstance(config, AwsStorage) or self._issuers.signer is None:
+    async def sign(
+        self, config: StorageConfig, scope: Scope, entity: str, principal: str, request: SignRequest
+    ) -> SignedRequest:
+        """The request with a signature, by keys that open the scope alone if the cloud gives such. Raises `Forbidden`
+        for what the scope does not allow, `Unavailable`, `CredentialsRefused`."""
+        if not isinstance(config, AwsStorage):
             raise Forbidden("Not signed: this catalog signs no requests")
+        judged = judge(config, scope, request)
+        keys = await self._narrow_keys(config, scope, entity, principal, judged)
+        return sign(judged, keys or await self._own_keys(config, judged), self._now_ms())
+
+    async def close(self) -> None:
+        """Closes connections."""
+        if self._outbound is not None:
+            await self._outbound.close()
+
+    async def _narrow_keys(
+        self, config: AwsStorage, scope: Scope, entity: str, principal: str, judged: Judged
+    ) -> Credentials | None:
+        """Keys that open the folders of a request and nothing outside of the scope; None if there are none."""
+        issued = await self.credentials(config, scope, entity, principal)
+        if len(issued) != 1:  # several, each for one folder; or none for this one
+            scope = Scope.of(sorted(judged.locations, key=lambda location: location.uri), write=scope.write)
+            issued = await self.credentials(config, scope, entity, principal)
+        if len(issued) > 1:
+            raise Forbidden("Not signed: one location at a time")
+        return session_keys(issued[0]) if issued else None
+
+    async def _own_keys(self, config: AwsStorage, judged: Judged) -> Credentials:
+        if self._issuers.signer is None:
+            raise Forbidden("Not signed: this catalog has no key to sign with")
+        if judged.could_become_another and not (config.is_amazon or self._issuers.strict_signatures):
+            raise Forbidden("Not signed: the store may take headers and bodies which are not signed")
         try:
-            credentials = await self._issuers.signer.current()
+            return await self._issuers.signer.current()
         except StoreUnavailable as error:
             raise Unavailable(f"the catalog's own AWS credentials cannot be had now: {error}") from error
         except StoreDenied as error:
             raise CredentialsRefused(
                 f"the catalog has no AWS credentials to sign with: {error}", "NoCredentials"
             ) from error
-        return sign(config, scope, request, credentials, self._now_ms())
-
-    async def close(self) -> None:
-        """Closes connections."""
-        if self._outbound is not None:
-            await self._outbound.close()
 
     async def _issue(self, config: StorageConfig, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
         try:

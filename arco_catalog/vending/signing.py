@@ -1,7 +1,10 @@
-"""Remote signing: signs single requests to S3 with the catalog's own key, if they do no more than the scope allows.
+"""Remote signing: signs single requests to S3, if they do no more than the scope allows.
 
 What is signed is written anew from what was understood, so that the server reads what was judged. A client may add
-headers after it got a signature; S3 refuses a request with an `x-amz-` header that is not signed.
+headers after it got a signature, or send another body. S3 refuses an `x-amz-` header that is not signed, and a body
+that has not the signed hash. Others may not: MinIO copies any object that the signing key may read if
+`x-amz-copy-source` is added to a PUT, and deletes what another body of DeleteObjects says. So whoever signs uses keys
+that open the scope alone, where there are such (service.py).
 
 Sources: Iceberg REST specification, `RemoteSignRequest`; Iceberg, `S3V4RestSignerClient`; PyIceberg, `S3V4RestSigner`;
 Amazon S3 API reference, "Signature Calculations for the Authorization Header", "Common Request Headers".
@@ -43,7 +46,7 @@ _ALLOWED = frozenset(
         *("x-amz-optional-object-attributes",),
     }
 )
-_ALLOWED_FAMILIES = ("x-amz-checksum-", "x-amz-server-side-encryption", "x-amz-meta-")
+_ALLOWED_FAMILIES = ("x-amz-checksum-", "x-amz-server-side-encryption")
 _NEVER_MEANT = ("authorization", "cookie", "transfer-encoding", "x-http-method", "x-method-override")
 _TRACING = frozenset({"x-amzn-trace-id", "x-request-id"})
 
@@ -59,10 +62,30 @@ class _Place:
     key: str
 
 
-def sign(
-    config: AwsStorage, scope: Scope, request: SignRequest, credentials: Credentials, now_ms: int
-) -> SignedRequest:
-    """The request with a signature, if it is one that the scope allows. Raises `Forbidden`."""
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A request that a scope allows, as it is signed. `locations` are the folders that it is about."""
+
+    operation: str
+    method: str
+    origin: str
+    authority: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    given: frozenset[str]
+    body_hash: str
+    region: str
+    locations: frozenset[Location]
+
+    @property
+    def could_become_another(self) -> bool:
+        """Whether it would be about other keys, too, if a client changed it where a careless server does not check."""
+        return self.method == "PUT" or self.operation == "DeleteObjects"
+
+
+def judge(config: AwsStorage, scope: Scope, request: SignRequest) -> Judged:
+    """The request, if it is one that the scope allows. Raises `Forbidden`."""
     region = config.region or DEFAULT_REGION
     if request.region != region:
         raise Forbidden(f"Not signed: the region is {region}")
@@ -71,29 +94,43 @@ def sign(
     operation = operation_of(request.method, place.key, query)
     if operation.writes and not scope.write:
         raise Forbidden(f"Not signed: {operation.name} needs the right to write")
-    if operation.on_key:
-        _check_inside(place.key, place.bucket, locations)
-    elif "prefix" in query:
-        _check_prefix(query["prefix"], place.bucket, locations)
     headers = _signed_headers(request.headers, place.authority)
     if operation.name == "DeleteObjects":
-        body_hash = _judged_body(request.body, headers, place.bucket, locations)
+        keys = _keys_of(request.body)
+        body_hash = _binding_hash(request.body or "", headers)
     else:
+        keys = [place.key if operation.on_key else query["prefix"]]
         body_hash = headers.get("x-amz-content-sha256") or (UNSIGNED if request.method in ("PUT", "POST") else _NOTHING)
-    path, text = place.base + path_of(place.key), query_of(query.items())
+    return Judged(
+        operation.name,
+        request.method,
+        f"{place.scheme}://{place.authority}",
+        place.authority,
+        place.base + path_of(place.key),
+        query_of(query.items()),
+        headers,
+        frozenset(request.headers),
+        body_hash,
+        region,
+        frozenset(_folder_of(key, place.bucket, locations) for key in keys),
+    )
+
+
+def sign(judged: Judged, credentials: Credentials, now_ms: int) -> SignedRequest:
+    """The request with a signature."""
     answer = signed(
         credentials,
-        SigningScope(region),
+        SigningScope(judged.region),
         signing_stamp(now_ms),
-        request.method,
-        path,
-        text,
-        {**headers, "host": place.authority},
+        judged.method,
+        judged.path,
+        judged.query,
+        {**judged.headers, "host": judged.authority},
         b"",
-        body_hash=body_hash,
+        body_hash=judged.body_hash,
     )
-    added = {name: value for name, value in answer.items() if name not in request.headers and name != "host"}
-    return SignedRequest(f"{place.scheme}://{place.authority}{path}{f'?{text}' if text else ''}", added)
+    added = {name: value for name, value in answer.items() if name not in judged.given and name != "host"}
+    return SignedRequest(f"{judged.origin}{judged.path}{f'?{judged.query}' if judged.query else ''}", added)
 
 
 def _understood(config: AwsStorage, locations: Sequence[Location], uri: str) -> tuple[_Place, dict[str, str]]:
@@ -140,18 +177,14 @@ def _hosts(config: AwsStorage, bucket: str) -> list[tuple[tuple[str, str], bool]
     return path_style + [((scheme, f"{bucket}.{service}"), True) for service in services]
 
 
-def _check_inside(key: str, bucket: str, locations: Sequence[Location]) -> None:
-    """Raises `Forbidden` for a key that is not inside a folder of the scope."""
+def _folder_of(key: str, bucket: str, locations: Sequence[Location]) -> Location:
+    """The folder that a key, or the prefix of a LIST, is inside: it begins with the folder and a slash. Raises
+    `Forbidden`."""
     check_key(key)
-    if not any(location.authority == bucket and key.startswith(f"{location.path}/") for location in locations):
-        raise Forbidden("Not signed: the key is outside of the table")
-
-
-def _check_prefix(prefix: str, bucket: str, locations: Sequence[Location]) -> None:
-    """Raises `Forbidden` for a prefix that is not inside: it begins with a folder and a slash."""
-    check_key(prefix)
-    if not any(location.authority == bucket and prefix.startswith(f"{location.path}/") for location in locations):
-        raise Forbidden("Not signed: a LIST needs a prefix inside of the table, such as its folder with a slash")
+    for location in locations:
+        if location.authority == bucket and key.startswith(f"{location.path}/"):
+            return location
+    raise Forbidden("Not signed: outside of the table (the prefix of a LIST must begin with its folder and a slash)")
 
 
 def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dict[str, str]:
@@ -177,13 +210,16 @@ def _signed_headers(given: Mapping[str, tuple[str, ...]], authority: str) -> dic
     return kept
 
 
-def _judged_body(body: str | None, headers: Mapping[str, str], bucket: str, locations: Sequence[Location]) -> str:
-    """The hash that binds the signature of DeleteObjects to the body that was shown, each key of which is inside.
-    Raises `Forbidden`: CRC and MD5 don't bind, since another body with the same one can be made."""
+def _keys_of(body: str | None) -> list[str]:
+    """The keys that DeleteObjects deletes. Raises `Forbidden`."""
     if body is None:
         raise Forbidden("Not signed: DeleteObjects is only signed with its body")
-    for key in keys_to_delete(body):
-        _check_inside(key, bucket, locations)
+    return keys_to_delete(body)
+
+
+def _binding_hash(body: str, headers: Mapping[str, str]) -> str:
+    """The hash that binds a signature to the body that was shown. Raises `Forbidden`: CRC and MD5 don't bind, since
+    another body with the same one can be made."""
     digest = sha256(body.encode())
     given = headers.get("x-amz-content-sha256", digest.hexdigest())
     bound = headers.get("x-amz-checksum-sha256") == b64encode(digest.digest()).decode()

@@ -22,8 +22,8 @@ from arco_catalog.vending.storage_config import AwsStorage
 from storage_backends.base import StoreDenied, StoreUnavailable
 from storage_backends.s3.credentials import CredentialSource
 from storage_backends.s3.endpoint import domain_of
+from storage_backends.s3.signature import Credentials, signed, signing_stamp
 from storage_backends.s3.signature import Scope as SigningScope
-from storage_backends.s3.signature import signed, signing_stamp
 from storage_backends.wire.dates import iso_date_ms
 from storage_backends.wire.http1 import Response
 
@@ -115,6 +115,13 @@ class StsIssuer:
             body,
         )
         return read_answer(await self._outbound.send("POST", url, headers, body), config.role_arn or "")
+
+
+def session_keys(credential: StorageCredential) -> Credentials:
+    """The keys in a credential for S3."""
+    names = ("access-key-id", "secret-access-key", "session-token")
+    access, secret, token = (credential.config[f"s3.{name}"] for name in names)
+    return Credentials(access, secret, token)
 
 
 def sts_url(config: AwsStorage) -> str:

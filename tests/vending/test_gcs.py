@@ -57,7 +57,7 @@ def scope(*paths: str, write: bool = False) -> Scope:
     return Scope.of([location(path) for path in paths], write=write)
 
 
-class SourceOfGoogleAuth(GoogleCredentials):  # type: ignore[misc]
+class SourceOfGoogleAuth(GoogleCredentials):
     def refresh(self, request: object) -> None:
         self.token = "wide"
 
@@ -79,12 +79,13 @@ async def test_the_exchange_is_the_one_that_google_auth_asks_for(runtime: FakeRu
         return Answer()
 
     expression = condition(location("db/t"))
+    source = SourceOfGoogleAuth()  # type: ignore[no-untyped-call]  # google-auth's are typed in part
     rule = downscoped.AccessBoundaryRule(
         available_resource="//storage.googleapis.com/projects/_/buckets/lake",
         available_permissions=["inRole:roles/storage.objectViewer"],
         availability_condition=downscoped.AvailabilityCondition(expression),
     )
-    downscoped.Credentials(SourceOfGoogleAuth(), downscoped.CredentialAccessBoundary([rule])).refresh(send)
+    downscoped.Credentials(source, downscoped.CredentialAccessBoundary([rule])).refresh(send)
     ours, theirs = cloud.asked[0].form, asked
     assert json.loads(unquote(ours.pop("options"))) == json.loads(unquote(theirs.pop("options")))
     assert ours == theirs

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from arco_catalog.vending.storage_config import AwsStorage, AzureStorage, FileSt
 from arco_catalog.vending.sts import StsIssuer
 from storage_backends.base import StoreDenied, StoreUnavailable
 from tests.support.fake_runtime import FakeRuntime
+from tests.vending.aws_policies import allows
 from tests.vending.fake_clouds import FakeCloud, OwnKeys, connections, fake_cloud, text
 from tests.vending.test_sts import ROLE, answer, refusal
 
@@ -92,22 +94,85 @@ async def test_a_passing_failure_is_counted(fixture: Fixture) -> None:
 async def test_no_secret_is_logged_however_much_is(fixture: Fixture, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         issued = await fixture.vending.credentials(fixture.config, READ, "e", "alice")
-        request = SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "GET", {})
-        signed = await fixture.vending.sign(fixture.config, READ, request)
+        signed = await fixture.vending.sign(fixture.config, READ, "e", "alice", GET)
 
     shown = f"{caplog.text}{issued!r}{fixture.vending!r}{signed!r}{vars(fixture.vending)['_cache']!r}"
     for secret in ("vended-token", "vended/secret", "own-secret", "own-token", signed.headers["authorization"]):
         assert secret not in shown
 
 
-async def test_requests_are_signed_for_s3_alone_and_only_with_a_key(fixture: Fixture) -> None:
-    request = SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "GET", {})
-    without = Vending(Issuers(), fixture.runtime.now_ms, fixture.outcomes.append)
+GET = SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "GET", {})
+PUT = SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "PUT", {})
 
-    assert (await fixture.vending.sign(fixture.config, READ, request)).uri == request.uri
-    for vending, config in [(fixture.vending, GcpStorage()), (without, fixture.config)]:
-        with pytest.raises(Forbidden, match="signs no requests"):
-            await vending.sign(config, READ, request)
+
+async def test_a_request_is_signed_by_keys_that_open_the_table_alone(fixture: Fixture) -> None:
+    for _ in range(2):
+        signed = await fixture.vending.sign(fixture.config, WRITE, "e", "alice", PUT)
+        assert signed.uri == PUT.uri
+        assert "Credential=ASIA1/" in signed.headers["authorization"]
+        assert signed.headers["x-amz-security-token"] == "vended-token"
+
+    (asked,) = fixture.sts.asked
+    assert allows(asked.form["Policy"], "s3:PutObject", "arn:aws:s3:::lake/t/1")
+    assert not allows(asked.form["Policy"], "s3:GetObject", "arn:aws:s3:::lake/other/1")
+
+
+async def test_a_request_that_is_not_allowed_asks_nobody_for_keys(fixture: Fixture) -> None:
+    with pytest.raises(Forbidden):
+        await fixture.vending.sign(fixture.config, READ, "e", "alice", PUT)
+
+    assert fixture.sts.asked == []
+
+
+async def test_with_a_key_for_each_location_that_of_the_request_signs(fixture: Fixture) -> None:
+    deep = [Location.parse(f"s3://lake/{'deep/' * 30}t{number}") for number in range(6)]
+    wanted = replace(GET, uri=f"http://127.0.0.1:9000/lake/{deep[3].path}/1")
+    await fixture.vending.sign(fixture.config, Scope.of(deep, write=False), "e", "alice", wanted)
+
+    policy = fixture.sts.asked[-1].form["Policy"]
+    assert [allows(policy, "s3:GetObject", f"arn:aws:s3:::lake/{place.path}/1") for place in deep] == [
+        place == deep[3] for place in deep
+    ]
+    objects = "".join(f"<Object><Key>{place.path}/1</Key></Object>" for place in deep)
+    delete = SignRequest("us-east-1", "http://127.0.0.1:9000/lake?delete", "POST", {}, f"<Delete>{objects}</Delete>")
+    with pytest.raises(Forbidden, match="one location"):
+        await fixture.vending.sign(fixture.config, Scope.of(deep, write=True), "e", "alice", delete)
+
+
+@pytest.mark.parametrize(
+    ("config", "trusted", "signed_too"),
+    [
+        (AwsStorage(endpoint="http://127.0.0.1:9000"), False, False),
+        (AwsStorage(endpoint="http://127.0.0.1:9000"), True, True),
+        (AwsStorage(region="us-east-1"), False, True),
+    ],
+)
+async def test_the_catalogs_own_key_signs_nothing_that_a_careless_server_would_let_become_another(
+    fixture: Fixture, config: AwsStorage, trusted: bool, signed_too: bool
+) -> None:
+    issuers = Issuers(signer=OwnKeys(), strict_signatures=trusted)
+    vending = Vending(issuers, fixture.runtime.now_ms, fixture.outcomes.append)
+    origin = config.endpoint or "https://s3.us-east-1.amazonaws.com"
+    body = "<Delete><Object><Key>t/1</Key></Object></Delete>"
+    get, put = (replace(request, uri=f"{origin}/lake/t/1") for request in (GET, PUT))
+    delete = SignRequest("us-east-1", f"{origin}/lake?delete", "POST", {}, body)
+
+    assert "AKOWN" in (await vending.sign(config, WRITE, "e", "alice", get)).headers["authorization"]
+    for request in (put, delete):
+        if signed_too:
+            assert "AKOWN" in (await vending.sign(config, WRITE, "e", "alice", request)).headers["authorization"]
+        else:
+            with pytest.raises(Forbidden, match="not signed"):
+                await vending.sign(config, WRITE, "e", "alice", request)
+
+
+@pytest.mark.parametrize(
+    "config", [GcpStorage(), AzureStorage("t"), FileStorage(), AwsStorage(endpoint="http://127.0.0.1:9000")]
+)
+async def test_requests_are_signed_for_s3_alone_and_only_with_a_key(fixture: Fixture, config: StorageConfig) -> None:
+    without = Vending(Issuers(), fixture.runtime.now_ms, fixture.outcomes.append)
+    with pytest.raises(Forbidden, match="Not signed: this catalog"):
+        await without.sign(config, READ, "e", "alice", GET)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +183,7 @@ async def test_a_key_that_cannot_be_had_is_told(
 ) -> None:
     vending = Vending(Issuers(signer=OwnKeys(failure)), fixture.runtime.now_ms, fixture.outcomes.append)
     with pytest.raises(told):
-        await vending.sign(fixture.config, READ, SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "GET", {}))
+        await vending.sign(AwsStorage(endpoint="http://127.0.0.1:9000"), READ, "e", "alice", GET)
 
 
 def test_clients_of_all_dialects_are_told_where_to_have_requests_signed() -> None:

@@ -114,10 +114,10 @@ async def test_what_does_not_fit_one_policy_is_asked_for_one_by_one(runtime: Fak
 
 
 async def test_what_sts_packs_into_too_much_is_asked_for_one_by_one(runtime: FakeRuntime) -> None:
-    async with fake_cloud(text(refusal("PackedPolicyTooLarge"), 400), text(answer())) as sts:
-        async with connections(runtime) as outbound:
-            issuer = StsIssuer(outbound, OwnKeys(), runtime.now_ms)
-            issued = await issuer.issue(config(sts.uri), scope("a", "b"), "alice")
+    answers = text(refusal("PackedPolicyTooLarge"), 400), text(answer())
+    async with fake_cloud(*answers) as sts, connections(runtime) as outbound:
+        issuer = StsIssuer(outbound, OwnKeys(), runtime.now_ms)
+        issued = await issuer.issue(config(sts.uri), scope("a", "b"), "alice")
 
     assert [credential.prefix for credential in issued] == ["s3://lake/a", "s3://lake/b"]
     assert len(sts.asked) == 3
@@ -135,10 +135,10 @@ async def test_without_a_role_or_an_sts_there_are_no_credentials_and_nobody_is_a
 
 
 async def test_a_refusal_is_told_with_its_reason(runtime: FakeRuntime) -> None:
-    async with fake_cloud(text(refusal("AccessDenied", message="not authorized"), 403)) as sts:
-        async with connections(runtime) as outbound:
-            with pytest.raises(CredentialsRefused, match=f"{ROLE}: status 403 AccessDenied: not authorized") as caught:
-                await StsIssuer(outbound, OwnKeys(), runtime.now_ms).issue(config(sts.uri), scope("t"), "alice")
+    denied = text(refusal("AccessDenied", message="not authorized"), 403)
+    async with fake_cloud(denied) as sts, connections(runtime) as outbound:
+        with pytest.raises(CredentialsRefused, match=f"{ROLE}: status 403 AccessDenied: not authorized") as caught:
+            await StsIssuer(outbound, OwnKeys(), runtime.now_ms).issue(config(sts.uri), scope("t"), "alice")
 
     assert caught.value.code == "AccessDenied"
     assert len(sts.asked) == 1
