@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from storage_backends import ABSENT, Applied, Found, Missing, StoreDenied, StoreError, StoreUnavailable
+from storage_backends.clock import system_now_ms
 from storage_backends.gcs.config import (
     AccessToken,
     Anonymous,
@@ -94,6 +96,20 @@ async def test_a_service_accounts_key_signs_for_a_token(private_key: str) -> Non
         assert [await tokens.current(), await tokens.current()] == ["token-1", "token-1"]
         [asked] = endpoint.asked
         assert asked["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+
+async def test_a_token_may_be_of_another_scope_and_says_when_it_expires(private_key: str) -> None:
+    async with token_endpoint() as endpoint:
+        config = config_for(CredentialsJson(service_account(private_key, endpoint.uri)))
+        token = await GoogleTokens(config, ["https://www.googleapis.com/auth/cloud-platform"]).expiring()
+
+        [asked] = endpoint.asked
+        claims = asked["assertion"].split(".")[1]
+        assert b"auth/cloud-platform" in urlsafe_b64decode(claims + "=" * (-len(claims) % 4))
+    assert token.token == "token-1"
+    assert token.token not in repr(token)
+    assert token.expires_ms is not None
+    assert 0 < token.expires_ms - system_now_ms() <= 3_600_000
 
 
 async def test_a_users_refresh_token_is_exchanged(tmp_path: Path) -> None:
