@@ -22,7 +22,7 @@ from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.storage_config import AzureStorage
 from storage_backends.azure.config import AzureConfig
 from storage_backends.azure.credentials import BearerToken
-from storage_backends.azure.endpoint import Endpoint, endpoint_of, place_of
+from storage_backends.azure.endpoint import ContainerEndpoint, endpoint_of, place_of
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.url import StoreUrl
 from storage_backends.wire.dates import iso_date_ms
@@ -81,7 +81,7 @@ class AzureIssuer:
             ]
         )
 
-    def _endpoint(self, location: Location) -> Endpoint | None:
+    def _endpoint(self, location: Location) -> ContainerEndpoint | None:
         """The container's address; None for a location that names no account of Azure."""
         url = f"abfss://{location.authority}/{location.path}"
         try:
@@ -91,7 +91,7 @@ class AzureIssuer:
             return None
 
     async def _signature(
-        self, config: AzureStorage, location: Location, endpoint: Endpoint, *, write: bool
+        self, config: AzureStorage, location: Location, endpoint: ContainerEndpoint, *, write: bool
     ) -> StorageCredential:
         key = await self._key(config, endpoint)
         now_ms = self._now_ms()
@@ -116,7 +116,7 @@ class AzureIssuer:
         }
         return StorageCredential(location.uri, properties, expires_ms, REFRESH_PROPERTY)
 
-    async def _key(self, config: AzureStorage, endpoint: Endpoint) -> DelegationKey:
+    async def _key(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
         """A key of the account that outlives a signature made now."""
         name = (config.tenant_id, endpoint.origin)
         async with self._asking:  # one task asks; the others use its answer
@@ -128,7 +128,7 @@ class AzureIssuer:
                 self._keys[name] = held
         return held
 
-    async def _ask(self, config: AzureStorage, endpoint: Endpoint) -> DelegationKey:
+    async def _ask(self, config: AzureStorage, endpoint: ContainerEndpoint) -> DelegationKey:
         try:
             bearer = await self._tokens.current()
         except StoreUnavailable as error:
