@@ -15,7 +15,6 @@ from arco_catalog.http.realms import RealmService
 from arco_catalog.operations.open import location_of
 from arco_catalog.operations.realms import Deployment, Realm
 from arco_catalog.protocol.catalog import Catalog
-from arco_catalog.state.memory import Hold
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url
 
@@ -49,7 +48,7 @@ async def served_realms(catalog: Catalog, asked: Asked, runtime: SystemRuntime) 
     name = asked.realm or DEFAULT_REALM
     realm = Realm(name, _deployment(catalog, asked), at_root=asked.realm is None)
     wanted = _wanted(asked, name, runtime)
-    if (await realm.state_for(Hold()).head()).version is None:
+    if (await realm.lookups().head()).version is None:
         if (wanted is not None and not wanted.open) or asked.realm is not None:
             raise CliError(
                 f"there is no realm in {asked.store} yet, so nobody could be let in: `arco bootstrap` makes one"

@@ -229,13 +229,13 @@ class RequestContext:
 
         assert self.realm is not None
         known = self.caller.identity is not None
-        self.named = await catalog_of(self.realm, self.realm.state_for(self.hold), name, fresh=not known)
+        self.named = await catalog_of(self.realm, self.realm.lookups(), name, fresh=not known)
 
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""
         source = update_source(self.headers, self.caller, self.options.source_principals)
         request = self._operation(self.catalog, source)
-        session = self.catalog.session(request, self._access(self.catalog, request))
+        session = self.catalog.session(request, self._access(self.catalog))
         session.stats.ignored_claim = source.ignored
         return session
 
@@ -258,16 +258,22 @@ class RequestContext:
             hold=self.hold,
         )
 
-    def _access(self, catalog: Catalog, request: OperationRequest, *, hides: bool = True) -> Access | None:
+    def _access(self, catalog: Catalog, *, hides: bool = True) -> Access | None:
         """What this request needs; None where nobody asks. Raises `BadRequest`."""
         if self.realm is None or self.caller.identity is None:
             return None
         from arco_catalog.protocol.rights import CatalogAccess  # only where there are realms
 
-        state = self.realm.registry.session(request).state
+        realm = self.realm
         assert catalog.entry is not None
         return CatalogAccess(
-            state, catalog.settings.warehouse, catalog.entry, self.caller.identity, self.required(), hides=hides
+            realm.lookups(),
+            realm.judged,
+            catalog.settings.warehouse,
+            catalog.entry,
+            self.caller.identity,
+            self.required(),
+            hides=hides,
         )
 
     def realm_session(self, itself: str | None = None) -> Session:
@@ -297,7 +303,7 @@ class RequestContext:
             raise NotFound(f"Catalog does not exist: {name}") from None
         source = update_source(self.headers, self.caller, self.options.source_principals)
         request = self._operation(self.catalog, source)
-        return self.catalog.session(request, None if judged else self._access(self.catalog, request, hides=False))
+        return self.catalog.session(request, None if judged else self._access(self.catalog, hides=False))
 
     def required(self) -> Sequence[Requirement]:
         """The privileges that this request needs. Raises `BadRequest`."""

@@ -52,8 +52,9 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
     if known is None or cached is None or guess is None:
         read_set = await session.with_rights(read_relation(session, lookup, Freshness.FRESH))
     else:
-        reading = gather(state.head(), state.pointer(cached.entity), _read_guess(session, guess))
-        head, pointer, guessed = await session.with_rights(reading)
+        head, pointer, guessed, _ = await gather(
+            state.head(), state.pointer(cached.entity), _read_guess(session, guess), session.read_rights()
+        )
         read_set = await relation_as_read(session, lookup, known, cached, head, pointer)
     missed: dict[str, NotFound] = {}
     while True:

@@ -21,17 +21,18 @@ from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.group_commit import GroupCommitter
-from arco_catalog.protocol.operation_request import ANONYMOUS, OperationRequest
+from arco_catalog.protocol.request_stats import current_stats
+from arco_catalog.protocol.rights import Judged
 from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.locations import AllowedLocations, Location
-from arco_catalog.state.memory import Hold
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.realm import SERVICE_ADMIN, CatalogEntry
 from arco_catalog.state.runtime import Runtime
 from storage_backends import ObjectStore
 from storage_backends.open import StoreOpener
+from storage_backends.wrappers.request import RequestStore
 
 MAX_OPEN = 256
 """Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
@@ -85,18 +86,25 @@ class Realm:
     def __post_init__(self) -> None:
         settings = self.deployment.settings
         self.prefix = "" if self.at_root else self.name
+        self.judged = Judged()
         self._caches = Caches.of(settings.cache_bytes * 52 // 100)
         self._files: FileCache = ByteCache(settings.cache_bytes * 48 // 100)
         paths = Paths(self.prefix, FOLDER)
         self.state = self.deployment.base.below(paths.state)
         self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])
 
-    def state_for(self, hold: Hold) -> State:
-        """The realm's records, for a look that is no request's own."""
-        settings, runtime = self.deployment.settings, self.deployment.runtime
+    def lookups(self) -> State:
+        """The realm's records, as one request reads them."""
+        settings, runtime, registry = self.deployment.settings, self.deployment.runtime, self.registry
         deadline_ms = runtime.now_ms() + settings.request_ms
-        request = OperationRequest("GET", "", "", None, ANONYMOUS, {}, deadline_ms, hold=hold)
-        return self.registry.session(request).state
+        records = RequestStore(
+            registry.store,
+            deadline_ms,
+            runtime.now_ms,
+            told=registry.clock.told,
+            measurement=current_stats().store,
+        )
+        return State(records, registry.paths, registry.caches, runtime, settings.spill)
 
     def root_of(self, entity: str) -> str:
         """The folder for the state of a new catalog."""

@@ -65,7 +65,7 @@ class Standing:
 
     id: str
     name: str
-    roles: Sequence[str]
+    roles: tuple[str, ...]
     service: frozenset[Privilege]
     must_rotate: bool = False
 
@@ -83,7 +83,8 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
         return None
     yield Needs(scans=[Scan(roles_of(principal.entity))])
     has = names_under(index, roles_of(principal.entity))
-    roles = sorted(role for role, name in has.items() if identity.activated is None or name in identity.activated)
+    active = (role for role, name in has.items() if identity.activated is None or name in identity.activated)
+    roles = tuple(sorted(active))
     yield Needs(keys=[grant_key(ROOT, role) for role in roles])
     service = _allowed(privileges_held(index, ROOT, roles))
     return Standing(principal.entity, name, roles, service, principal.must_rotate)

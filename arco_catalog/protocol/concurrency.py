@@ -12,6 +12,7 @@ T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
+D = TypeVar("D")
 
 
 class Superseded(Exception):
@@ -24,6 +25,14 @@ async def gather(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], 
 async def gather(
     first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], third: Coroutine[Any, Any, C], /
 ) -> tuple[A, B, C]: ...
+@overload
+async def gather(
+    first: Coroutine[Any, Any, A],
+    second: Coroutine[Any, Any, B],
+    third: Coroutine[Any, Any, C],
+    fourth: Coroutine[Any, Any, D],
+    /,
+) -> tuple[A, B, C, D]: ...
 @overload
 async def gather(*steps: Coroutine[Any, Any, T]) -> tuple[T, ...]: ...
 async def gather(*steps: Coroutine[Any, Any, object]) -> tuple[object, ...]:

@@ -1,6 +1,7 @@
 """Rights in one catalog, or in the realm itself, by what the registries say (docs/design/access.md#judgement)."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from arco_catalog.iceberg.errors import CatalogChanged, Forbidden, NoSuchWarehouse, NotAuthorized, Refusal
 from arco_catalog.planning.access import Identity, Requirement, Standing, judge, judge_service, standing_of
@@ -10,17 +11,63 @@ from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
 from arco_catalog.state.needs import Needs, Steps
-from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
+from arco_catalog.state.realm import catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Judged:
+    """What was found on HEADs, which never change: a request on the same HEADs need not find it again. Bounded; only
+    what was allowed is kept."""
+
+    def __init__(self, most: int = 4_096) -> None:
+        self._most = most
+        self._standings: dict[tuple[str | None, Identity, str], tuple[Standing | None, tuple[str, int] | None]] = {}
+        self._allowed: dict[tuple[str | None, Standing, tuple[Requirement, ...]], None] = {}
+
+    def standing(
+        self, head: RegistryState, identity: Identity, catalog: str
+    ) -> tuple[Standing | None, tuple[str, int] | None] | None:
+        """What an identity amounts to on a HEAD of the realm, and the catalog's id and version there."""
+        return self._standings.get((head.id, identity, catalog))
+
+    def keep_standing(
+        self,
+        head: RegistryState,
+        identity: Identity,
+        catalog: str,
+        found: tuple[Standing | None, tuple[str, int] | None],
+    ) -> None:
+        """Remembers it."""
+        _make_room(self._standings, self._most)
+        self._standings[head.id, identity, catalog] = found
+
+    def is_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> bool:
+        """Whether it is known that a HEAD of a catalog allows this."""
+        return (head.id, standing, required) in self._allowed
+
+    def keep_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> None:
+        """Remembers that it does."""
+        _make_room(self._allowed, self._most)
+        self._allowed[head.id, standing, required] = None
+
+
+def _make_room(remembered: dict[K, V], most: int) -> None:
+    while len(remembered) >= most:
+        del remembered[next(iter(remembered))]
 
 
 class CatalogAccess(Access):
     """Rights in one catalog, which has this `name` and is this `entry` of the realm, by its id and version. `realm`
-    reads the realm's registry; `hides` is whether the catalog seems not to exist to whoever has no privilege in it."""
+    reads the realm's registry, of which `judged` remembers what was found; `hides` is whether the catalog seems not to
+    exist to whoever has no privilege in it."""
 
     def __init__(
         self,
         realm: State,
+        judged: Judged,
         name: str,
         entry: tuple[str, int],
         identity: Identity,
@@ -30,6 +77,7 @@ class CatalogAccess(Access):
     ) -> None:
         super().__init__(identity, requirements)
         self._realm = realm
+        self._judged = judged
         self._catalog = name
         self._entry = entry
         self._hides = hides
@@ -63,12 +111,16 @@ class CatalogAccess(Access):
 
     async def judge(self, state: State, head: RegistryState) -> None:
         assert self.standing is not None
+        required = tuple(self.requirements)
+        if self._judged.is_allowed(head, self.standing, required):
+            return
         try:
             await carry_out(state, head.index, judge(head.index, self._catalog, self.standing, self.requirements))
         except NoSuchWarehouse:
             if self._hides:
                 raise
             raise Forbidden(f"Principal {self.standing.name} has no privilege in catalog {self._catalog}") from None
+        self._judged.keep_allowed(head, self.standing, required)
 
     def judge_loaded(self, index: Index) -> bool:
         assert self.standing is not None
@@ -86,16 +138,22 @@ class CatalogAccess(Access):
         """What the identity amounts to on this HEAD of the realm. Raises `NoSuchWarehouse` and `CatalogChanged` if the
         catalog is no longer what this request takes it for."""
 
-        def looked_up() -> Steps[tuple[Standing | None, CatalogEntry | None]]:
-            yield Needs(keys=[catalog_key(self._catalog)])
-            return (yield from standing_of(head.index, self.identity)), find_catalog(head.index, self._catalog)
-
-        standing, entry = await carry_out(self._realm, head.index, looked_up())
-        if self._fresh and (entry is None or entry.entity != self._entry[0]):
+        found = self._judged.standing(head, self.identity, self._catalog)
+        if found is None:
+            found = await carry_out(self._realm, head.index, self._looked_up(head.index))
+            self._judged.keep_standing(head, self.identity, self._catalog, found)
+        standing, entry = found
+        if self._fresh and (entry is None or entry[0] != self._entry[0]):
             raise NoSuchWarehouse(f"Warehouse does not exist: {self._catalog}")
-        if self._fresh and entry is not None and entry.version != self._entry[1]:
+        if self._fresh and entry != self._entry:
             raise CatalogChanged(f"Catalog {self._catalog} was changed just now: try again")
         return standing
+
+    def _looked_up(self, index: Index) -> Steps[tuple[Standing | None, tuple[str, int] | None]]:
+        yield Needs(keys=[catalog_key(self._catalog)])
+        catalog = find_catalog(index, self._catalog)
+        standing = yield from standing_of(index, self.identity)
+        return standing, None if catalog is None else (catalog.entity, catalog.version)
 
 
 class RealmAccess(Access):
