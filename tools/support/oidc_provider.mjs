@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
+console.info = console.warn; // what the library has to say is no answer to a line
 const [library, port, audience] = process.argv.slice(2);
 const { Provider } = await import(pathToFileURL(library));
 const issuer = `http://127.0.0.1:${port}`;
