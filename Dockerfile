@@ -1,17 +1,21 @@
 # The server as an image: `make image`. It runs as any user but root, writes nothing outside of /var/lib/arco and /tmp,
 # and listens on all addresses of its container: publish the port on loopback, or behind something that authenticates.
+# --build-arg ARCO_EXTRAS=gcs leaves out the libraries of other clouds: extras of pyproject.toml, joined by commas.
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim AS build
+ARG ARCO_EXTRAS=s3,gcs,azure
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements/bootstrap.txt requirements/serve.txt requirements/
+COPY pyproject.toml ./
 RUN python -m venv /opt/build \
  && /opt/build/bin/pip install --require-hashes --only-binary :all: --requirement requirements/bootstrap.txt \
  && python -m venv --without-pip /opt/arco \
  && /opt/build/bin/uv pip install --python /opt/arco/bin/python --require-hashes --only-binary :all: \
-      --requirement requirements/serve.txt
-COPY CHANGELOG.md LICENSE MANIFEST.in NOTICE README.md pyproject.toml ./
+      --constraint requirements/serve.txt --requirement pyproject.toml --extra serve --extra cli \
+      $(echo ",$ARCO_EXTRAS" | sed 's/,/ --extra /g')
+COPY CHANGELOG.md LICENSE MANIFEST.in NOTICE README.md ./
 COPY arco_catalog arco_catalog
 COPY reconciler reconciler
 COPY storage_backends storage_backends

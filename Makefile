@@ -12,6 +12,8 @@ MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 ICEBERG := 1.11.0
 JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
 RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
+GCP_JARS := .jars/iceberg-gcp-bundle-$(ICEBERG).jar
+AZURE_JARS := .jars/azure-sdk/complete
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
 TRINO := .jars/trino-476/complete
 
@@ -50,7 +52,8 @@ run: setup ## Serve the catalog on http://127.0.0.1:8181 over .arco/store (ARGS=
 
 setup: .venv/.serve ## Make .venv with the console script `arco`
 
-demo: .venv/.dev $(JARS) ## Spark and PyIceberg work on TPC-H through the catalog (ARGS="--store s3://bucket/prefix --short")
+demo: .venv/.dev $(JARS) $(if $(findstring gs://,$(ARGS)),$(GCP_JARS) $(FAKE_GCS)) $(if $(findstring abfss://,$(ARGS))$(findstring az://,$(ARGS)),$(AZURE_JARS) $(AZURITE))
+demo: ## Spark and PyIceberg work on TPC-H through the catalog (ARGS="--store s3://bucket/prefix --short"; gs://, az://)
 	$(BIN)/python -m tools.demo $(ARGS)
 
 ##@ Work on it
@@ -58,13 +61,14 @@ demo: .venv/.dev $(JARS) ## Spark and PyIceberg work on TPC-H through the catalo
 .PHONY: dev jars lint test test-slow rck test-engines bench bench-calls bench-reconcile bench-registry bench-cost lock clean
 dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
-jars: $(JARS) ## Fetch Iceberg's Spark runtime and AWS bundle into .jars
+jars: $(JARS) $(GCP_JARS) $(AZURE_JARS) ## Fetch Iceberg's Spark runtime and what it needs for S3, GCS and Azure into .jars
 
 lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
+	$(BIN)/mypy azure_functions/*.py
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
 test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and the compatibility kit, too)
@@ -113,10 +117,22 @@ rck-serve: .venv/.dev $(KITS)
 rck-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --lambda $(ARGS)
 
-.PHONY: test-stores
-test-stores: .venv/.dev $(JARS) .tools/minio ## MinIO, which Go builds in some minutes: the contract, killed servers, the short demo
-	$(BIN)/pytest tests/stores
+.PHONY: test-stores test-minio test-gcs test-azure
+test-stores: test-minio test-gcs test-azure ## MinIO, which Go builds in some minutes, fake-gcs-server and Azurite: killed servers, the short demo, the kit
+
+test-minio: .venv/.dev $(JARS) .tools/minio
+	$(BIN)/pytest tests/stores/test_minio.py
 	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog --s3-server minio
+
+test-gcs: .venv/.dev $(JARS) $(GCP_JARS) $(firstword $(KITS)) .tools/fake-gcs-server
+	$(BIN)/pytest tests/stores/test_gcs.py
+	$(BIN)/python -m tools.demo --short --store gs://arco-demo/catalog
+	$(BIN)/python -m tools.rck --kit 1.11.0 --store gcs
+
+test-azure: .venv/.dev $(JARS) $(AZURE_JARS) $(firstword $(KITS)) .tools/azurite/complete
+	$(BIN)/pytest tests/stores/test_azure.py
+	$(BIN)/python -m tools.demo --short --store abfss://arco-demo@devstoreaccount1.dfs.core.windows.net/catalog
+	$(BIN)/python -m tools.rck --kit 1.11.0 --store azure
 
 test-slow: export ARCO_SIM_RUNS ?= 20
 test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long, then 1,000,000 random schedules (goes on where it was stopped; ARGS="--part 10000")
@@ -144,22 +160,26 @@ trace: .venv/.dev ## The way of a load and of a commit through the code, down to
 bench: .venv/.dev ## Requests a second and CPU a request
 	$(BIN)/python -m tools.bench $(ARGS)
 
-bench-calls: .venv/.dev ## Store calls and depth of each operation, against the budgets, on S3 (moto)
+bench-calls: .venv/.dev ## Store calls and depth of each operation, against the budgets, on S3 (moto; ARGS="--store gs|azure|local")
 	$(BIN)/python -m tools.bench.calls $(ARGS)
 
 bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS=--quick leaves out 100,000 tables)
 	$(BIN)/python -m tools.bench.reconcile $(ARGS)
 
 .PHONY: bench-peers
-bench-peers: .venv/.dev .jars/reference-server/complete ## Iceberg's own REST server beside this one: loads and commits a second, p50, p99, memory (ARGS=--quick: a look)
+bench-peers: .venv/.dev .jars/reference-server/complete ## Iceberg's own REST server beside this one: loads and commits a second, p50, p99, memory (ARGS=--quick: a look; "--store gs|azure|s3|local")
 	$(BIN)/python -m tools.bench.peers $(ARGS)
 
 bench-registry: .venv/.dev ## Calls, bytes and milliseconds at 100, 10,000 and 100,000 tables (ARGS="--store local")
 	$(BIN)/python -m tools.bench.registry $(ARGS)
 
 .PHONY: bench-cold
-bench-cold: .venv/.dev ## From a function's spawn to its first answer, beside bare starlette and a stock S3 client (ARGS=--sources)
+bench-cold: .venv/.dev ## From a function's spawn to its first answer, beside bare starlette and a stock S3 client (ARGS=--serve: arco serve over each store)
 	$(BIN)/python -m tools.bench.cold $(ARGS)
+
+.PHONY: bench-transports
+bench-transports: .venv/.dev ## Loads and commits a CPU second by our own connections and by the SDK, for each cloud
+	$(BIN)/python -m tools.bench.transports $(ARGS)
 
 .PHONY: bench-soak
 bench-soak: .venv/.dev ## Memory of a server under names, keys and agents that never repeat (ARGS="--minutes 30")
@@ -183,7 +203,7 @@ audit: .venv-audit/.complete ## Known vulnerabilities of what each lock file pin
 
 sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
 	@mkdir -p dist
-	for lock in serve lambda; do \
+	for lock in serve lambda lambda-sdk functions; do \
 	  .venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
 	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
 
@@ -192,12 +212,16 @@ dist: .venv/.bootstrap ## Build the wheel and the source distribution into dist
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 .PHONY: package
-package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from
-	$(BIN)/python -m tools.package
+package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from (ARGS=--sdk: another, with Amazon's SDK)
+	$(BIN)/python -m tools.package $(ARGS)
+
+.PHONY: package-azure
+package-azure: .venv/.bootstrap ## Build dist/arco-catalog-functions.zip, which the function app on Azure is deployed from
+	$(BIN)/python -m tools.package_azure
 
 .PHONY: image
-image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar)
-	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS))
+image: ## Build the container image (PLATFORMS=linux/amd64,linux/arm64: both, as dist/arco-catalog-image.tar; EXTRAS=gcs: for one cloud)
+	@$(PYTHON) -m tools.image $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(if $(EXTRAS),--extras $(EXTRAS))
 
 .PHONY: docs
 docs: .venv/.serve .venv-docs/.complete ## Build the documentation site in dist/site; a warning or a broken link is an error
@@ -208,8 +232,10 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth pyproject.toml -o requirements/serve.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda pyproject.toml -c requirements/serve.txt -o requirements/lambda.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth --extra lambda --extra otel --group dev pyproject.toml \
+	$(LOCK:3.11=3.12) $(if $(UPGRADE),--upgrade) --extra functions pyproject.toml -c requirements/serve.txt -o requirements/functions.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth --extra lambda --extra functions --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra s3-sdk pyproject.toml -c requirements/dev.txt -o requirements/lambda-sdk.txt
 	for engine in audit docs engines engines-flink trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 	$(if $(AZURITE),for server in azurite oidc-provider; do (cd requirements/$$server && \
@@ -257,6 +283,13 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 	  -Diceberg.version=$* -DoutputDirectory=$(CURDIR)/$(@D)
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/rck/$*.sha256
 	@$(call only_listed,tools/rck/$*.sha256)
+	@touch $@
+
+# Azure's SDK, for Iceberg's client.
+.jars/azure-sdk/complete: tools/azuresdk/pom.xml tools/azuresdk/jars.sha256
+	$(MVN) --file $< $(MAVEN_DEPENDENCY):copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/tools/azuresdk/jars.sha256
+	@$(call only_listed,tools/azuresdk/jars.sha256)
 	@touch $@
 
 # Trino's smallest server with the one plugin, and a Java that it runs on.

@@ -212,7 +212,7 @@ variable "access_logs" {
 # The functions
 
 variable "package" {
-  description = "The zip that `make package` builds. Null: dist/arco-catalog-lambda.zip beside this folder."
+  description = "The zip that `make package` builds, or `make package ARGS=--sdk`. Null: dist/arco-catalog-lambda.zip beside this folder."
   type        = string
   default     = null
 }

@@ -44,7 +44,11 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
 
 def canonical_url(url: str, environment: Mapping[str, str]) -> str:
     """The URL by which engines know what `url` names: with the account of Azure that `environment` has, where it leaves
-    that out. Raises `ValueError` for a URL that names nothing."""
+    that out, and with an access point's ARN whole before the path. Raises `ValueError` for a URL that names nothing."""
+    if url.startswith("s3://arn:"):
+        from storage_backends.s3.access_point import canonical_url as canonical_s3_url
+
+        return canonical_s3_url(StoreUrl.parse(url)).text
     if url.partition(":")[0] not in _AZURE_SCHEMES:
         return url
     from storage_backends.azure.config import AzureConfig

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from storage_backends.validation import is_key
+
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
@@ -22,3 +24,12 @@ class StoreUrl:
                 f"a store URL must not have a query or a fragment (escape ? as %3F and # as %23): {text!r}"
             )
         return cls(text, parts.scheme, parts.netloc, unquote(parts.path))
+
+    def prefix(self, kind: str) -> str:
+        """The path as a prefix of keys, without slashes at its ends. Raises `ValueError` for one that no key can have;
+        `kind` is what the message calls such a URL."""
+        prefix = self.path.strip("/")
+        if prefix and not is_key(prefix):
+            why = "must not have an empty, '.' or '..' segment or a control character"
+            raise ValueError(f"the prefix of {kind} {why}: {self.text!r}")
+        return prefix

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.infra.terraform import plugins
 from tests.support.loopback import stay_here
 from tools.package import build
 from tools.support.azurite import AzuriteServer, azurite
@@ -23,7 +24,7 @@ stay_here()
 
 pytest.register_assert_rewrite("tests.storage_backends.contract")
 
-NEEDS = {"engines": ("java", "mvn"), "infra": ("terraform",), "reconciler": ("java",), "stores": ("go",)}
+NEEDS = {"engines": ("java", "mvn"), "infra": ("terraform",), "reconciler": ("java",)}
 """What the tests of a folder need besides Python. Others say so by the marker `needs`."""
 
 
@@ -44,7 +45,13 @@ def _missing_for(item: pytest.Item, *, needed: bool) -> str:
     tools = [tool for marker in item.iter_markers("optional") for tool in marker.args]
     if needed:
         tools += [*NEEDS.get(folder, ()), *(tool for marker in item.iter_markers("needs") for tool in marker.args)]
-    return " and ".join(tool for tool in tools if shutil.which(tool) is None)
+    return " and ".join(tool for tool in tools if not _is_there(tool))
+
+
+def _is_there(tool: str) -> bool:
+    """Whether a program is in PATH, or a provider of Terraform where those are."""
+    _, plugin, provider = tool.partition("terraform-provider-")
+    return shutil.which(tool) is not None if not plugin else plugins(provider) is not None
 
 
 _bucket_numbers = itertools.count(1)

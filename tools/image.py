@@ -1,7 +1,8 @@
 """Builds the container image: `python -m tools.image`, with whatever builder this machine has.
 
 Without `--platforms` the image is for this machine, under the name `arco-catalog`; with them it is an OCI archive in
-`dist/` that holds one image for each, for a registry to be filled from. Needs nothing but the standard library.
+`dist/` that holds one image for each, for a registry to be filled from. `--extras` keeps it to the libraries of some
+clouds. Needs nothing but the standard library.
 """
 
 import argparse
@@ -25,13 +26,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Builds, or says that there is no builder. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="image", description="Build the container image.")
     parser.add_argument("--platforms", default="", help="such as linux/amd64,linux/arm64")
-    platforms: str = parser.parse_args(arguments).platforms
+    parser.add_argument(
+        "--extras", default="", help="clouds whose stores it opens, such as gcs or s3,gcs [default all]"
+    )
+    parsed = parser.parse_args(arguments)
+    platforms: str = parsed.platforms
+    extras: str = parsed.extras
     builder = find_builder()
     if builder is None:
         sys.stderr.write(f"{NO_BUILDER}\n")
         return 1
     (PROJECT / ARCHIVE).parent.mkdir(exist_ok=True)
-    for command in commands(builder, platforms):
+    for command in commands(builder, platforms, extras):
         sys.stdout.write(f"{' '.join(command)}\n")
         sys.stdout.flush()
         code = subprocess.run(command, cwd=PROJECT, check=False).returncode
@@ -48,15 +54,16 @@ def find_builder() -> str | None:
     return None
 
 
-def commands(builder: str, platforms: str) -> Sequence[Sequence[str]]:
+def commands(builder: str, platforms: str, extras: str = "") -> Sequence[Sequence[str]]:
     """What is run to build the image."""
+    chosen = ["--build-arg", f"ARCO_EXTRAS={extras}"] if extras else []
     if not platforms:
-        return [[builder, "build", "--tag", NAME, "."]]
+        return [[builder, "build", *chosen, "--tag", NAME, "."]]
     if builder == "docker":
         output = f"type=oci,dest={ARCHIVE}"
-        return [["docker", "buildx", "build", "--platform", platforms, "--tag", NAME, "--output", output, "."]]
+        return [["docker", "buildx", "build", *chosen, "--platform", platforms, "--tag", NAME, "--output", output, "."]]
     return [
-        [builder, "build", "--platform", platforms, "--manifest", NAME, "."],
+        [builder, "build", *chosen, "--platform", platforms, "--manifest", NAME, "."],
         [builder, "manifest", "push", "--all", NAME, f"oci-archive:{ARCHIVE}"],
     ]
 

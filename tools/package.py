@@ -1,4 +1,5 @@
-"""Builds the zip that every function is deployed from: `python -m tools.package [OUTPUT]`.
+"""Builds the zip that every function is deployed from: `python -m tools.package [--sdk] [OUTPUT]`. With `--sdk` it has
+Amazon's SDK beside the catalog's own S3 client.
 
 One zip for all functions and platforms: handlers, the catalog, and what they import, with the compiled modules of each
 platform and the bytecode of each Python side by side (their names tell them apart). The same sources, the same lock
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,13 +20,15 @@ from pathlib import Path, PurePosixPath
 from tools.bytecode import compile_ahead, interpreter
 
 PROJECT = Path(__file__).resolve().parents[1]
-OUTPUT = PROJECT / "dist" / "arco-catalog-lambda.zip"
-LOCK = PROJECT / "requirements" / "lambda.txt"
+OUTPUT, SDK_OUTPUT = (PROJECT / "dist" / f"arco-catalog-lambda{name}.zip" for name in ("", "-sdk"))
+LOCK, SDK_LOCK = (PROJECT / "requirements" / f"lambda{name}.txt" for name in ("", "-sdk"))
 SOURCES = ("arco_catalog", "storage_backends", "lambda")
 NOT_SHIPPED = ("arco_catalog/cli",)
 
 _ABOUT_THE_INSTALLATION = ("RECORD", "INSTALLER", "REQUESTED", "WHEEL", "direct_url.json", "uv_cache.json")
 _FOR_COMPILERS = (".pyx", ".pxd", ".pyi", ".c", ".h", ".typed", ".pyc")
+_MODELS = PurePosixPath("botocore/data")
+_MODELS_SHIPPED = frozenset({"s3", "sts"})  # of hundreds of services: buckets, and roles by web identity
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644 << 16
 _UNIX = 3
@@ -50,21 +53,31 @@ PYTHONS = tuple(sorted({platform.python for platform in PLATFORMS}))
 def main() -> int:
     """Builds the zip and says how large it is."""
     parser = argparse.ArgumentParser(prog="package", description=__doc__)
-    parser.add_argument("output", nargs="?", type=Path, default=OUTPUT, help=f"default {OUTPUT.relative_to(PROJECT)}")
-    output: Path = parser.parse_args().output
-    unzipped = build(output)
-    sys.stdout.write(f"{output}: {_mb(output.stat().st_size)} zipped, {_mb(unzipped)} unzipped\n")
+    default, sdk_default = (path.relative_to(PROJECT) for path in (OUTPUT, SDK_OUTPUT))
+    parser.add_argument("--sdk", action="store_true", help="with Amazon's SDK")
+    parser.add_argument("output", nargs="?", type=Path, help=f"default {default}, or {sdk_default}")
+    options = parser.parse_args()
+    output: Path = options.output or (SDK_OUTPUT if options.sdk else OUTPUT)
+    unzipped = build(output, sdk=options.sdk)
+    sys.stdout.write(f"{output}: {megabytes(output.stat().st_size)} zipped, {megabytes(unzipped)} unzipped\n")
     for version in PYTHONS:
         if interpreter(version) is None:
             sys.stderr.write(f"no python{version} on the path: no bytecode for it, and with it slow cold starts\n")
     return 0
 
 
-def build(output: Path) -> int:
+def build(output: Path, *, sdk: bool = False) -> int:
     """Writes the zip, and nothing if something fails. Returns its size unzipped, in bytes."""
     with tempfile.TemporaryDirectory(prefix="arco-package-") as scratch:
-        files = {**_dependencies(Path(scratch)), **dict(_sources())}
+        lock = SDK_LOCK if sdk else LOCK
+        files = {**dependencies(Path(scratch), PLATFORMS, lock), **dict(modules(SOURCES, NOT_SHIPPED))}
         files |= _bytecode(files, Path(scratch, "compiled"))
+    write_zip(output, files)
+    return sum(map(len, files.values()))
+
+
+def write_zip(output: Path, files: Mapping[str, bytes]) -> None:
+    """Writes the files under their names: the same bytes each time, and nothing if something fails."""
     output.parent.mkdir(parents=True, exist_ok=True)
     unfinished = output.with_name(f"{output.name}.{os.getpid()}")
     with zipfile.ZipFile(unfinished, "w") as archive:
@@ -73,23 +86,23 @@ def build(output: Path) -> int:
             entry.create_system, entry.external_attr = _UNIX, _MODE
             archive.writestr(entry, body, zipfile.ZIP_DEFLATED, compresslevel=9)
     unfinished.replace(output)
-    return sum(map(len, files.values()))
 
 
-def _sources() -> Iterator[tuple[str, bytes]]:
+def modules(folders: Iterable[str], left_out: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Our modules, by their place in the zip."""
-    for folder in SOURCES:
+    beneath = tuple(f"{folder}/" for folder in left_out)
+    for folder in folders:
         for file in sorted((PROJECT / folder).rglob("*.py")):
             name = file.relative_to(PROJECT).as_posix()
-            if not name.startswith(tuple(f"{left_out}/" for left_out in NOT_SHIPPED)):
+            if not name.startswith(beneath):
                 yield name, file.read_bytes()
 
 
-def _dependencies(scratch: Path) -> Mapping[str, bytes]:
-    """What the lock file pins, for all platforms at once. Raises `ValueError` if two of them need different bytes in
+def dependencies(scratch: Path, platforms: Sequence[Platform], lock: Path) -> Mapping[str, bytes]:
+    """What a lock file pins, for all platforms at once. Raises `ValueError` if two of them need different bytes in
     one place, `subprocess.CalledProcessError` if something can't be fetched."""
-    with ThreadPoolExecutor(len(PLATFORMS)) as threads:
-        folders = list(threads.map(lambda platform: _install(platform, scratch), PLATFORMS))
+    with ThreadPoolExecutor(len(platforms)) as threads:
+        folders = list(threads.map(lambda platform: _install(platform, scratch, lock), platforms))
     files: dict[str, bytes] = {}
     for folder in folders:
         for file in folder.rglob("*"):
@@ -113,13 +126,13 @@ def _bytecode(files: Mapping[str, bytes], scratch: Path) -> Mapping[str, bytes]:
     return {file.relative_to(scratch).as_posix(): file.read_bytes() for file in scratch.rglob("*.pyc")}
 
 
-def _install(platform: Platform, scratch: Path) -> Path:
+def _install(platform: Platform, scratch: Path, lock: Path) -> Path:
     folder = scratch / f"{platform.python}-{platform.machine}"
     uv = Path(sys.executable).with_name("uv")
     command: list[str | Path] = [uv, "pip", "install", "--quiet", "--target", folder]
     chosen = ["--python-version", platform.python, "--python-platform", platform.machine, "--only-binary", ":all:"]
     pinned = ["--require-hashes", "--no-deps", "--no-compile-bytecode"]
-    subprocess.run([*command, *chosen, *pinned, "--requirements", LOCK], check=True, timeout=300)
+    subprocess.run([*command, *chosen, *pinned, "--requirements", lock], check=True, timeout=300)
     return folder
 
 
@@ -128,10 +141,13 @@ def _ships(file: PurePosixPath) -> bool:
     licences, as they ask for."""
     if file.parts[0].endswith(".dist-info"):
         return file.name not in _ABOUT_THE_INSTALLATION and "sboms" not in file.parts
+    if _MODELS in file.parents and len(file.parts) > 3 and file.parts[2] not in _MODELS_SHIPPED:
+        return False
     return file.suffix not in _FOR_COMPILERS and file.name != ".lock" and not {"tests", "bin"} & {*file.parts}
 
 
-def _mb(size: int) -> str:
+def megabytes(size: int) -> str:
+    """A size as it is printed."""
     return f"{size / 1e6:.2f} MB"
 
 

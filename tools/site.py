@@ -22,6 +22,8 @@ OUTSIDE = {
     "SECURITY.md": "security.md",
     "arco_catalog/operations/README.md": "operations.md",
     "infra/README.md": "infra.md",
+    "infra/google/README.md": "infra-google.md",
+    "infra/azure/README.md": "infra-azure.md",
     "storage_backends/README.md": "storage-backends.md",
     "tests/simulation/README.md": "simulation.md",
 }

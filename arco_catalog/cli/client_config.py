@@ -6,7 +6,7 @@ No secret is in it: engines take keys from where the server took its own.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from storage_backends.azure.config import AzureConfig
+from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
 from storage_backends.gcs.config import Anonymous, GcsConfig
 from storage_backends.open import canonical_url
 from storage_backends.s3.config import S3Config
@@ -24,8 +24,9 @@ FAR_AHEAD_MS = "4102444800000"
 
 
 @dataclass(frozen=True, slots=True)
-class _StoreConfig:
-    """What an engine needs besides the catalog: a package, and settings under its own names."""
+class StoreSettings:
+    """What an engine needs besides the catalog: a package, and settings under its own names. A `$NAME` in Spark's is a
+    variable of the shell that they are pasted into."""
 
     package: str | None
     spark: Mapping[str, str]
@@ -40,21 +41,26 @@ IN_MEMORY = """\
 
 def client_config(uri: str, warehouse: str, store: str, environment: Mapping[str, str]) -> str:
     """Configuration for Spark, PyIceberg and Trino, each block ready to paste."""
+    if store.partition(":")[0] == "memory":
+        return IN_MEMORY
+    settings = store_settings(store, environment)
+    return "\n\n".join(block(uri, warehouse, settings) for block in (_spark, _pyiceberg, _trino))
+
+
+def store_settings(store: str, environment: Mapping[str, str]) -> StoreSettings:
+    """What engines need to read and write a store's files."""
     match store.partition(":")[0]:
-        case "memory":
-            return IN_MEMORY
         case "s3":
-            config = _s3(environment)
+            return _s3(environment)
         case "gs":
-            config = _gcs(environment)
+            return _gcs(environment)
         case "abfss" | "abfs" | "az":
-            config = _azure(store, environment)
+            return _azure(store, environment)
         case _:
-            config = _StoreConfig(None, {}, {}, {"fs.native-local.enabled": "true", "local.location": "/"})
-    return "\n\n".join(block(uri, warehouse, config) for block in (_spark, _pyiceberg, _trino))
+            return StoreSettings(None, {}, {}, {"fs.native-local.enabled": "true", "local.location": "/"})
 
 
-def _s3(environment: Mapping[str, str]) -> _StoreConfig:
+def _s3(environment: Mapping[str, str]) -> StoreSettings:
     """Region, and endpoint if it is not Amazon's own."""
     config = S3Config.from_environment(environment)
     region, endpoint = config.region or "us-east-1", config.endpoint_url
@@ -65,10 +71,10 @@ def _s3(environment: Mapping[str, str]) -> _StoreConfig:
         spark |= {"s3.endpoint": endpoint, "s3.path-style-access": "true"}
         python |= {"s3.endpoint": endpoint}
         trino |= {"s3.endpoint": endpoint, "s3.path-style-access": "true"}
-    return _StoreConfig(AWS_BUNDLE, spark, python, trino)
+    return StoreSettings(AWS_BUNDLE, spark, python, trino)
 
 
-def _gcs(environment: Mapping[str, str]) -> _StoreConfig:
+def _gcs(environment: Mapping[str, str]) -> StoreSettings:
     """Project, who is billed, and endpoint if it is not Google's own. Sources: Iceberg's `GCPProperties`; PyIceberg,
     "Google Cloud Storage"; Trino, "Google Cloud Storage file system support"."""
     config = GcsConfig.from_environment(environment)
@@ -83,18 +89,25 @@ def _gcs(environment: Mapping[str, str]) -> _StoreConfig:
     if isinstance(config.credentials, Anonymous):
         spark["gcs.no-auth"] = "true"
         python |= {"gcs.oauth2.token": "none", "gcs.oauth2.token-expires-at": FAR_AHEAD_MS}
-    return _StoreConfig(GCP_BUNDLE, spark, python, trino)
+    return StoreSettings(GCP_BUNDLE, spark, python, trino)
 
 
-def _azure(store: str, environment: Mapping[str, str]) -> _StoreConfig:
-    """Account, and endpoint if it is not Azure's own. Spark's files are read over the endpoint for data lakes, which an
-    emulator has not."""
-    endpoint = AzureConfig.from_environment(environment).endpoint_url
+def _azure(store: str, environment: Mapping[str, str]) -> StoreSettings:
+    """Account, endpoint if it is not Azure's own, and who one is where Azure's own search does not find that. Sources:
+    Iceberg's `AzureProperties`; PyIceberg, "Azure Data Lake"; Trino, "Azure Storage file system support"."""
+    config = AzureConfig.from_environment(environment)
+    endpoint = config.endpoint_url
     host = StoreUrl.parse(canonical_url(store, environment)).host.partition("@")[2]
     account, _, cloud = host.partition(".dfs.")
     spark = {"io-impl": "org.apache.iceberg.azure.adlsv2.ADLSFileIO"}
     python = {"adls.account-name": account}
     trino = {"fs.native-azure.enabled": "true", "azure.auth-type": "DEFAULT"}
+    if isinstance(config.credentials, SharedKey):
+        spark["adls.auth.shared-key.account.name"] = account
+        spark["adls.auth.shared-key.account.key"] = "$AZURE_STORAGE_KEY"
+        trino |= {"azure.auth-type": "ACCESS_KEY", "azure.access-key": "${ENV:AZURE_STORAGE_KEY}"}
+    if isinstance(config.credentials, SasToken):
+        spark[f"adls.sas-token.{host}"] = "$AZURE_STORAGE_SAS_TOKEN"
     if cloud != "core.windows.net":
         trino["azure.endpoint"] = cloud
     if endpoint is not None and endpoint != f"https://{account}.blob.{cloud}":
@@ -102,10 +115,10 @@ def _azure(store: str, environment: Mapping[str, str]) -> _StoreConfig:
         scheme, _, account_host = endpoint.partition("://")
         if scheme == "https":  # another is read from AZURE_STORAGE_CONNECTION_STRING alone
             python["adls.account-host"] = account_host
-    return _StoreConfig(AZURE_BUNDLE, spark, python, trino)
+    return StoreSettings(AZURE_BUNDLE, spark, python, trino)
 
 
-def _spark(uri: str, warehouse: str, store: _StoreConfig) -> str:
+def _spark(uri: str, warehouse: str, store: StoreSettings) -> str:
     catalog = f"spark.sql.catalog.{CATALOG}"
     settings = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -123,14 +136,14 @@ def _spark(uri: str, warehouse: str, store: _StoreConfig) -> str:
     return "# Spark 4.1, on a command line\n" + " \\\n  ".join(lines)
 
 
-def _pyiceberg(uri: str, warehouse: str, store: _StoreConfig) -> str:
+def _pyiceberg(uri: str, warehouse: str, store: StoreSettings) -> str:
     settings = {"type": "rest", "uri": uri, "warehouse": warehouse, **store.pyiceberg}
     lines = ["catalog = load_catalog(", f'    "{CATALOG}",', "    **{"]
     lines += [f'        "{name}": "{value}",' for name, value in settings.items()]
     return "\n".join(["# PyIceberg", "from pyiceberg.catalog import load_catalog", "", *lines, "    },", ")"])
 
 
-def _trino(uri: str, warehouse: str, store: _StoreConfig) -> str:
+def _trino(uri: str, warehouse: str, store: StoreSettings) -> str:
     settings = {
         "connector.name": "iceberg",
         "iceberg.catalog.type": "rest",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_json, add_table
 from arco_catalog.cli.options import positive
+from arco_catalog.config import variables
 
 RECEIPTS_EXAMPLES = """\
 Separate the levels of a name by dots; quote a level that contains a dot.
@@ -60,6 +61,17 @@ examples:
   arco init --store file:/var/lib/arco
   arco init --store s3://bucket/catalog --warehouse lake
 """
+BOOTSTRAP_EXAMPLES = """\
+Makes a realm: principals, roles and grants, and any number of catalogs, for
+`arco serve --auth`. Takes the catalog of --warehouse into it, or makes one.
+Prints the credentials of the root principal, which manages the realm, once;
+--reset-root replaces them when they are lost.
+
+examples:
+  arco bootstrap --store file:/var/lib/arco
+  arco bootstrap --store s3://bucket/catalog --realm acme --json
+  arco bootstrap --store file:/var/lib/arco --reset-root
+"""
 DOCTOR_EXAMPLES = """\
 Checks what has to be so before a catalog can work: the packages installed, the
 credentials, whether the store answers, how far its clock is from this one's,
@@ -68,8 +80,15 @@ objects are written under _probe/ and deleted again, only where there is a
 catalog), and whether every --allowed-location can be read. The exit code is 1
 if a check fails.
 
+With a URL it examines that store instead, catalog or not: what a catalog needs
+of it is tried with some 40 objects under _probe/, which are deleted again, by
+connections of our own and by the vendor's SDK, one after the other. The exit
+code is 1 if a check fails, or if the two differ.
+
 examples:
   arco doctor --store file:/var/lib/arco
+  arco doctor s3://bucket/prefix
+  arco doctor gs://bucket --pages
   arco doctor --store s3://bucket/catalog --json
 """
 
@@ -159,12 +178,38 @@ def _init(parsed: argparse.Namespace) -> int:
     return init.run(CatalogOptions.of(parsed), as_json=parsed.json)
 
 
+def _add_bootstrap(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_catalog(parser, environment)
+    parser.add_argument("--realm", metavar="NAME", help="folder of the store for a realm among several [default: none]")
+    parser.add_argument("--reset-root", action="store_true", help="give the root principal new credentials")
+    add_json(parser, "the credentials, as a JSON object")
+
+
+def _bootstrap(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import bootstrap
+
+    options = CatalogOptions.of(parsed)
+    return bootstrap.run(options, parsed.realm, reset_root=parsed.reset_root, as_json=parsed.json)
+
+
 def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    parser.add_argument("url", nargs="?", metavar="URL", help="examine this store, by every client that reaches it")
+    parser.add_argument(
+        "--pages", action="store_true", help="with a URL: also list 1,001 objects, which cost a cent or two to write"
+    )
     add_catalog(parser, environment)
     add_json(parser, "every check, as a JSON object")
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
+    if parsed.url is not None:
+        from arco_catalog.cli import store_doctor
+
+        return store_doctor.run(parsed.url, parsed.environment, pages=parsed.pages, as_json=parsed.json)
+    if parsed.pages:
+        parsed.parser.error("--pages is for a URL: arco doctor URL --pages")
+    if parsed.store is None:
+        parsed.parser.error(f"URL, --store or {variables.STORE.name} is required: {variables.STORES}")
     from arco_catalog.cli import doctor
 
     return doctor.run(CatalogOptions.of(parsed), as_json=parsed.json)
@@ -172,7 +217,21 @@ def _doctor(parsed: argparse.Namespace) -> int:
 
 COMMANDS = (
     Command("init", "make an empty catalog in a store", INIT_EXAMPLES, _add_init, _init),
-    Command("doctor", "check the store, and say what is wrong with it", DOCTOR_EXAMPLES, _add_doctor, _doctor),
+    Command(
+        "bootstrap",
+        "make a realm, with a root principal that manages it",
+        BOOTSTRAP_EXAMPLES,
+        _add_bootstrap,
+        _bootstrap,
+    ),
+    Command(
+        "doctor",
+        "check the store, and say what is wrong with it",
+        DOCTOR_EXAMPLES,
+        _add_doctor,
+        _doctor,
+        needs_store=False,
+    ),
     Command("receipts", "list the commits of a table, newest first", RECEIPTS_EXAMPLES, _add_receipts, _receipts),
     Command(
         "history", "list creations, renames and drops, and who made them", HISTORY_EXAMPLES, _add_history, _history

@@ -7,8 +7,8 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import cast
 
@@ -21,10 +21,12 @@ from arco_catalog.cli.crowd import Crowd, most_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
+from arco_catalog.cli.served_realms import served_realms
 from arco_catalog.cli.session import saying_that_it_waits
 from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.realms import RealmService
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.open import long_lived, open_catalog
@@ -67,6 +69,9 @@ class ServeOptions:
     cache_memory: int
     max_body: int
     max_metadata: int
+    realm: str | None = None
+    auth: Sequence[str] = ()
+    token_key_file: str | None = None
     listener: int | None = None
     """The descriptor of the socket to serve, where a supervisor has opened it; this process reports to it instead of
     printing."""
@@ -95,6 +100,9 @@ class ServeOptions:
             cache_memory=parsed.cache_memory,
             max_body=parsed.max_body,
             max_metadata=parsed.max_metadata,
+            realm=parsed.realm,
+            auth=parsed.auth,
+            token_key_file=parsed.token_key_file,
             listener=parsed.listener,
             environment=parsed.environment,
         )
@@ -114,7 +122,7 @@ async def _serve(options: ServeOptions) -> None:
     hosts = _allowed_hosts(options)
     with _listener(options) as listener:
         telemetry = _telemetry(options)
-        async with long_lived(await _open(options)) as catalog:
+        async with _served(options) as (catalog, realms):
             http = HttpOptions(
                 dialect=options.dialect,
                 gzip=options.gzip,
@@ -124,7 +132,7 @@ async def _serve(options: ServeOptions) -> None:
                 request_memory_bytes=options.request_memory,
             )
             config = uvicorn.Config(
-                create_app({options.warehouse: catalog}, http, telemetry),
+                create_app({} if realms else {options.warehouse: catalog}, http, telemetry, realms),
                 http="httptools",
                 ws="none",
                 log_config=None,
@@ -223,6 +231,17 @@ def _telemetry(options: ServeOptions) -> Telemetry | None:
 def _to_stderr(line: str) -> None:
     """One write, so that a line stays whole among those of the log."""
     sys.stderr.write(f"{line}\n")
+
+
+@asynccontextmanager
+async def _served(options: ServeOptions) -> AsyncIterator[tuple[Catalog, RealmService | None]]:
+    """What is served: the catalog, or the realms of its store, if there are any. Raises `CliError`."""
+    async with long_lived(await _open(options)) as catalog:
+        try:
+            async with served_realms(catalog, options, SystemRuntime()) as realms:
+                yield catalog, realms
+        except (CatalogError, StoreError, ValueError, OSError) as error:
+            raise CliError(f"cannot serve the realm in {options.store}: {error}") from error
 
 
 async def _open(options: ServeOptions) -> Catalog:

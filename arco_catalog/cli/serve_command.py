@@ -29,6 +29,9 @@ SERVE = (
     Option("--max-body", variables.MAX_BODY),
     Option("--max-metadata", variables.MAX_METADATA),
     Switch("--quiet", variables.QUIET),
+    Option("--realm", variables.REALM),
+    MultiOption("--auth", variables.AUTH),
+    Option("--token-key-file", variables.TOKEN_KEY_FILE),
 )
 
 EXAMPLES = """\

@@ -99,7 +99,11 @@ MAX_METADATA = Variable(
 )
 QUIET = Variable("ARCO_QUIET", "do not print client configuration at start", parse_bool, "false")
 ENDPOINT = Variable(
-    "ARCO_ENDPOINT", "what the function is behind: http-api, rest-api or function-url", str, metavar="KIND"
+    "ARCO_ENDPOINT",
+    "what the function is behind: http-api, rest-api or function-url; on Azure easy-auth (App Service authenticates "
+    "callers) or unauthenticated",
+    str,
+    metavar="KIND",
 )
 SOURCE_PRINCIPALS = Variable(
     "ARCO_SOURCE_PRINCIPALS",
@@ -155,6 +159,9 @@ AUTH = Variable(
     split_csv,
     "",
     "KIND",
+)
+REALM = Variable(
+    "ARCO_REALM", "folder of the store with the realm to serve, where the store has several", str, metavar="NAME"
 )
 TOKEN_KEY = Variable(
     "ARCO_TOKEN_KEY",
@@ -231,6 +238,7 @@ GATEWAY_ROLES_CLAIM = Variable(
 )
 
 AUTHENTICATION: tuple[Variable[object], ...] = (
+    REALM,
     AUTH,
     TOKEN_KEY,
     TOKEN_KEY_FILE,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.dispatch import Dispatch
@@ -18,17 +19,28 @@ from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.memory import BODY_WEIGHT, Memory
 from arco_catalog.telemetry.telemetry import Telemetry
 
+if TYPE_CHECKING:  # a cold start without realms does not pay for them
+    from arco_catalog.http.realms import RealmService
+
 SEVERAL = "-"
 """What telemetry shows as the warehouse of a request that names none, if there are several."""
 
 
 def create_app(
-    warehouses: Mapping[str, Catalog], options: HttpOptions | None = None, telemetry: Telemetry | None = None
+    warehouses: Mapping[str, Catalog],
+    options: HttpOptions | None = None,
+    telemetry: Telemetry | None = None,
+    realms: "RealmService | None" = None,
 ) -> "App":
-    """An app that serves these catalogs, each under its name, and reports requests to `telemetry` if given. The caller
-    closes the catalogs."""
+    """An app that serves these catalogs, each under its name, or those of `realms`, and reports requests to `telemetry`
+    if given. The caller closes the catalogs."""
     options = options or HttpOptions()
-    return App(warehouses, options, (*HEALTH, *ROUTES) if options.health else ROUTES, telemetry)
+    routes = (*HEALTH, *ROUTES) if options.health else ROUTES
+    if realms is not None:
+        from arco_catalog.http.management.routes import MANAGEMENT, TOKENS
+
+        routes = (*(route for route in routes if route.endpoint != TOKENS.endpoint), TOKENS, *MANAGEMENT)
+    return App(warehouses, options, routes, telemetry, realms)
 
 
 class App:
@@ -40,6 +52,7 @@ class App:
         options: HttpOptions,
         routes: Sequence[Route],
         telemetry: Telemetry | None = None,
+        realms: "RealmService | None" = None,
     ) -> None:
         self._memory = Memory(options.request_memory_bytes, options.memory_seconds)
         # A body that could never get the memory it takes is refused at once.
@@ -47,7 +60,7 @@ class App:
         endpoints = tuple(route.endpoint for route in routes if route.advertised)
         usual_warehouse = next(iter(warehouses)) if len(warehouses) == 1 else SEVERAL
         # The layers, from the inside out: a request passes them from the last to the first.
-        handle: Handle = Dispatch(Service(warehouses, options, endpoints), Router(routes)).handle
+        handle: Handle = Dispatch(Service(warehouses, options, endpoints, realms), Router(routes)).handle
         handle = Encoding(handle, options).handle
         handle = Errors(handle, options.dialect).handle
         handle = Delivery(handle).handle

@@ -16,7 +16,10 @@ async def get_config(context: RequestContext) -> Response:
     """The configuration of one warehouse. Raises `NoSuchWarehouse`."""
     service = context.service
     name = context.query.one("warehouse") or service.default_warehouse()
-    if name not in service.warehouses:
+    if context.realm is not None:
+        await context.look_up(name)
+        await context.session().head()
+    elif name not in service.warehouses:
         raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
     return json_response(
         {

@@ -1,15 +1,17 @@
 """The innermost layer: finds the route of a request, decodes what it takes, and lets its handler answer."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.errors import error_response
-from arco_catalog.http.request_context import Effect, RequestContext, Route, Service
+from arco_catalog.http.request_context import PREFIX, Effect, RequestContext, Route, Service
 from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
 from arco_catalog.http.responses import Response
-from arco_catalog.http.router import Router
+from arco_catalog.http.router import Match, Router
 from arco_catalog.iceberg.errors import (
     BadRequest,
+    CatalogChanged,
     CommitStateUnknown,
     MethodNotAllowed,
     NoSuchRoute,
@@ -17,6 +19,13 @@ from arco_catalog.iceberg.errors import (
     NotAuthorized,
     Unsupported,
 )
+from arco_catalog.protocol.catalog import Catalog
+
+if TYPE_CHECKING:  # a cold start without realms does not pay for them
+    from arco_catalog.operations.realms import Realm
+
+
+POLARIS_BASE = b"/api/catalog"
 
 
 class Dispatch:
@@ -33,9 +42,13 @@ class Dispatch:
         allowed_hosts = self._service.options.allowed_hosts
         if allowed_hosts is not None:
             check_page(request.headers, request.server, allowed_hosts)
-        if request.caller.unidentified_because is not None:
-            raise NotAuthorized(request.caller.unidentified_because)
-        match = self._router.match(request.raw_path, request.spelling)
+        match = self._router.match(self._below_base(request.raw_path), request.spelling)
+        realm = None
+        if self._service.realms is None:
+            if request.caller.unidentified_because is not None:
+                raise NotAuthorized(request.caller.unidentified_because)
+        elif not _is_public(match, request.method):
+            realm, request.caller = await self._service.realms.identify(request.headers, request.scope.get("aws.event"))
         if match is None:
             path = request.raw_path.decode("latin-1")
             raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the supported endpoints")
@@ -43,30 +56,59 @@ class Dispatch:
         if route is None:
             return self._wrong_method(request, sorted(match.routes))
         request.route = route
-        context = self._context(route, match.params, request)
-        if route.has_body:
+        context = await self._context(route, match.params, request, realm)
+        if route.has_body or (route.optional_json and request.has_content):
             await self._read_body(context, request)
-        return await route.handler(context)
+        elif route.takes_form:
+            context.form = await request.form(context.options)
+        try:
+            return await route.handler(context)
+        except CatalogChanged:  # before anything was done: what this process remembered of the catalog is old
+            if route.has_prefix:
+                context.named = await self._catalog(context.params[PREFIX[1:-1]], realm, request)
+            return await route.handler(context)
 
-    def _context(self, route: Route, params: Mapping[str, str], request: Request) -> RequestContext:
+    def _below_base(self, path: bytes) -> bytes:
+        """The path as the specification has it: below the one under which the catalog is served, or below the one under
+        which Polaris serves, where there are realms as it has them."""
+        options = self._service.options
+        bases = (options.base_path, POLARIS_BASE) if self._service.realms is not None else (options.base_path,)
+        for base in bases:
+            if base and path.startswith(base + b"/"):
+                return path[len(base) :]
+        return path
+
+    async def _context(
+        self, route: Route, params: Mapping[str, str], request: Request, realm: "Realm | None"
+    ) -> RequestContext:
         """The request as its handler sees it, but for its body; refused here if any such request would be."""
-        if route.has_body or route.effect is not Effect.READS:
+        if route.has_body or (route.effect is not Effect.READS and not route.takes_form):
             check_media_type(request.headers, needs_body=route.has_body)
         catalog = None
         if route.has_prefix:
             prefix = params.get("prefix") or self._service.default_warehouse()
             params = {**params, "prefix": prefix}
-            catalog = self._service.warehouses.get(prefix)
-            if catalog is None:
-                raise NoSuchWarehouse(f"Warehouse does not exist: {prefix}")
+            catalog = await self._catalog(prefix, realm, request)
             request.warehouse = prefix
             reason = catalog.settings.read_only_because
             keyed = "idempotency-key" in request.headers  # the key's marker may have the answer, which the driver reads
             if reason is not None and route.effect is not Effect.READS and not keyed:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         return RequestContext(
-            self._service, route, params, request.query(), request.headers, request.caller, catalog, request.hold
+            self._service, route, params, request.query(), request.headers, request.caller, catalog, request.hold, realm
         )
+
+    async def _catalog(self, name: str, realm: "Realm | None", request: Request) -> Catalog:
+        """The catalog of a name. Raises `NoSuchWarehouse`."""
+        if realm is not None:
+            from arco_catalog.http.realms import catalog_of
+
+            known = request.caller.identity is not None  # else nobody reads it again
+            return await catalog_of(realm, realm.state_for(request.hold), name, fresh=not known)
+        catalog = self._service.warehouses.get(name)
+        if catalog is None:
+            raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
+        return catalog
 
     async def _read_body(self, context: RequestContext, request: Request) -> None:
         try:
@@ -78,6 +120,12 @@ class Dispatch:
         error = MethodNotAllowed(f"{request.method} is not supported for this path: use {' or '.join(allowed)}")
         dialect = self._service.options.dialect
         return error_response(error, commits=False, dialect=dialect, headers={"Allow": ", ".join(allowed)})
+
+
+def _is_public(match: Match | None, method: str) -> bool:
+    """Whether a route is for everybody; what is no route is for nobody."""
+    route = None if match is None else match.routes.get(method)
+    return route is not None and route.public
 
 
 def _unread(route: Route, request: Request, reason: str) -> BadRequest | CommitStateUnknown:

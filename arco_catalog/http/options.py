@@ -13,7 +13,8 @@ UNIT_SEPARATOR = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """`default_warehouse` answers `/v1/config` without a `warehouse`; None takes the only one.
+    """`default_warehouse` answers `/v1/config` without a `warehouse`; None takes the only one. `base_path` is what goes
+    before `/v1` in paths, too: without a slash at its end.
 
     `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses
     large answers for clients that accept it. `payload_bytes` is what the host carries of an answer; None sets no limit.
@@ -25,6 +26,7 @@ class HttpOptions:
     """
 
     default_warehouse: str | None = None
+    base_path: bytes = b""
     dialect: Dialect = Dialect.ICEBERG
     namespace_separator: str = UNIT_SEPARATOR
     max_body_bytes: int = MAX_BODY_BYTES

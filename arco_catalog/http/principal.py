@@ -4,18 +4,27 @@ from dataclasses import dataclass
 
 from arco_catalog.authentication.gateway import claims_in, inner, printable, signer_in, without_session
 from arco_catalog.http.asgi import Scope
+from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.operation_request import ANONYMOUS
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`principal` is what an idempotency key is bound to; `session` tells apart who assumed one role.
+    """`principal` is what an idempotency key is bound to; `session` tells apart who assumed one role. `identity` is
+    whom a realm knows it as, None where there is no realm, or nobody asks; `name` is its name there.
     `unidentified_because` says why an authenticated caller has no name: such callers are refused, or all of them would
     be one principal."""
 
     principal: str
     session: str | None = None
     unidentified_because: str | None = None
+    identity: Identity | None = None
+    name: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """How receipts name it."""
+        return self.principal if self.name is None else self.name
 
     @property
     def authenticated(self) -> bool:
@@ -24,6 +33,8 @@ class Caller:
 
 
 NO_CALLER = Caller(ANONYMOUS)
+AUTHENTICATED_CALLER = "arco.caller"
+"""Where an adapter puts the `Caller` into a scope that it makes itself."""
 
 
 def caller_of(scope: Scope) -> Caller:
@@ -32,6 +43,9 @@ def caller_of(scope: Scope) -> Caller:
     Of an assumed role the session's name stands apart: a client that renews its credentials between two tries is still
     the same principal.
     """
+    known = scope.get(AUTHENTICATED_CALLER)
+    if isinstance(known, Caller):
+        return known
     event = scope.get("aws.event")
     if event is None:  # no gateway is in front
         return NO_CALLER

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
 from arco_catalog.http.compression import answer_limit
@@ -21,17 +21,24 @@ from arco_catalog.http.names import (
 from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
 from arco_catalog.http.principal import Caller
 from arco_catalog.http.query import Query
+from arco_catalog.http.requires import Requires
 from arco_catalog.http.responses import Response
-from arco_catalog.http.source import update_source
+from arco_catalog.http.source import Source, update_source
 from arco_catalog.http.spelling import Spelling, spelling_of
-from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.errors import BadRequest, InternalError, NoSuchWarehouse, NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields
+from arco_catalog.planning.access import Requirement
 from arco_catalog.planning.names import Identifier
+from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.memory import Hold
+
+if TYPE_CHECKING:  # a cold start without realms does not pay for them
+    from arco_catalog.http.realms import RealmService
+    from arco_catalog.operations.realms import Realm
 
 PREFIX = "{prefix}"
 """Stands for the catalog in a path template."""
@@ -54,7 +61,8 @@ Handler = Callable[["RequestContext"], Awaitable[Response]]
 @dataclass(frozen=True)
 class Route:
     """One endpoint: method and path template exactly as in the specification. `handling` is the handler, or its module
-    and name in this package."""
+    and name in this package. `requires` says what whoever asks needs, where there are grants; a `public` one is
+    answered to everybody, and any other must say it."""
 
     method: str
     template: str
@@ -62,6 +70,10 @@ class Route:
     effect: Effect = Effect.READS
     advertised: bool = True
     takes_json: bool = True
+    optional_json: bool = False
+    takes_form: bool = False
+    public: bool = False
+    requires: Requires | None = None
 
     @cached_property
     def handler(self) -> Handler:
@@ -69,7 +81,7 @@ class Route:
         there."""
         if not isinstance(self.handling, str):
             return self.handling
-        module, _, name = self.handling.partition(".")
+        module, _, name = self.handling.rpartition(".")
         return cast(Handler, getattr(import_module(f"{__package__}.{module}"), name))
 
     @cached_property
@@ -85,7 +97,7 @@ class Route:
     @cached_property
     def has_body(self) -> bool:
         """Whether requests carry a JSON object."""
-        return self.method == "POST" and self.takes_json
+        return self.method in ("POST", "PUT") and self.takes_json
 
     @cached_property
     def commits(self) -> bool:
@@ -95,16 +107,19 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What one app serves."""
+    """What one app serves: `warehouses` by their names, or the catalogs of `realms`."""
 
     warehouses: Mapping[str, Catalog]
     options: HttpOptions
     endpoints: Sequence[str]
+    realms: "RealmService | None" = None
 
     def default_warehouse(self) -> str:
         """What is meant by who names none. Raises `BadRequest`."""
         if self.options.default_warehouse is not None:
             return self.options.default_warehouse
+        if self.realms is not None:
+            raise BadRequest("Name a catalog in the query parameter 'warehouse'")
         if len(self.warehouses) != 1:
             raise BadRequest("This server has several warehouses: name one in the query parameter 'warehouse'")
         return next(iter(self.warehouses))
@@ -113,7 +128,8 @@ class Service:
 @dataclass(slots=True)
 class RequestContext:
     """One request at its route. `params` are the decoded segments that the template names; `body` is None on routes
-    that have none, `body_bytes` how long it was; `named` is the catalog that the prefix names, on routes with one."""
+    that have none, `body_bytes` how long it was, `form` that of a form as it came; `named` is the catalog that the
+    prefix names, on routes with one; `realm` that of the request, where there are any."""
 
     service: Service
     route: Route
@@ -123,8 +139,10 @@ class RequestContext:
     caller: Caller
     named: Catalog | None
     hold: Hold
+    realm: "Realm | None" = None
     body: JsonObject | None = None
     body_bytes: int = 0
+    form: bytes = b""
 
     @property
     def options(self) -> HttpOptions:
@@ -193,29 +211,99 @@ class RequestContext:
         self.check_new(destination[1], "request.destination.name")
         return source, destination
 
+    @property
+    def realm_service(self) -> "RealmService":
+        """The realms of this server, on routes that are there only with them."""
+        assert self.service.realms is not None
+        return self.service.realms
+
+    @property
+    def required_realm(self) -> "Realm":
+        """The realm of the request, on such routes."""
+        assert self.realm is not None
+        return self.realm
+
+    async def look_up(self, name: str) -> None:
+        """Takes the catalog of this name for the one that the request is for. Raises `NoSuchWarehouse`."""
+        from arco_catalog.http.realms import catalog_of
+
+        assert self.realm is not None
+        known = self.caller.identity is not None
+        self.named = await catalog_of(self.realm, self.realm.state_for(self.hold), name, fresh=not known)
+
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""
-        route, options, catalog = self.route, self.service.options, self.catalog
-        source = update_source(self.headers, self.caller, options.source_principals)
-        session = catalog.session(
-            OperationRequest(
-                method=route.method,
-                path=route.template if route.effect is Effect.READS else self.canonical_path(),
-                query=self.query.canonical,
-                body=self.body,
-                principal=self.caller.principal,
-                source=source.stored,
-                deadline_ms=catalog.runtime.now_ms() + catalog.settings.request_ms,
-                key=self._key(),
-                commit=route.commits,
-                answer_limit=answer_limit(options, self.headers),
-                body_bytes=self.body_bytes,
-                role_session=self.caller.session,
-                hold=self.hold,
-            )
-        )
+        source = update_source(self.headers, self.caller, self.options.source_principals)
+        request = self._operation(self.catalog, source)
+        session = self.catalog.session(request, self._access(self.catalog, request))
         session.stats.ignored_claim = source.ignored
         return session
+
+    def _operation(self, catalog: Catalog, source: Source) -> OperationRequest:
+        route = self.route
+        return OperationRequest(
+            method=route.method,
+            path=route.template if route.effect is Effect.READS else self.canonical_path(),
+            query=self.query.canonical,
+            body=self.body,
+            principal=self.caller.principal,
+            source=source.stored,
+            deadline_ms=catalog.runtime.now_ms() + catalog.settings.request_ms,
+            key=self._key(),
+            commit=route.commits,
+            answer_limit=answer_limit(self.options, self.headers),
+            body_bytes=self.body_bytes,
+            role_session=self.caller.session,
+            name=self.caller.name,
+            hold=self.hold,
+        )
+
+    def _access(self, catalog: Catalog, request: OperationRequest, *, hides: bool = True) -> Access | None:
+        """What this request needs; None where nobody asks. Raises `BadRequest`."""
+        if self.realm is None or self.caller.identity is None:
+            return None
+        from arco_catalog.protocol.rights import CatalogAccess  # only where there are realms
+
+        state = self.realm.registry.session(request).state
+        assert catalog.entry is not None
+        return CatalogAccess(
+            state, catalog.settings.warehouse, catalog.entry, self.caller.identity, self.required(), hides=hides
+        )
+
+    def realm_session(self, itself: str | None = None) -> Session:
+        """A session with the registry of the realm, which judges what is done to the realm itself; `itself` is the
+        principal that is acted on. Raises `BadRequest` for a malformed source."""
+        from arco_catalog.protocol.rights import RealmAccess
+
+        identity = self.caller.identity
+        access = None if identity is None else RealmAccess(identity, self.required(), itself)
+        return self._registry_session(access)
+
+    def judged_realm_session(self) -> Session:
+        """The same for a request that was judged already, by a catalog's registry."""
+        return self._registry_session(None)
+
+    def _registry_session(self, access: Access | None) -> Session:
+        assert self.realm is not None
+        source = update_source(self.headers, self.caller, self.options.source_principals)
+        return self.realm.registry.session(self._operation(self.realm.registry, source), access)
+
+    async def catalog_session(self, name: str, *, judged: bool = False) -> Session:
+        """A session with the registry of a catalog that the path of a management route names; with `judged` for a
+        request that was judged already. Raises `NotFound`."""
+        try:
+            await self.look_up(name)
+        except NoSuchWarehouse:
+            raise NotFound(f"Catalog does not exist: {name}") from None
+        source = update_source(self.headers, self.caller, self.options.source_principals)
+        request = self._operation(self.catalog, source)
+        return self.catalog.session(request, None if judged else self._access(self.catalog, request, hides=False))
+
+    def required(self) -> Sequence[Requirement]:
+        """The privileges that this request needs. Raises `BadRequest`."""
+        if self.route.requires is None:
+            raise InternalError(f"nobody says what {self.route.endpoint} requires")
+        return self.route.requires(self)
 
     def canonical_path(self) -> str:
         """The same text for the same path however it was encoded, and another for every other path: what an idempotency
@@ -230,6 +318,6 @@ class RequestContext:
 
     def _key(self) -> IdempotencyKey | None:
         text = self.headers.get("idempotency-key")
-        if text is None or self.route.effect is Effect.READS:
+        if text is None or self.route.effect is Effect.READS or not self.route.has_prefix:
             return None
         return IdempotencyKey.parse(text, self.options.dialect)

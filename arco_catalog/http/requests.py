@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ from arco_catalog.http.query import NO_QUERY, Query
 from arco_catalog.http.request_context import Route
 from arco_catalog.http.responses import Response
 from arco_catalog.http.spelling import Spelling, spelling_of
-from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge, Unavailable
+from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge, Unavailable, UnsupportedMediaType
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.iceberg.shapes import kind_of
 from arco_catalog.state.memory import BODY_WEIGHT, VALUE_BYTES, Hold, OutOfMemory, Taken
@@ -27,6 +27,9 @@ _MARKS = (b",", b"[", b"{")
 """No value comes without one of these before it, but the first. Those in strings are counted too."""
 
 
+FORM = "application/x-www-form-urlencoded"
+MAX_FORM_BYTES = 64 << 10
+"""Of a form: two tokens and a few words."""
 UNDECLARED_BYTES = 128 << 10
 """How much memory is taken at first for a body that does not say how long it is, in bytes."""
 LARGE_HEAD_BYTES = 8 << 10
@@ -97,6 +100,11 @@ class Request:
         return Query.parse(self.raw_query) if self.raw_query else NO_QUERY
 
     @property
+    def has_content(self) -> bool:
+        """Whether a body comes with it, as far as its head tells."""
+        return self.headers.get("content-length", "0") != "0" or "transfer-encoding" in self.headers
+
+    @property
     def head_bytes(self) -> int:
         """The size of what came ahead of the body."""
         return len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
@@ -138,6 +146,13 @@ class Request:
                         return b"".join(chunks)
         except TimeoutError as error:
             raise SlowBody(f"The request body did not arrive within {options.body_seconds:g} s") from error
+
+    async def form(self, options: HttpOptions) -> bytes:
+        """The body, which must be said to be a form. Raises what `body` does, and `UnsupportedMediaType`."""
+        given = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if given != FORM:
+            raise UnsupportedMediaType(f"Content-Type must be {FORM}, not {given[:100]!r}")
+        return await self.body(replace(options, max_body_bytes=min(MAX_FORM_BYTES, options.max_body_bytes)))
 
     async def json_object(self, options: HttpOptions) -> tuple[JsonObject, int]:
         """The body, which must be a JSON object, and how many bytes it had. Raises what `body` does, and

@@ -5,7 +5,10 @@ Handlers are named, and imported with the first request for them: a cold start p
 
 from collections.abc import Sequence
 
+from arco_catalog.http import requires as on
 from arco_catalog.http.request_context import Effect, Route
+from arco_catalog.http.requires import needs
+from arco_catalog.planning.privileges import Privilege
 
 MUTATES, COMMITS = Effect.MUTATES, Effect.COMMITS
 
@@ -18,43 +21,98 @@ VIEWS = f"{NAMESPACE}/views"
 VIEW = f"{VIEWS}/{{view}}"
 
 HEALTH: Sequence[Route] = (
-    Route("GET", "/health", "config.health", advertised=False),
-    Route("HEAD", "/health", "config.health", advertised=False),
+    Route("GET", "/health", "config.health", advertised=False, public=True),
+    Route("HEAD", "/health", "config.health", advertised=False, public=True),
 )
 """Health checks of a server, not part of the catalog's API."""
 
 ROUTES: Sequence[Route] = (
-    Route("GET", "/v1/config", "config.get_config"),
-    Route("GET", NAMESPACES, "namespaces.list_"),
-    Route("POST", NAMESPACES, "namespaces.create", MUTATES),
-    Route("GET", NAMESPACE, "namespaces.load"),
-    Route("HEAD", NAMESPACE, "namespaces.exists"),
-    Route("DELETE", NAMESPACE, "namespaces.drop", MUTATES),
-    Route("POST", f"{NAMESPACE}/properties", "namespaces.update_properties", MUTATES),
-    Route("GET", TABLES, "tables.list_"),
-    Route("POST", TABLES, "table_changes.create", MUTATES),
-    Route("POST", f"{NAMESPACE}/register", "table_changes.register", MUTATES),
-    Route("GET", TABLE, "tables.load"),
-    Route("HEAD", TABLE, "tables.exists"),
-    Route("POST", TABLE, "table_changes.commit", COMMITS),
-    Route("DELETE", TABLE, "table_changes.drop", MUTATES),
-    Route("POST", f"{TABLE}/metrics", "tables.report_metrics"),
-    Route("POST", f"{TABLE}/unregister", "table_changes.unregister", MUTATES, takes_json=False),
-    Route("POST", f"{CATALOG}/tables/rename", "table_changes.rename", MUTATES),
-    Route("POST", f"{CATALOG}/transactions/commit", "transactions.commit", COMMITS),
-    Route("GET", VIEWS, "views.list_"),
-    Route("POST", VIEWS, "views.create", MUTATES),
-    Route("POST", f"{NAMESPACE}/register-view", "views.register", MUTATES),
-    Route("GET", VIEW, "views.load"),
-    Route("HEAD", VIEW, "views.exists"),
-    Route("POST", VIEW, "views.replace", COMMITS),
-    Route("DELETE", VIEW, "views.drop", MUTATES),
-    Route("POST", f"{CATALOG}/views/rename", "views.rename", MUTATES),
-    Route("GET", f"{NAMESPACE}/functions", "unsupported.list_functions"),
-    Route("GET", f"{NAMESPACE}/functions/{{function}}", "unsupported.load_function"),
-    Route("GET", f"{TABLE}/credentials", "unsupported.load_credentials", advertised=False),
-    Route("POST", f"{TABLE}/sign", "unsupported.sign", advertised=False),
-    Route("POST", "/v1/oauth/tokens", "unsupported.get_token", advertised=False, takes_json=False),
+    Route("GET", "/v1/config", "config.get_config", requires=on.nothing),
+    Route("GET", NAMESPACES, "namespaces.list_", requires=needs(Privilege.NAMESPACE_LIST, on.parent)),
+    Route(
+        "POST", NAMESPACES, "namespaces.create", MUTATES, requires=needs(Privilege.NAMESPACE_CREATE, on.parent_of_new)
+    ),
+    Route("GET", NAMESPACE, "namespaces.load", requires=needs(Privilege.NAMESPACE_READ_PROPERTIES, on.namespace)),
+    Route("HEAD", NAMESPACE, "namespaces.exists", requires=needs(Privilege.NAMESPACE_LIST, on.namespace)),
+    Route("DELETE", NAMESPACE, "namespaces.drop", MUTATES, requires=needs(Privilege.NAMESPACE_DROP, on.namespace)),
+    Route(
+        "POST",
+        f"{NAMESPACE}/properties",
+        "namespaces.update_properties",
+        MUTATES,
+        requires=needs(Privilege.NAMESPACE_WRITE_PROPERTIES, on.namespace),
+    ),
+    Route("GET", TABLES, "tables.list_", requires=needs(Privilege.TABLE_LIST, on.namespace)),
+    Route("POST", TABLES, "table_changes.create", MUTATES, requires=needs(Privilege.TABLE_CREATE, on.namespace)),
+    Route("POST", f"{NAMESPACE}/register", "table_changes.register", MUTATES, requires=on.registration),
+    Route("GET", TABLE, "tables.load", requires=needs(Privilege.TABLE_READ_PROPERTIES, on.table)),
+    Route("HEAD", TABLE, "tables.exists", requires=needs(Privilege.TABLE_LIST, on.table)),
+    Route("POST", TABLE, "table_changes.commit", COMMITS, requires=on.commit),
+    Route("DELETE", TABLE, "table_changes.drop", MUTATES, requires=on.drop),
+    Route("POST", f"{TABLE}/metrics", "tables.report_metrics", requires=on.report),
+    Route(
+        "POST",
+        f"{TABLE}/unregister",
+        "table_changes.unregister",
+        MUTATES,
+        takes_json=False,
+        requires=on.both(needs(Privilege.TABLE_DROP, on.table), needs(Privilege.TABLE_READ_PROPERTIES, on.table)),
+    ),
+    Route(
+        "POST",
+        f"{CATALOG}/tables/rename",
+        "table_changes.rename",
+        MUTATES,
+        requires=on.both(needs(Privilege.TABLE_DROP, on.source_table), needs(Privilege.TABLE_CREATE, on.destination)),
+    ),
+    Route("POST", f"{CATALOG}/transactions/commit", "transactions.commit", COMMITS, requires=on.transaction),
+    Route("GET", VIEWS, "views.list_", requires=needs(Privilege.VIEW_LIST, on.namespace)),
+    Route("POST", VIEWS, "views.create", MUTATES, requires=needs(Privilege.VIEW_CREATE, on.namespace)),
+    Route(
+        "POST",
+        f"{NAMESPACE}/register-view",
+        "views.register",
+        MUTATES,
+        requires=needs(Privilege.VIEW_CREATE, on.namespace),
+    ),
+    Route("GET", VIEW, "views.load", requires=needs(Privilege.VIEW_READ_PROPERTIES, on.view)),
+    Route("HEAD", VIEW, "views.exists", requires=needs(Privilege.VIEW_LIST, on.view)),
+    Route("POST", VIEW, "views.replace", COMMITS, requires=needs(Privilege.VIEW_WRITE_PROPERTIES, on.view)),
+    Route("DELETE", VIEW, "views.drop", MUTATES, requires=needs(Privilege.VIEW_DROP, on.view)),
+    Route(
+        "POST",
+        f"{CATALOG}/views/rename",
+        "views.rename",
+        MUTATES,
+        requires=on.both(needs(Privilege.VIEW_DROP, on.source_view), needs(Privilege.VIEW_CREATE, on.destination)),
+    ),
+    Route(
+        "GET",
+        f"{NAMESPACE}/functions",
+        "unsupported.list_functions",
+        requires=needs(Privilege.NAMESPACE_LIST, on.namespace),
+    ),
+    Route(
+        "GET",
+        f"{NAMESPACE}/functions/{{function}}",
+        "unsupported.load_function",
+        requires=needs(Privilege.NAMESPACE_LIST, on.namespace),
+    ),
+    Route(
+        "GET",
+        f"{TABLE}/credentials",
+        "unsupported.load_credentials",
+        advertised=False,
+        requires=needs(Privilege.TABLE_READ_DATA, on.table),
+    ),
+    Route(
+        "POST",
+        f"{TABLE}/sign",
+        "unsupported.sign",
+        advertised=False,
+        requires=needs(Privilege.TABLE_READ_DATA, on.table),
+    ),
+    Route("POST", "/v1/oauth/tokens", "unsupported.get_token", advertised=False, takes_json=False, public=True),
 )
 
 

@@ -37,14 +37,14 @@ def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collectio
     client: JsonObject = {
         "kind": "IcebergRest",
         "client_info": client_info(headers),
-        "principal": caller.principal,
+        "principal": caller.shown,
     }
     if SERVO_RUN not in headers and SERVO_TASK not in headers and ADMIN_USER not in headers:
         return Source(client)
     if not caller.authenticated:
-        return Source({**_claim(headers), "principal": caller.principal, "claimed": True})
-    if any(fnmatchcase(caller.principal, pattern) for pattern in trusted):
-        return Source({**_claim(headers), "principal": caller.principal})
+        return Source({**_claim(headers), "principal": caller.shown, "claimed": True})
+    if any(fnmatchcase(caller.shown, pattern) for pattern in trusted):
+        return Source({**_claim(headers), "principal": caller.shown})
     return Source(client, ignored=True)
 
 

@@ -153,6 +153,10 @@ class Unavailable(CatalogError):
     """Nothing was changed, and the store did not answer: the same request may be sent again."""
 
 
+class CatalogChanged(Unavailable):
+    """The catalog's own settings are not what this process took them for: nothing was done."""
+
+
 class CommitStateUnknown(CatalogError):
     """The change may have been made, or may yet be made. Never answered as anything else."""
 

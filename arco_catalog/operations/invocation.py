@@ -19,6 +19,18 @@ class Context(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Until:
+    """A context of our own, where a platform says nothing of the time that is left."""
+
+    end_ms: int
+    runtime: Runtime
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until that end."""
+        return self.end_ms - self.runtime.now_ms()
+
+
+@dataclass(frozen=True, slots=True)
 class Invocation:
     """An invocation, and how long it lasts."""
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, Unprocessable
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, NoSuchWarehouse, Unprocessable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.shapes import quoted
 from arco_catalog.planning.answers import Answer, Document, NamespaceValue
@@ -18,10 +18,12 @@ from arco_catalog.protocol.mutation import NoOp
 from arco_catalog.protocol.rebuilding import described
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.access import encode_value
+from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
 from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace
-from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
+from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.roles import edits_without_grants, grants_on
 
 LOCATION = "location"
 
@@ -154,7 +156,9 @@ class _Create(_NamespaceChange):
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
-        yield Needs(keys=self.keys)
+        yield Needs(keys=[*self.keys, CATALOG_STATE] if self.session.settings.has_grants else self.keys)
+        if self.session.settings.has_grants and is_dropping(index):
+            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse}")
         if self.namespace[:-1]:
             existing_namespace(index, self.namespace[:-1])
         if find_namespace(index, self.namespace) is not None:
@@ -238,8 +242,12 @@ class _Drop(_NamespaceChange):
             raise NamespaceNotEmpty(f"Namespace {dotted(self.namespace)} is not empty")
         for intent in intents:
             intent.require_committed()
+        grants: Edits = {}
+        if self.session.settings.has_grants:
+            yield Needs(scans=[Scan(grants_on(entry.entity))])
+            grants = edits_without_grants(index, entry.entity)
         return Change(
-            edits={namespace_key(self.namespace): None},
+            edits={namespace_key(self.namespace): None, **grants},
             answer=Document(204),
             detail={"namespace": [*self.namespace], "entity": entry.entity},
         )

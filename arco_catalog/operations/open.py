@@ -29,7 +29,11 @@ async def open_catalog(
     A store that ignores conditions would lose commits, so a catalog on one is read-only (docs/design/store.md).
     """
     store = open_store(url)
-    verdict = await honours_conditions(store, runtime.ulid())
+    try:
+        verdict = await honours_conditions(store, runtime.ulid())
+    except BaseException:  # cancelled or failed: a process that goes on would keep its connections
+        await store.close()
+        raise
     if not verdict.honoured:
         settings = replace(settings, read_only_because=verdict.reason)
     if not verdict.conditional_delete:
@@ -64,20 +68,14 @@ def build_catalog(
     """
     if "%" in url:
         raise ValueError(f"A store's URL must not hold percent signs, which engines read in two ways: {url}")
-    base = Location.parse(url if "//" in url else url.replace(":", "://", 1))
+    base, further = location_of(url), [*map(Location.parse, allowed)]
     paths = Paths(settings.warehouse)
-    for place in (base, *map(Location.parse, allowed)):
+    for place in (base, *further):
         if place.reserved:
             raise ValueError(f"{place.uri} is inside a catalog's own state, where tables are not allowed")
     warehouse = base.below(paths.warehouse)
-    mounts = [Mount(base, store)]
-    prefixes = [warehouse]
-    for prefix in map(Location.parse, allowed):
-        prefixes.append(prefix)
-        if not prefix.inside(base):
-            if open_store is None:
-                raise ValueError(f"{prefix.uri} lies in another store, and nothing was given that opens it")
-            mounts.append(Mount(prefix, open_store(prefix.uri)))
+    mounts = mounts_of(base, store, further, open_store)
+    prefixes = [warehouse, *further]
     return Catalog(
         settings=settings,
         store=store,
@@ -89,3 +87,21 @@ def build_catalog(
         caches=Caches.of(settings.cache_bytes * 52 // 100),
         files=ByteCache(settings.cache_bytes * 48 // 100),
     )
+
+
+def location_of(url: str) -> Location:
+    """Where a store's URL lies, as locations of tables do."""
+    return Location.parse(url if "//" in url else url.replace(":", "://", 1))
+
+
+def mounts_of(
+    base: Location, store: ObjectStore, allowed: Sequence[Location], open_store: StoreOpener | None
+) -> list[Mount]:
+    """The store of the state, and one for each allowed prefix outside of it. Raises `ValueError`."""
+    mounts = [Mount(base, store)]
+    for prefix in allowed:
+        if not prefix.inside(base):
+            if open_store is None:
+                raise ValueError(f"{prefix.uri} lies in another store, and nothing was given that opens it")
+            mounts.append(Mount(prefix, open_store(prefix.uri)))
+    return mounts

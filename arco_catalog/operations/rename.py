@@ -10,8 +10,9 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.entries import find_kind, find_relation, location_holds
-from arco_catalog.state.index import namespace_key, relation_key
-from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.index import Edits, namespace_key, relation_key
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.roles import granted_key, grants_on, ids_under, renamed_grants
 
 
 async def rename_table(session: Session, source: Identifier, destination: Identifier) -> Answer:
@@ -50,8 +51,15 @@ class _Rename(RegistryMutation):
                 f"Cannot rename {dotted(*self.source)} to {dotted(*self.destination)}. "
                 f"{there.kind.capitalize()} already exists"
             )
+        grants: Edits = {}
+        if self.session.settings.has_grants:
+            yield Needs(scans=[Scan(grants_on(entry.entity))])
+            roles = [*ids_under(index, grants_on(entry.entity))]
+            yield Needs(keys=[granted_key(role, entry.entity) for role in roles])
+            grants = renamed_grants(index, entry.entity, roles, *self.destination)
         return Change(
             edits={
+                **grants,
                 relation_key(*self.source): None,
                 relation_key(*self.destination): entry.json,
                 **location_holds(entry.entity, entry.locations, name=(*self.destination[0], self.destination[1])),

@@ -44,7 +44,8 @@ _LOG = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What an operator may set. `spill` says how large the registry's index gets before parts of it are spilled.
-    `read_only_because` and `lacks` are what its store turned out not to honour, and not to have.
+    `read_only_because` and `lacks` are what its store turned out not to honour, and not to have. `has_grants` is
+    whether its registry may hold roles and grants, as that of every catalog of a realm may.
 
     Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
     be taken over, the deadline and a margin; `duplicate_timeout_ms` is how long a duplicate waits for the answer.
@@ -53,6 +54,7 @@ class Settings:
     """
 
     warehouse: str
+    has_grants: bool = False
     allow_location_overlap: bool = False
     read_only_because: str | None = None
     lacks: Sequence[str] = ()
@@ -84,6 +86,8 @@ class Catalog:
     clock: StoreClock = field(default_factory=StoreClock)
     background_tasks: BackgroundTasks | None = None
     table_locks: AdvisoryLocks | None = None
+    entry: tuple[str, int] | None = None
+    """Its id and version in the realm's registry, if it is one of a realm."""
 
     def session(self, request: OperationRequest, access: Access | None = None) -> "Session":
         """What one request works with. Without `access` nobody asks what it may do."""

@@ -65,7 +65,8 @@ class OperationRequest:
     """One request. `path` and `query` are canonical (decoded); `body` is what was parsed; `source` is what receipts
     say of where it came from; `deadline_ms` is a wall-clock time; `answer_limit` is the largest answer that the host
     can return, None for no limit; `body_bytes` is how long the body was: work on a long one is done in a worker thread;
-    `role_session` tells apart those who assumed the same role, if a role is the principal; `hold` is what the request
+    `role_session` tells apart those who assumed the same role, if a role is the principal; `name` is the principal's in
+    its realm, if it has one; `hold` is what the request
     takes of the process's memory."""
 
     method: str
@@ -80,12 +81,15 @@ class OperationRequest:
     answer_limit: AnswerLimit | None = None
     body_bytes: int = 0
     role_session: str | None = None
+    name: str | None = None
     hold: Hold = field(default_factory=Hold, compare=False)
 
     @property
     def by(self) -> JsonObject:
         """What records say of who asked."""
         session: JsonObject = {} if self.role_session is None else {"session": self.role_session}
+        if self.name is not None:
+            return {"principal": self.name, "principal_id": self.principal, **session, "source": self.source}
         return {"principal": self.principal, **session, "source": self.source}
 
     def identity(self) -> RequestIdentity:

@@ -2,27 +2,36 @@
 
 from collections.abc import Sequence
 
-from arco_catalog.iceberg.errors import Forbidden, NoSuchWarehouse, NotAuthorized, Refusal
+from arco_catalog.iceberg.errors import CatalogChanged, Forbidden, NoSuchWarehouse, NotAuthorized, Refusal
 from arco_catalog.planning.access import Identity, Requirement, Standing, judge, judge_service, standing_of
 from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.lookup import carry_out, carry_out_loaded
 from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
-from arco_catalog.state.needs import Steps
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
 
 
 class CatalogAccess(Access):
-    """Rights in one catalog. `realm` reads the realm's registry; `hides` is whether the catalog seems not to exist to
-    whoever has no privilege in it."""
+    """Rights in one catalog, which has this `name` and is this `entry` of the realm, by its id and version. `realm`
+    reads the realm's registry; `hides` is whether the catalog seems not to exist to whoever has no privilege in it."""
 
     def __init__(
-        self, realm: State, catalog: str, identity: Identity, requirements: Sequence[Requirement], *, hides: bool = True
+        self,
+        realm: State,
+        name: str,
+        entry: tuple[str, int],
+        identity: Identity,
+        requirements: Sequence[Requirement],
+        *,
+        hides: bool = True,
     ) -> None:
         super().__init__(identity, requirements)
         self._realm = realm
-        self._catalog = catalog
+        self._catalog = name
+        self._entry = entry
         self._hides = hides
         self._fresh = False
         self.standing: Standing | None = None
@@ -74,7 +83,19 @@ class CatalogAccess(Access):
             return False
 
     async def _standing(self, head: RegistryState) -> Standing | None:
-        return await carry_out(self._realm, head.index, standing_of(head.index, self.identity))
+        """What the identity amounts to on this HEAD of the realm. Raises `NoSuchWarehouse` and `CatalogChanged` if the
+        catalog is no longer what this request takes it for."""
+
+        def looked_up() -> Steps[tuple[Standing | None, CatalogEntry | None]]:
+            yield Needs(keys=[catalog_key(self._catalog)])
+            return (yield from standing_of(head.index, self.identity)), find_catalog(head.index, self._catalog)
+
+        standing, entry = await carry_out(self._realm, head.index, looked_up())
+        if self._fresh and (entry is None or entry.entity != self._entry[0]):
+            raise NoSuchWarehouse(f"Warehouse does not exist: {self._catalog}")
+        if self._fresh and entry is not None and entry.version != self._entry[1]:
+            raise CatalogChanged(f"Catalog {self._catalog} was changed just now: try again")
+        return standing
 
 
 class RealmAccess(Access):

@@ -9,9 +9,10 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Paths:
-    """Keys of one catalog. `root` is a key prefix without slashes at its ends, or empty."""
+    """Keys of one catalog, or of a realm. `root` is a key prefix without slashes at its ends, or empty."""
 
     root: str
+    folder: str = "_catalog"
 
     def _under(self, rest: str) -> str:
         return f"{self.root}/{rest}" if self.root else rest
@@ -19,7 +20,7 @@ class Paths:
     @cached_property
     def state(self) -> str:
         """The folder that holds everything but tables; no client ever names a location in it."""
-        return self._under("_catalog")
+        return self._under(self.folder)
 
     @property
     def warehouse(self) -> str:
@@ -106,10 +107,11 @@ _CORE: Mapping[str, str] = {
 
 
 def record_kind(key: str) -> str:
-    """The kind of object under a key, without its name: a table's own files are `metadata`."""
+    """The kind of object under a key, without its name: a table's own files are `metadata`, all that a realm has beside
+    its catalogs is `realm`."""
     _, state, rest = f"/{key}".partition("/_catalog/")
     if not state:
-        return "metadata"
+        return "realm" if "/_realm/" in f"/{key}" else "metadata"
     folder, _, below = rest.partition("/")
     return _CORE.get(below.partition("/")[0], "state") if folder == "core" else _FOLDERS.get(folder, "state")
 

@@ -216,3 +216,9 @@ def edits_without_grants(index: Index, securable: str) -> Edits:
         edits[grant_key(securable, role)] = None
         edits[granted_key(role, securable)] = None
     return edits
+
+
+def renamed_grants(index: Index, securable: str, roles: Iterable[str], namespace: Namespace, name: str) -> Edits:
+    """Edits by which the grants of these roles on a securable show its new name; their keys are loaded."""
+    stored = {key: index.get(key) for key in (granted_key(role, securable) for role in roles)}
+    return {key: GrantEntry(entry).renamed(namespace, name).json for key, entry in stored.items() if entry is not None}

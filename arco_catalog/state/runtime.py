@@ -65,6 +65,10 @@ class SystemRuntime:
     def uuid(self) -> str:
         return str(uuid.UUID(bytes=os.urandom(16), version=4))
 
+    def entropy(self, size: int) -> bytes:
+        """So many bytes that nobody can guess, for secrets."""
+        return os.urandom(size)
+
     def random(self) -> float:
         return _ENTROPY.random()
 

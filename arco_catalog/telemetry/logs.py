@@ -32,6 +32,12 @@ def configure_logging(stream: TextIO, level: str, *, json: bool) -> None:
     handler.setFormatter(JsonFormatter() if json else TextFormatter())
     wanted = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(level=max(wanted, logging.WARNING), handlers=[handler], force=True)
+    set_levels(level)
+
+
+def set_levels(level: str) -> None:
+    """Lets our own records pass from this level on, whoever handles them."""
+    wanted = logging.getLevelNamesMapping()[level.upper()]
     for name in OURS:
         logging.getLogger(name).setLevel(wanted)
 

@@ -26,6 +26,12 @@ def function_telemetry(environment: Mapping[str, str], runtime: Runtime) -> Tele
     return Telemetry([*_spans(environment, flush=True), lines], runtime)
 
 
+def lines_telemetry(environment: Mapping[str, str], runtime: Runtime, write: Write) -> Telemetry:
+    """For a function elsewhere: JSON lines without CloudWatch's metrics, and traces where they are configured, which
+    leave before the answer does. Raises `ValueError` for a setting that can't be followed."""
+    return Telemetry([*_spans(environment, flush=True), JsonLines(write, None)], runtime)
+
+
 def server_telemetry(
     environment: Mapping[str, str],
     runtime: Runtime,

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from storage_backends.wire.settings import ConnectionSettings
+
 DEVELOPMENT_ACCOUNT = "devstoreaccount1"
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """The published key of every emulator; it opens nothing else."""
@@ -55,21 +57,16 @@ CredentialsConfig = SharedKey | SasToken | ClientSecret | DefaultChain
 
 
 @dataclass(frozen=True, slots=True)
-class AzureConfig:
+class AzureConfig(ConnectionSettings):
     """How one store reaches Azure. Stores that are configured differently live side by side in one process.
 
-    An `endpoint_url` replaces `https://ACCOUNT.blob.core.windows.net`. `ca_bundle`, a file or a folder, is trusted in
-    place of the system's authorities. `idle_timeout_s` is how long the server may send and take nothing.
+    An `endpoint_url` replaces `https://ACCOUNT.blob.core.windows.net`.
     """
 
     account: str | None = None
     credentials: CredentialsConfig = DefaultChain()
     endpoint_url: str | None = None
     client: ClientKind = ClientKind.WIRE
-    ca_bundle: str | None = None
-    connect_timeout_s: float = 3.0
-    idle_timeout_s: float = 10.0
-    max_connections: int = 64
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "AzureConfig":

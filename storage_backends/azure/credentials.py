@@ -52,6 +52,15 @@ class EntraTokens:
                     self._held = await self._renewed()
         return self._held
 
+    async def renewed(self, refused: str) -> BearerToken:
+        """A token in place of one that the store refused, or the same where no other can be had. Raises what `current`
+        does."""
+        async with self._asking:
+            if self._held is not None and self._held.token == refused:  # nobody was faster
+                self._credential = None  # azure-identity would answer with the token that it holds
+                self._held = await self._renewed()
+        return await self.current()
+
     async def _renewed(self) -> BearerToken:
         try:
             return await asyncio.to_thread(self._ask)

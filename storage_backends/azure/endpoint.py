@@ -6,12 +6,13 @@ Azure Data Lake Storage URI", "Connect to Azurite".
 
 import re
 from dataclasses import dataclass, replace
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from storage_backends.azure.config import AzureConfig, ClientSecret, DefaultChain
 from storage_backends.azure.signature import path_of
 from storage_backends.base import StoreError
 from storage_backends.url import StoreUrl
+from storage_backends.wire.endpoint import Endpoint, parse_endpoint
 
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _CONTAINER = re.compile(r"[a-z0-9](-?[a-z0-9]){2,62}")
@@ -29,26 +30,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A container's address. `authority` is what the header `host` says; a key's path is `path`, a slash and the
-    key."""
+class ContainerEndpoint(Endpoint):
+    """A container's address, and its account; a key's path is `path`, a slash and the key."""
 
     account: str
-    tls: bool
-    host: str
-    port: int
-    authority: str
-    path: str
-
-    @property
-    def origin(self) -> str:
-        """The URL without a path."""
-        return f"{'https' if self.tls else 'http'}://{self.authority}"
-
-    @property
-    def url(self) -> str:
-        """The container's URL."""
-        return self.origin + self.path
 
 
 def place_of(url: StoreUrl, config: AzureConfig) -> Place:
@@ -85,26 +70,13 @@ def account_form(container: str) -> str:
     return f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/prefix"
 
 
-def endpoint_of(container: str, config: AzureConfig) -> Endpoint:
+def endpoint_of(container: str, config: AzureConfig) -> ContainerEndpoint:
     """The address of `container`. Raises `StoreError` for an account or an endpoint that can't be."""
     account = config.account or ""
     if not _ACCOUNT.fullmatch(account):
         raise StoreError(f"no Azure client can be made: invalid account name {account!r}")
-    url = config.endpoint_url or f"https://{account}.blob.{_CLOUDS[0]}"
-    parts, port = _split(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise StoreError(f"no Azure client can be made: expected an endpoint http(s)://host[:port][/path], got {url!r}")
-    tls = parts.scheme == "https"
-    usual = 443 if tls else 80
-    authority = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return Endpoint(
-        account=account,
-        tls=tls,
-        host=parts.hostname,
-        port=port or usual,
-        authority=authority if port in (None, usual) else f"{authority}:{port}",
-        path=f"{parts.path.rstrip('/')}/{path_of(container)}",
-    )
+    at = parse_endpoint(config.endpoint_url or f"https://{account}.blob.{_CLOUDS[0]}", "Azure")
+    return ContainerEndpoint(at.tls, at.host, at.port, at.authority, f"{at.path}/{path_of(container)}", account)
 
 
 def _account_and_blob_host(host: str, text: str) -> tuple[str, str]:
@@ -117,11 +89,3 @@ def _suffix(config: AzureConfig) -> str:
     """The cloud of the endpoint that was configured, the public one for an endpoint elsewhere."""
     host = (urlsplit(config.endpoint_url or "").hostname or "").removeprefix(f"{config.account}.blob.")
     return host if host in _CLOUDS else _CLOUDS[0]
-
-
-def _split(url: str) -> tuple[SplitResult, int | None]:
-    try:
-        parts = urlsplit(url)
-        return parts, parts.port
-    except ValueError as error:  # brackets that do not close, ports that are no numbers
-        raise StoreError(f"no Azure client can be made: invalid endpoint URL {url!r}: {error}") from error

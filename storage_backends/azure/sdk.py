@@ -6,34 +6,38 @@ not resend on a connection that the server has closed, as aiohttp does with a PU
 
 import asyncio
 import ssl
-from collections.abc import Callable
-from io import BytesIO
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
 from storage_backends.azure.credentials import SCOPE, EntraTokens
-from storage_backends.azure.endpoint import Endpoint
+from storage_backends.azure.endpoint import ContainerEndpoint
 from storage_backends.azure.signature import query_of
 from storage_backends.azure.transport import API_VERSION, KeyAuthorizer, SasAuthorizer, TokenAuthorizer, target_path
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.clock import system_now_ms
-from storage_backends.wire.exchange import Ambiguous, Request
-from storage_backends.wire.http1 import Response, request_head
+from storage_backends.wire.exchange import Ambiguous, Oversized, Request
+from storage_backends.wire.http1 import AnswerLost, Response, check_end, request_head
 
 if TYPE_CHECKING:
+    from aiohttp import ClientResponse
     from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
     from azure.core.pipeline import AsyncPipeline
     from azure.core.pipeline.transport import AsyncHttpResponse, HttpRequest
     from azure.storage.blob.aio import ContainerClient
 
+_PART_BYTES = 64 * 1024
 _UNSIGNED = {"accept-encoding": "identity"}
 
 
 class SdkTransport:
     """The SDK's client of a container, which is made with the first request."""
 
-    def __init__(self, endpoint: Endpoint, make_client: "Callable[[], ContainerClient]") -> None:
+    def __init__(
+        self, endpoint: ContainerEndpoint, config: AzureConfig, make_client: "Callable[[], ContainerClient]"
+    ) -> None:
         self._endpoint = endpoint
+        self._config = config
         self._make_client = make_client
         self._client: ContainerClient | None = None
 
@@ -45,15 +49,39 @@ class SdkTransport:
         self._client = client = self._client or self._make_client()
         pipeline = cast("AsyncPipeline[HttpRequest, AsyncHttpResponse]", client._pipeline)  # typed as a blocking one
         try:
-            answer = (await pipeline.run(self._sent(request))).http_response
-            body = answer.body()
+            async with asyncio.timeout(self._config.exchange_timeout_s):
+                answer = (await pipeline.run(self._sent(request), stream=True)).http_response
+                body = await self._read(answer.internal_response)
         except ClientAuthenticationError as error:
             raise StoreDenied(f"no Azure credentials: {error}") from error
         except AzureError as error:
             if isinstance(error.__cause__, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
                 raise StoreUnavailable(f"no connection could be made: {error}") from error
             raise Ambiguous(f"no whole answer came: {error!r}") from error
-        return Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
+        except (aiohttp.ClientError, OSError) as error:  # a TimeoutError, too
+            raise Ambiguous(f"the answer was lost: {error!r}") from error
+        response = Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
+        try:
+            check_end(request.method, response)
+        except AnswerLost as error:
+            raise Ambiguous(str(error)) from error
+        return response
+
+    async def _read(self, answer: "ClientResponse") -> bytes:
+        """The body, which is not read to its end if it is larger than is accepted."""
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async for part in answer.content.iter_any():
+                parts.append(part)
+                size += len(part)
+                if size > self._config.max_answer_bytes:
+                    raise Oversized(f"the body of the answer is longer than {self._config.max_answer_bytes:,} bytes")
+        finally:
+            if not answer.content.at_eof():
+                answer.close()
+            answer.release()
+        return b"".join(parts)
 
     async def close(self) -> None:
         """See `Transport.close`."""
@@ -70,10 +98,21 @@ class SdkTransport:
         url = f"{self._endpoint.origin}{target_path(self._endpoint, request.key)}"
         sent = HttpRequest(request.method, f"{url}?{query}" if query else url, headers)
         if request.body:
-            sent.set_streamed_data_body(BytesIO(request.body))  # in parts, which leaves the loop to others
+            sent.set_streamed_data_body(_Body(request.body))  # in parts, which leaves the loop to others
         if request.method == "PUT":
             sent.headers["content-length"] = str(len(request.body))
         return sent
+
+
+class _Body:
+    """The body of a request, from its beginning each time that it is sent: after a 401 the SDK sends again."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = memoryview(body)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._body), _PART_BYTES):
+            yield bytes(self._body[start : start + _PART_BYTES])
 
 
 class _Tokens:
@@ -81,13 +120,18 @@ class _Tokens:
 
     def __init__(self, tokens: EntraTokens) -> None:
         self._tokens = tokens
+        self._given = ""
 
-    async def get_token(self, *scopes: str, **_options: Any) -> "AccessToken":
+    async def get_token(self, *scopes: str, **options: Any) -> "AccessToken":
         from azure.core.credentials import AccessToken
 
         if scopes != (SCOPE,):
             raise StoreError(f"the SDK asks for a token of {scopes}, not of {SCOPE}")
-        held = await self._tokens.current()
+        if "tenant_id" in options:  # the SDK follows the challenge of a 401, and sends again
+            held = await self._tokens.renewed(self._given)
+        else:
+            held = await self._tokens.current()
+            self._given = held.token
         return AccessToken(held.token, held.expires_ms // 1_000)
 
     async def close(self) -> None:
@@ -100,7 +144,7 @@ class _Tokens:
         await self.close()
 
 
-async def open_sdk(endpoint: Endpoint, config: AzureConfig, tls: ssl.SSLContext | None) -> SdkTransport:
+async def open_sdk(endpoint: ContainerEndpoint, config: AzureConfig, tls: ssl.SSLContext | None) -> SdkTransport:
     """No connection is made yet. Raises `StoreError` without the SDK, or for a configuration that can't be followed."""
     try:
         await asyncio.to_thread(__import__, "azure.storage.blob.aio")
@@ -128,10 +172,12 @@ async def open_sdk(endpoint: Endpoint, config: AzureConfig, tls: ssl.SSLContext 
             endpoint.url, credential=credential, transport=transport, retry_total=0, permit_redirects=False
         )
 
-    return SdkTransport(endpoint, make_client)
+    return SdkTransport(endpoint, config, make_client)
 
 
-def _credential(endpoint: Endpoint, config: AzureConfig) -> "AzureNamedKeyCredential | AzureSasCredential | _Tokens":
+def _credential(
+    endpoint: ContainerEndpoint, config: AzureConfig
+) -> "AzureNamedKeyCredential | AzureSasCredential | _Tokens":
     """The same checks as without the SDK, which would tell of a key's form only when it signs."""
     from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 

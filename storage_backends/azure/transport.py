@@ -8,20 +8,21 @@ import asyncio
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Protocol
 
 from storage_backends.azure.config import AzureConfig, ClientKind, CredentialsConfig, SasToken, SharedKey
 from storage_backends.azure.credentials import EntraTokens
-from storage_backends.azure.endpoint import Endpoint, endpoint_of
+from storage_backends.azure.endpoint import ContainerEndpoint, endpoint_of
 from storage_backends.azure.signature import date_stamp, decoded_key, path_of, query_of, signed
-from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.base import StoreDenied, StoreError
 from storage_backends.clock import system_now_ms
-from storage_backends.wire.exchange import Ambiguous, Request, Transport
-from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
-from storage_backends.wire.pool import Pool, Timeouts, tls_context
+from storage_backends.wire.connections import exchange, open_pool
+from storage_backends.wire.exchange import Request, Transport
+from storage_backends.wire.http1 import Response
+from storage_backends.wire.pool import Pool, tls_context
 
 API_VERSION = "2023-11-03"
-_UNSIGNED = {"accept-encoding": "identity", "user-agent": "arco-catalog"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,15 @@ class Authorizer(Protocol):
         """Raises `StoreDenied` if there are no credentials, `StoreUnavailable` for a transient failure."""
         ...
 
+    async def renew(self, refused: Authorized) -> bool:
+        """After a 401: whether there are other credentials now."""
+        ...
+
 
 class AzureTransport:
     """A container's address, the credentials for it, and a pool of connections."""
 
-    def __init__(self, endpoint: Endpoint, authorizer: Authorizer, pool: Pool) -> None:
+    def __init__(self, endpoint: ContainerEndpoint, authorizer: Authorizer, pool: Pool) -> None:
         self._endpoint = endpoint
         self._authorizer = authorizer
         self._pool = pool
@@ -57,16 +62,17 @@ class AzureTransport:
             "x-ms-version": API_VERSION,
         }
         authorized = await self._authorizer.authorize(request, path, headers)
+        answer = await self._exchange(request, path, authorized)
+        if answer.status == HTTPStatus.UNAUTHORIZED and await self._authorizer.renew(authorized):
+            authorized = await self._authorizer.authorize(request, path, headers)
+            answer = await self._exchange(request, path, authorized)  # safe: a refused request was not applied
+        return answer
+
+    async def _exchange(self, request: Request, path: str, authorized: Authorized) -> Response:
         query = "&".join(filter(None, (query_of(request.query.items()), authorized.query)))
         target = f"{path}?{query}" if query else path
-        sent = {"host": self._endpoint.authority, **authorized.headers, **_UNSIGNED}
-        head = request_head(request.method, target, sent, len(request.body))
-        try:
-            return await self._pool.send(request.method, head, request.body)
-        except NeverSent as error:
-            raise StoreUnavailable(str(error)) from error
-        except AnswerLost as error:
-            raise Ambiguous(str(error)) from error
+        headers = {"host": self._endpoint.authority, **authorized.headers}
+        return await exchange(self._pool, request.method, target, headers, request.body)
 
     async def close(self) -> None:
         """See `Transport.close`."""
@@ -87,6 +93,9 @@ class KeyAuthorizer:
         length = len(request.body)
         return Authorized(signed(self._account, self._key, request.method, path, request.query, headers, length))
 
+    async def renew(self, refused: Authorized) -> bool:
+        return False
+
 
 class SasAuthorizer:
     """Adds a shared access signature to the query."""
@@ -99,11 +108,14 @@ class SasAuthorizer:
     async def authorize(self, request: Request, path: str, headers: Mapping[str, str]) -> Authorized:
         return Authorized(headers, self._token)
 
+    async def renew(self, refused: Authorized) -> bool:
+        return False
+
 
 class TokenAuthorizer:
     """Sends a token of Entra ID, to an encrypted address only."""
 
-    def __init__(self, tokens: EntraTokens, endpoint: Endpoint) -> None:
+    def __init__(self, tokens: EntraTokens, endpoint: ContainerEndpoint) -> None:
         if not endpoint.tls:
             raise StoreError("no Azure client can be made: a token of Entra ID is sent over https only")
         self._tokens = tokens
@@ -112,8 +124,12 @@ class TokenAuthorizer:
         held = await self._tokens.current()
         return Authorized({**headers, "authorization": f"Bearer {held.token}"})
 
+    async def renew(self, refused: Authorized) -> bool:
+        token = refused.headers["authorization"].removeprefix("Bearer ")
+        return (await self._tokens.renewed(token)).token != token
 
-def target_path(endpoint: Endpoint, key: str) -> str:
+
+def target_path(endpoint: ContainerEndpoint, key: str) -> str:
     """The path of an object, or of the container itself."""
     return f"{endpoint.path}/{path_of(key)}" if key else endpoint.path
 
@@ -122,17 +138,15 @@ async def open_transport(container: str, config: AzureConfig) -> Transport:
     """What the configuration asks for; no connection is made yet. Raises `StoreError` for a configuration that can't be
     followed."""
     endpoint = endpoint_of(container, config)
-    tls = await asyncio.to_thread(tls_context, config.ca_bundle) if endpoint.tls else None
     if config.client is ClientKind.SDK:
         from storage_backends.azure.sdk import open_sdk  # the SDK takes half a second to import
 
+        tls = await asyncio.to_thread(tls_context, config.ca_bundle) if endpoint.tls else None
         return await open_sdk(endpoint, config, tls)
-    timeouts = Timeouts(config.connect_timeout_s, config.idle_timeout_s)
-    pool = Pool(endpoint.host, endpoint.port, tls, config.max_connections, timeouts, system_now_ms)
-    return AzureTransport(endpoint, authorizer_of(config.credentials, endpoint), pool)
+    return AzureTransport(endpoint, authorizer_of(config.credentials, endpoint), await open_pool(endpoint, config))
 
 
-def authorizer_of(config: CredentialsConfig, endpoint: Endpoint) -> Authorizer:
+def authorizer_of(config: CredentialsConfig, endpoint: ContainerEndpoint) -> Authorizer:
     """Raises `StoreError` for credentials that can't be used."""
     match config:
         case SharedKey(key):

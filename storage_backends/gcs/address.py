@@ -1,37 +1,12 @@
-"""Where requests go: pure functions. Source: Cloud Storage documentation, "JSON API overview" and its reference."""
+"""What requests ask for: pure functions. Source: Cloud Storage documentation, "JSON API overview" and its reference."""
 
 import re
-from dataclasses import dataclass
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from storage_backends.base import StoreError
 from storage_backends.wire.exchange import Request
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """The address of GCS. `authority` is what the header `host` says; `path` comes before each request's."""
-
-    tls: bool
-    host: str
-    port: int
-    authority: str
-    path: str
-
-
-def endpoint_of(url: str) -> Endpoint:
-    """Raises `StoreError` for what is not `http(s)://host[:port][/path]`."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:  # brackets that do not close, ports that are no numbers
-        raise StoreError(f"no GCS client can be made: invalid endpoint URL {url!r}: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
-        raise StoreError(f"no GCS client can be made: expected an endpoint http(s)://host[:port][/path], got {url!r}")
-    tls = parts.scheme == "https"
-    return Endpoint(tls, parts.hostname, port or (443 if tls else 80), parts.netloc, parts.path.rstrip("/"))
 
 
 def check_bucket(bucket: str) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from storage_backends.wire.settings import ConnectionSettings
+
 UNIVERSE = "googleapis.com"
 
 
@@ -59,12 +61,10 @@ CredentialsConfig = Anonymous | AccessToken | CredentialsFile | CredentialsJson 
 
 
 @dataclass(frozen=True, slots=True)
-class GcsConfig:
+class GcsConfig(ConnectionSettings):
     """How one store reaches GCS. Stores that are configured differently live side by side in one process.
 
     An `endpoint` replaces Google's. `user_project` is billed for each request, as buckets whose requester pays demand.
-    `ca_bundle`, a file or a folder, is trusted in place of the system's authorities. `idle_timeout_s` is how long the
-    server may send and take nothing.
     """
 
     credentials: CredentialsConfig = ApplicationDefault()
@@ -72,10 +72,6 @@ class GcsConfig:
     project: str | None = None
     user_project: str | None = None
     client: GcsClient = GcsClient.WIRE
-    ca_bundle: str | None = None
-    connect_timeout_s: float = 3.0
-    idle_timeout_s: float = 10.0
-    max_connections: int = 64
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "GcsConfig":

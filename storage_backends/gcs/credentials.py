@@ -23,6 +23,10 @@ class TokenSource(Protocol):
         transient failure."""
         ...
 
+    async def renewed(self, refused: str) -> str:
+        """A token in place of one that the store refused, or the same where no other can be had."""
+        ...
+
 
 def tokens_of(config: GcsConfig) -> TokenSource:
     """The source that was configured."""
@@ -41,6 +45,9 @@ class FixedToken:
         self._token = token
 
     async def current(self) -> str:
+        return self._token
+
+    async def renewed(self, refused: str) -> str:
         return self._token
 
 
@@ -63,6 +70,12 @@ class GoogleTokens:
             if not self._credentials.is_fresh():
                 await asyncio.to_thread(self._credentials.renew)
             return self._credentials.token()
+
+    async def renewed(self, refused: str) -> str:
+        async with self._asking:
+            if self._credentials is not None and self._credentials.token() == refused:  # nobody was faster
+                await asyncio.to_thread(self._credentials.renew)
+        return await self.current()
 
 
 def _load(config: GcsConfig) -> "GoogleCredentials":

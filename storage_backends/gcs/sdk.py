@@ -5,23 +5,26 @@ The SDK blocks, so that each exchange takes a thread.
 """
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from ssl import SSLCertVerificationError
+from threading import Lock
 
 import requests
 from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import AuthorizedSession
 from google.cloud import storage  # type: ignore[import-untyped]
 from requests.adapters import HTTPAdapter
-from urllib3.exceptions import MaxRetryError, NewConnectionError, ProxyError, SSLError
+from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, ProxyError, SSLError
 
 from storage_backends.base import StoreError, StoreUnavailable
 from storage_backends.gcs.address import target_of
 from storage_backends.gcs.config import GcsConfig
-from storage_backends.gcs.google_credentials import failure_of, load_credentials
-from storage_backends.gcs.transport import ALWAYS_SENT
+from storage_backends.gcs.google_credentials import GoogleCredentials, failure_of, load_credentials
+from storage_backends.wire.connections import ALWAYS_SENT
 from storage_backends.wire.exchange import Ambiguous, Oversized, Request
-from storage_backends.wire.http1 import MAX_BODY_BYTES, Response
+from storage_backends.wire.http1 import AnswerLost, Response, check_end
 
 CHUNK_BYTES = 1024 * 1024
 NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL)
@@ -30,17 +33,25 @@ NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHea
 class SdkTransport:
     """A bucket's address, and a session of the SDK's."""
 
-    def __init__(self, base: str, bucket: str, config: GcsConfig, session: AuthorizedSession) -> None:
+    def __init__(
+        self, base: str, bucket: str, config: GcsConfig, session: AuthorizedSession, credentials: GoogleCredentials
+    ) -> None:
         self._base = base
         self._bucket = bucket
         self._config = config
         self._session = session
+        self._credentials = credentials
+        self._renewing = Lock()
         self._threads = ThreadPoolExecutor(config.max_connections, "gcs")
 
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
         """See `Transport.send`. Whoever stops waiting does not stop the exchange."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._exchange, request)
+        try:
+            async with asyncio.timeout(self._config.exchange_timeout_s):
+                return await loop.run_in_executor(self._threads, self._exchange, request)
+        except TimeoutError as error:
+            raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s") from error
 
     async def close(self) -> None:
         """See `Transport.close`."""
@@ -49,24 +60,58 @@ class SdkTransport:
 
     def _exchange(self, request: Request) -> Response:
         try:
-            answer = self._session.request(
-                request.method,
-                self._base + target_of(self._bucket, request, self._config.user_project),
-                data=request.body or None,
-                headers={**request.headers, **ALWAYS_SENT},
-                timeout=(self._config.connect_timeout_s, self._config.idle_timeout_s),
-                allow_redirects=False,
-                auth=_as_it_is,
-                stream=True,
-            )
-            body = _bounded(answer)
+            answer = self._sent(request)
+            if answer.status_code == HTTPStatus.UNAUTHORIZED and self._has_renewed(answer.request):
+                answer.close()
+                answer = self._sent(request)  # safe: a refused request was not applied
+            body = self._read(answer)
         except GoogleAuthError as error:
             raise failure_of(error) from error
-        except requests.exceptions.RequestException as error:
+        except (requests.exceptions.RequestException, HTTPError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise (StoreUnavailable if _was_never_sent(error) else Ambiguous)(reason) from error
         headers = {name.lower(): value for name, value in answer.headers.items()}
-        return Response(answer.status_code, headers, body)
+        response = Response(answer.status_code, headers, body)
+        try:
+            check_end(request.method, response)
+        except AnswerLost as error:
+            raise Ambiguous(str(error)) from error
+        return response
+
+    def _sent(self, request: Request) -> requests.Response:
+        answer: requests.Response = self._session.request(
+            request.method,
+            self._base + target_of(self._bucket, request, self._config.user_project),
+            data=request.body or None,
+            headers={**request.headers, **ALWAYS_SENT},
+            timeout=(self._config.connect_timeout_s, self._config.idle_timeout_s),
+            allow_redirects=False,
+            auth=_as_it_is,
+            stream=True,
+        )
+        return answer
+
+    def _has_renewed(self, refused: requests.PreparedRequest) -> bool:
+        """Whether there is another token than the one that the store refused."""
+        token = str(refused.headers.get("authorization", "")).removeprefix("Bearer ")
+        with self._renewing:
+            if token and self._credentials.token() == token:  # no other thread was faster
+                self._credentials.renew()
+            return bool(token) and self._credentials.token() != token
+
+    def _read(self, answer: requests.Response) -> bytes:
+        """The body, which is not read to its end if it is larger than is accepted, or takes longer."""
+        parts, size = [], 0
+        most, until_s = self._config.max_answer_bytes, time.monotonic() + self._config.exchange_timeout_s
+        with answer:
+            while part := answer.raw.read1(CHUNK_BYTES):
+                parts.append(part)
+                size += len(part)
+                if size > most:
+                    raise Oversized(f"the body of the answer is longer than {most:,} bytes")
+                if time.monotonic() > until_s:
+                    raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s")
+        return b"".join(parts)
 
 
 def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
@@ -80,24 +125,12 @@ def open_sdk(bucket: str, config: GcsConfig) -> SdkTransport:
         )
     except (GoogleAuthError, ValueError) as error:
         raise StoreError(f"no GCS client can be made: {error}") from error
-    # By itself the session would send again, with a new token, what was answered 401.
+    # A 401 is seen to above: the session would get a new token for each request that was answered so.
     session = AuthorizedSession(credentials.current, refresh_status_codes=(), auth_request=credentials.request)
     session.verify = config.ca_bundle or True
     for scheme in ("https://", "http://"):
         session.mount(scheme, HTTPAdapter(pool_maxsize=config.max_connections, max_retries=0))
-    return SdkTransport(client.api_endpoint, bucket, config, session)
-
-
-def _bounded(answer: requests.Response) -> bytes:
-    """The body, which is not read to its end if it is larger than is accepted."""
-    parts, size = [], 0
-    for part in answer.iter_content(CHUNK_BYTES):
-        parts.append(part)
-        size += len(part)
-        if size > MAX_BODY_BYTES:
-            answer.close()
-            raise Oversized(f"the answer is larger than {MAX_BODY_BYTES} bytes")
-    return b"".join(parts)
+    return SdkTransport(client.api_endpoint, bucket, config, session, credentials)
 
 
 def _as_it_is(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -105,7 +138,7 @@ def _as_it_is(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
     return prepared
 
 
-def _was_never_sent(error: requests.exceptions.RequestException) -> bool:
+def _was_never_sent(error: Exception) -> bool:
     """Whether a failure came before the first byte of the request: without a connection there was none."""
     if isinstance(error, NEVER_SENT):
         return True

@@ -27,7 +27,7 @@ from storage_backends.gcs.answers import GcsDialect
 from storage_backends.gcs.config import Anonymous, GcsConfig
 from storage_backends.gcs.listing import OBJECT_FIELDS, PAGE_FIELDS, generation_in, read_page, read_state
 from storage_backends.gcs.transport import open_transport
-from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range
+from storage_backends.validation import PAGE_SIZE, check_deletable, check_range
 from storage_backends.wire.bucket_store import RANDOM, BucketStore
 from storage_backends.wire.client import Client
 from storage_backends.wire.exchange import Request
@@ -61,10 +61,7 @@ class GcsStore(BucketStore):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = RANDOM,
     ) -> None:
-        if prefix:
-            check_key(prefix)
         self._bucket = bucket
-        self._prefix = f"{prefix}/" if prefix else ""
         dialect = GcsDialect(bucket, emulated=isinstance(config.credentials, Anonymous))
         client = Client(partial(open_transport, bucket, config), dialect, sleep, random)
         super().__init__(prefix, client)

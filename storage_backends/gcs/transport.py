@@ -1,17 +1,17 @@
 """Carries requests to GCS over connections of our own. Proxies (`HTTPS_PROXY`) are not supported: the SDK has them."""
 
 import asyncio
+from http import HTTPStatus
 
-from storage_backends.base import StoreError, StoreUnavailable
-from storage_backends.clock import system_now_ms
-from storage_backends.gcs.address import Endpoint, check_bucket, endpoint_of, target_of
+from storage_backends.base import StoreError
+from storage_backends.gcs.address import check_bucket, target_of
 from storage_backends.gcs.config import GcsClient, GcsConfig
 from storage_backends.gcs.credentials import TokenSource, tokens_of
-from storage_backends.wire.exchange import Ambiguous, Oversized, Request, Transport
-from storage_backends.wire.http1 import AnswerLost, AnswerTooLarge, NeverSent, Response, request_head
-from storage_backends.wire.pool import Pool, Timeouts, tls_context
-
-ALWAYS_SENT = {"accept-encoding": "identity", "user-agent": "arco-catalog"}
+from storage_backends.wire.connections import exchange, open_pool
+from storage_backends.wire.endpoint import Endpoint, parse_endpoint
+from storage_backends.wire.exchange import Request, Transport
+from storage_backends.wire.http1 import Response
+from storage_backends.wire.pool import Pool
 
 
 class GcsTransport:
@@ -29,19 +29,17 @@ class GcsTransport:
     async def send(self, request: Request, _clock_skew_ms: int) -> Response:
         """See `Transport.send`."""
         token = await self._tokens.current()
-        headers = {"host": self._endpoint.authority, **request.headers, **ALWAYS_SENT}
+        answer = await self._exchange(request, token)
+        if answer.status == HTTPStatus.UNAUTHORIZED and (other := await self._tokens.renewed(token)) != token:
+            answer = await self._exchange(request, other)  # safe: a refused request was not applied
+        return answer
+
+    async def _exchange(self, request: Request, token: str) -> Response:
+        headers = {"host": self._endpoint.authority, **request.headers}
         if token:
             headers["authorization"] = f"Bearer {token}"
         target = self._endpoint.path + target_of(self._bucket, request, self._user_project)
-        head = request_head(request.method, target, headers, len(request.body))
-        try:
-            return await self._pool.send(request.method, head, request.body)
-        except NeverSent as error:
-            raise StoreUnavailable(str(error)) from error
-        except AnswerTooLarge as error:
-            raise Oversized(str(error)) from error
-        except AnswerLost as error:
-            raise Ambiguous(str(error)) from error
+        return await exchange(self._pool, request.method, target, headers, request.body)
 
     async def close(self) -> None:
         """See `Transport.close`."""
@@ -52,12 +50,10 @@ async def open_transport(bucket: str, config: GcsConfig) -> Transport:
     """The one that was configured. No connection is made yet. Raises `StoreError` for a configuration that can't be
     followed."""
     check_bucket(bucket)
-    endpoint = endpoint_of(config.endpoint)
+    endpoint = parse_endpoint(config.endpoint, "GCS")
     if config.client is GcsClient.SDK:
         return await asyncio.to_thread(_open_sdk, bucket, config)
-    tls = await asyncio.to_thread(tls_context, config.ca_bundle) if endpoint.tls else None
-    timeouts = Timeouts(config.connect_timeout_s, config.idle_timeout_s)
-    pool = Pool(endpoint.host, endpoint.port, tls, config.max_connections, timeouts, system_now_ms)
+    pool = await open_pool(endpoint, config)
     return GcsTransport(bucket, config.user_project, endpoint, tokens_of(config), pool)
 
 

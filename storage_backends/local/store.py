@@ -181,42 +181,41 @@ class LocalStore:
         self._prepared = True
 
     def _get(self, key: str, if_changed_from: Version | None, *, at_once: bool) -> Found | Unchanged | Missing:
-        if not self._root_seen:
-            return Missing(self._now_ms())
-        *folders, name = key.split("/")
-        self._retry_failed_fsync(folders)
-        opened = open_file_nofollow(self._root, folders, name)
+        opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
         descriptor, status = opened
         try:
-            version = version_of(status)
-            if version == if_changed_from:
+            if version_of(status) == if_changed_from:
                 return Unchanged(self._now_ms())
-            if at_once and status.st_size > self._config.read_at_once:
-                raise NotInMemory
-            body = (read_from_memory if at_once else read_from_disk)(descriptor, status.st_size)
-            return Found(body, version, written_ms_of(status), self._now_ms())
+            return self._read(descriptor, status, 0, status.st_size, at_once)
         finally:
             os.close(descriptor)
 
     def _get_range(self, key: str, start: int, length: int, *, at_once: bool) -> Found | Missing:
-        if not self._root_seen:
-            return Missing(self._now_ms())
-        *folders, name = key.split("/")
-        self._retry_failed_fsync(folders)
-        opened = open_file_nofollow(self._root, folders, name)
+        opened = self._open(key)
         if opened is None:
             return Missing(self._now_ms())
         descriptor, status = opened
         try:
-            size = max(0, min(length, status.st_size - start))
-            if at_once and size > self._config.read_at_once:
-                raise NotInMemory
-            body = (read_from_memory if at_once else read_from_disk)(descriptor, size, start)
-            return Found(body, version_of(status), written_ms_of(status), self._now_ms())
+            return self._read(descriptor, status, start, max(0, min(length, status.st_size - start)), at_once)
         finally:
             os.close(descriptor)
+
+    def _open(self, key: str) -> tuple[int, os.stat_result] | None:
+        """The file of an object, which the caller closes, and its status; None if there is none. Raises `OSError`."""
+        if not self._root_seen:
+            return None
+        *folders, name = key.split("/")
+        self._retry_failed_fsync(folders)
+        return open_file_nofollow(self._root, folders, name)
+
+    def _read(self, descriptor: int, status: os.stat_result, start: int, size: int, at_once: bool) -> Found:
+        """Bytes of an open file. Raises `NotInMemory` where they were to be read at once, and would take long."""
+        if at_once and size > self._config.read_at_once:
+            raise NotInMemory
+        body = (read_from_memory if at_once else read_from_disk)(descriptor, size, start)
+        return Found(body, version_of(status), written_ms_of(status), self._now_ms())
 
     def _retry_failed_fsync(self, folders: Sequence[str]) -> None:
         """Repeats the fsync of a folder if the last one failed, so that no answer rests on a change which a power cut

@@ -1,6 +1,7 @@
 """Chooses what carries requests to a bucket: connections of our own, or Amazon's SDK for what those refuse."""
 
 from storage_backends.base import StoreError
+from storage_backends.s3.access_point import region_of_arn
 from storage_backends.s3.config import Carrier, S3Config
 from storage_backends.s3.credentials import region_of
 from storage_backends.s3.endpoint import endpoint_of, is_arn, is_directory_bucket
@@ -10,7 +11,7 @@ from storage_backends.wire.exchange import Transport
 async def open_transport(bucket: str, config: S3Config) -> Transport:
     """What carries the requests. Nothing is sent yet. Raises `StoreError` for a configuration that can't be followed,
     also where the SDK is needed and not installed."""
-    region = await region_of(config)
+    region = region_of_arn(bucket) if is_arn(bucket) else await region_of(config)
     known_by_name = not is_directory_bucket(bucket) and not is_arn(bucket)
     endpoint = endpoint_of(bucket if known_by_name else "bucket", region, config)
     proxy = config.proxies.proxy_for(tls=endpoint.tls, host=endpoint.host, port=endpoint.port)

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from storage_backends.s3.signature import Credentials
 from storage_backends.wire.proxies import NO_PROXIES, Proxies
+from storage_backends.wire.settings import ConnectionSettings
 
 _BEFORE_CONTAINERS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
 _ECS = "http://169.254.170.2"
@@ -43,22 +44,24 @@ class ContainerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class DefaultChain:
-    """botocore's own search: profiles, SSO, roles, instances. Unlike all else here it is this process's, since botocore
-    reads variables and files itself; `profile` names another profile than they do."""
+    """botocore's own search: profiles, SSO, roles, instances. It looks in these two files for this profile; None is
+    what the variables of this process say. Its other variables, of web identity and instances, are always this
+    process's, since botocore reads them itself."""
 
     profile: str | None = None
+    config_file: str | None = None
+    credentials_file: str | None = None
 
 
 CredentialsConfig = Credentials | ContainerEndpoint | DefaultChain
 
 
 @dataclass(frozen=True, slots=True)
-class S3Config:
+class S3Config(ConnectionSettings):
     """How one store reaches S3. Stores that are configured differently live side by side in one process.
 
     `region` None is that of botocore's profile. An `endpoint_url` replaces Amazon's, with or without `fips` and
-    `dualstack`. `ca_bundle`, a file or a folder, is trusted in place of the system's authorities. `idle_timeout_s` is
-    how long the server may send and take nothing.
+    `dualstack`.
 
     `encryption` (`AES256`, `aws:kms`, `aws:kms:dsse`) and `kms_key_id` are asked for with each object that is written;
     None leaves it to the bucket. `bucket_owner` is the account that must own the bucket. `requester_pays` accepts its
@@ -71,11 +74,6 @@ class S3Config:
     addressing: Addressing = Addressing.AUTO
     fips: bool = False
     dualstack: bool = False
-    ca_bundle: str | None = None
-    connect_timeout_s: float = 3.0
-    idle_timeout_s: float = 10.0
-    max_connections: int = 64
-    max_answer_bytes: int = 256 * 1024 * 1024
     carrier: Carrier = Carrier.AUTO
     proxies: Proxies = NO_PROXIES
     encryption: str | None = None
@@ -125,11 +123,21 @@ def _credentials(environment: Mapping[str, str]) -> CredentialsConfig:
     relative = environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
     url = f"{_ECS}{relative}" if relative else environment.get("AWS_CONTAINER_CREDENTIALS_FULL_URI")
     if not url or any(environment.get(name) for name in _BEFORE_CONTAINERS):
-        return DefaultChain()
+        return _chain(environment)
     return ContainerEndpoint(
         url,
         environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN", ""),
         environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") or None,
+    )
+
+
+def _chain(environment: Mapping[str, str]) -> DefaultChain:
+    """A web identity is the process's, and botocore asks for none where it is told of a profile."""
+    profile = environment.get("AWS_DEFAULT_PROFILE") or environment.get("AWS_PROFILE") or None
+    return DefaultChain(
+        None if environment.get("AWS_WEB_IDENTITY_TOKEN_FILE") else profile,
+        environment.get("AWS_CONFIG_FILE") or None,
+        environment.get("AWS_SHARED_CREDENTIALS_FILE") or None,
     )
 
 

@@ -38,7 +38,7 @@ def credentials_of(config: CredentialsConfig) -> CredentialSource:
 
             return ContainerCredentials(config, system_now_ms)
         case DefaultChain():
-            return BotocoreCredentials(config.profile)
+            return BotocoreCredentials(config)
 
 
 async def region_of(config: S3Config) -> str:
@@ -46,8 +46,8 @@ async def region_of(config: S3Config) -> str:
     is none."""
     if config.region:
         return config.region
-    profile = config.credentials.profile if isinstance(config.credentials, DefaultChain) else None
-    return await asyncio.to_thread(_region_of_profile, profile)
+    chain = config.credentials if isinstance(config.credentials, DefaultChain) else DefaultChain()
+    return await asyncio.to_thread(_region_of_profile, chain)
 
 
 class FixedCredentials:
@@ -63,8 +63,8 @@ class FixedCredentials:
 class BotocoreCredentials:
     """What botocore's chain finds, asked again a quarter of an hour before it expires, as botocore would."""
 
-    def __init__(self, profile: str | None = None) -> None:
-        self._profile = profile
+    def __init__(self, chain: DefaultChain) -> None:
+        self._chain = chain
         self._found: Any = None
         self._good: Credentials | None = None
         self._asking = asyncio.Lock()
@@ -88,11 +88,12 @@ class BotocoreCredentials:
                 ClientError,
                 HTTPClientError,
             )
-            from botocore.session import Session  # type: ignore[import-untyped]
+
+            session = _session(self._chain)
         except ModuleNotFoundError as error:
             raise StoreDenied(f"AWS_ACCESS_KEY_ID is not set, {_WITHOUT_BOTOCORE}") from error
         try:
-            self._found = self._found or Session(profile=self._profile).get_credentials()
+            self._found = self._found or session.get_credentials()
             if self._found is None:
                 raise StoreDenied("no AWS credentials: AWS_ACCESS_KEY_ID is not set, and botocore found none")
             keys = self._found.get_frozen_credentials()
@@ -103,15 +104,27 @@ class BotocoreCredentials:
         return Credentials(keys.access_key, keys.secret_key, keys.token)
 
 
-def _region_of_profile(profile: str | None) -> str:
+def _session(chain: DefaultChain) -> Any:
+    """A session of botocore's that reads the profile and the files of a chain. Raises `ModuleNotFoundError`."""
+    from botocore.session import Session  # type: ignore[import-untyped]
+
+    session = Session(profile=chain.profile)
+    for name, file in (("config_file", chain.config_file), ("credentials_file", chain.credentials_file)):
+        if file is not None:
+            session.set_config_variable(name, file)
+    return session
+
+
+def _region_of_profile(chain: DefaultChain) -> str:
     missing = "no S3 client can be made: neither AWS_REGION nor AWS_DEFAULT_REGION is set"
     try:
         from botocore.exceptions import BotoCoreError
-        from botocore.session import Session
+
+        session = _session(chain)
     except ModuleNotFoundError as error:
         raise StoreError(f"{missing}, {_WITHOUT_BOTOCORE}") from error
     try:
-        region = Session(profile=profile).get_config_variable("region")
+        region = session.get_config_variable("region")
     except BotoCoreError as error:
         raise StoreError(f"{missing}: {error}") from error
     if not region:

@@ -5,12 +5,12 @@ AWS general reference, "Amazon S3 endpoints and quotas". Tested against botocore
 """
 
 import re
-from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from dataclasses import replace
 
 from storage_backends.base import StoreError
 from storage_backends.s3.config import Addressing, S3Config
 from storage_backends.s3.signature import path_of
+from storage_backends.wire.endpoint import Endpoint, parse_endpoint
 
 _PARTITIONS = {  # prefixes of regions, and the domains of those that are not Amazon's main one
     "cn-": "amazonaws.com.cn",
@@ -23,17 +23,6 @@ _PARTITIONS = {  # prefixes of regions, and the domains of those that are not Am
 _REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _BUCKET = re.compile(r"[A-Za-z0-9._-]{3,255}")  # old buckets may have names that new ones may not
 _HOST_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")  # what the certificate's asterisk stands for
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A bucket's address. `authority` is what the header `host` says; a key's path is `path` and the key."""
-
-    tls: bool
-    host: str
-    port: int
-    authority: str
-    path: str
 
 
 def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
@@ -58,8 +47,9 @@ def endpoint_of(bucket: str, region: str, config: S3Config) -> Endpoint:
 
 
 def is_directory_bucket(bucket: str) -> bool:
-    """Whether the bucket is in one zone (S3 Express): sessions, and an address, of its own."""
-    return bucket.endswith("--x-s3")
+    """Whether the bucket is in one zone (S3 Express), or an access point's alias leads to one: it has sessions, and an
+    address, of its own."""
+    return bucket.endswith(("--x-s3", "--xa-s3"))
 
 
 def is_arn(bucket: str) -> bool:
@@ -82,25 +72,8 @@ def _in_host(bucket: str, config: S3Config) -> bool:
 
 
 def _custom(url: str, bucket: str, *, in_host: bool) -> Endpoint:
-    parts, port = _split(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise StoreError(f"no S3 client can be made: expected an endpoint http(s)://host[:port][/path], got {url!r}")
-    tls = parts.scheme == "https"
-    usual = 443 if tls else 80
-    host = f"{bucket}.{parts.hostname}" if in_host else parts.hostname
-    authority = f"[{host}]" if ":" in host else host
-    return Endpoint(
-        tls=tls,
-        host=host,
-        port=port or usual,
-        authority=authority if port in (None, usual) else f"{authority}:{port}",
-        path=f"{parts.path.rstrip('/')}/" if in_host else f"{parts.path.rstrip('/')}/{path_of(bucket)}/",
-    )
-
-
-def _split(url: str) -> tuple[SplitResult, int | None]:
-    try:
-        parts = urlsplit(url)
-        return parts, parts.port
-    except ValueError as error:  # brackets that do not close, ports that are no numbers
-        raise StoreError(f"no S3 client can be made: invalid endpoint URL {url!r}: {error}") from error
+    at = parse_endpoint(url, "S3")
+    if in_host:
+        authority = f"{bucket}.{at.authority}"
+        return replace(at, host=f"{bucket}.{at.host}", authority=authority, path=f"{at.path}/")
+    return replace(at, path=f"{at.path}/{path_of(bucket)}/")

@@ -1,19 +1,16 @@
 """Opens the bucket, or the prefix of one, that a URL names."""
 
 from storage_backends.base import ObjectStore
+from storage_backends.s3.access_point import canonical_url
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.store import S3Store
 from storage_backends.url import StoreUrl
-from storage_backends.validation import is_key
 
 
 def open_url(url: StoreUrl, config: S3Config) -> ObjectStore:
-    """`s3://bucket/prefix`. Raises `ValueError` without a bucket, or for a prefix that no key can have."""
+    """`s3://bucket/prefix`, or an access point's ARN in the bucket's place. Raises `ValueError` without a bucket, for
+    any other ARN, or for a prefix that no key can have."""
+    url = canonical_url(url)
     if not url.host:
         raise ValueError(f"an S3 URL must name a bucket: {url.text!r}")
-    prefix = url.path.strip("/")
-    if prefix and not is_key(prefix):
-        raise ValueError(
-            f"the prefix of an S3 URL must not have an empty, '.' or '..' segment or a control character: {url.text!r}"
-        )
-    return S3Store(url.host, prefix, config=config)
+    return S3Store(url.host, url.prefix("an S3 URL"), config=config)

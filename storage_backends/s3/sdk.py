@@ -6,8 +6,10 @@ aiohttp.
 """
 
 import asyncio
+import os
 import ssl
 from contextlib import AsyncExitStack
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -22,10 +24,7 @@ from storage_backends.base import StoreError, StoreUnavailable
 from storage_backends.s3.config import Addressing, S3Config
 from storage_backends.s3.credentials import CredentialSource, credentials_of
 from storage_backends.wire.exchange import Ambiguous, Oversized, Request
-from storage_backends.wire.http1 import Response, check_headers, may_end_with_its_connection
-
-EXCHANGE_S = 300.0
-"""How long a request and its answer may take, however steadily they trickle."""
+from storage_backends.wire.http1 import AnswerLost, Response, check_end, check_headers
 
 _OPERATIONS = {"GET": "get_object", "HEAD": "head_object", "PUT": "put_object", "DELETE": "delete_object"}
 _PARAMETERS = {  # the SDK's names of headers and of query parameters
@@ -39,6 +38,12 @@ _PARAMETERS = {  # the SDK's names of headers and of query parameters
     "prefix": "Prefix",
     "encoding-type": "EncodingType",
     "continuation-token": "ContinuationToken",
+}
+# No profile and no file of this process has a say: the configuration does, as on the wire.
+_NO_FILES = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
 }
 _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
 
@@ -67,16 +72,18 @@ class SdkTransport:
         check_headers(request.headers)
         operation = _OPERATIONS[request.method] if request.key else "list_objects_v2"
         try:
-            async with asyncio.timeout(EXCHANGE_S):
+            async with asyncio.timeout(self._config.exchange_timeout_s):
                 await getattr(self._client, operation)(**self._parameters(request))
         except _Answered as answer:
             return answer.response
-        except ClientError as error:  # of a request of the SDK's own, for a session: ours was not sent
-            return _told(error)
+        except ClientError as error:
+            return _answer_for_a_session(error)
         except BotoCoreError as error:
-            raise _failure(error) from error
+            raise _never_sent(error) from error
+        except RuntimeError as error:  # a session that is over, by this machine's clock, when it begins
+            raise StoreError(f"the request can't be made: {error}") from error
         except TimeoutError as error:
-            raise Ambiguous(f"no whole answer came within {EXCHANGE_S} s") from error
+            raise Ambiguous(f"no whole answer came within {self._config.exchange_timeout_s} s") from error
         raise Ambiguous("the SDK sent nothing that was seen")
 
     async def close(self) -> None:
@@ -102,7 +109,10 @@ class SdkTransport:
             return  # the SDK's own, for a directory bucket
         request.headers.pop("Expect", None)  # not signed; the wire sends none, and not all servers answer one
         request.stream_output = True  # the body is read below, up to its bound
-        answer = await self._http.send(request)
+        try:
+            answer = await self._http.send(request)
+        except BotoCoreError as error:
+            raise _failure(error) from error
         try:
             body = await self._read(answer.raw)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -112,13 +122,10 @@ class SdkTransport:
                 answer.raw.close()
             answer.raw.release()
         response = Response(answer.status_code, dict(answer.headers), body)
-        framed = {"content-length", "transfer-encoding"} & response.headers.keys() or request.method == "HEAD"
-        if (
-            not framed
-            and response.status not in (204, 304)
-            and not may_end_with_its_connection(request.method, response.status)
-        ):
-            raise Ambiguous("the end of the answer may be missing")
+        try:
+            check_end(request.method, response)
+        except AnswerLost as error:
+            raise Ambiguous(str(error)) from error
         raise _Answered(response)
 
     async def _read(self, raw: aiohttp.ClientResponse) -> bytes:
@@ -179,7 +186,7 @@ class _Provider:
 async def open_sdk_transport(bucket: str, region: str, config: S3Config, proxy: str) -> SdkTransport:
     """A client that goes through `proxy` if there is one. Raises `StoreError` for a configuration that can't be
     followed."""
-    session = get_session()
+    session = get_session(_NO_FILES)
     session.register_component("credential_provider", _Provider(_Keys(credentials_of(config.credentials))))
     trusted = config.ca_bundle or ssl.get_default_verify_paths().cafile or True
     proxies = {"http": proxy, "https": proxy} if proxy else {}
@@ -227,8 +234,18 @@ def _failure(error: BotoCoreError) -> StoreError:
     return StoreError(f"the request can't be made: {error}")
 
 
-def _told(error: ClientError) -> Response:
-    """An answer to a request of the SDK's own, as the wire would have had it."""
+def _never_sent(error: BotoCoreError) -> StoreError:
+    """What an error of the SDK means while it makes a request of ours ready: for a session, it sends one of its own."""
+    if isinstance(error.kwargs.get("error"), Exception):
+        return StoreUnavailable(f"no session could be made: {error}")
+    return StoreError(f"the request can't be made: {error}")
+
+
+def _answer_for_a_session(error: ClientError) -> Response:
+    """An answer to a request of the SDK's own, as the wire would have had it. Raises `StoreUnavailable` for one that a
+    server failed to give: ours was not sent, and can be."""
     told, about = error.response.get("Error", {}), error.response.get("ResponseMetadata", {})
+    if about.get("HTTPStatusCode", 500) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise StoreUnavailable(f"no session could be made: {error}") from error
     body = f"<Error><Code>{told.get('Code', '')}</Code><Message>{told.get('Message', '')}</Message></Error>"
     return Response(about.get("HTTPStatusCode", 500), about.get("HTTPHeaders", {}), body.encode())

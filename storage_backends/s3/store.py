@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 
@@ -25,6 +26,7 @@ from storage_backends.base import (
 from storage_backends.s3.answers import S3Dialect
 from storage_backends.s3.carrier import open_transport
 from storage_backends.s3.config import S3Config
+from storage_backends.s3.endpoint import is_directory_bucket
 from storage_backends.s3.listing import read_listing
 from storage_backends.validation import PAGE_SIZE, check_deletable, check_range
 from storage_backends.wire.bucket_store import RANDOM, BucketStore, etag_headers
@@ -54,6 +56,7 @@ class S3Store(BucketStore):
         random: Callable[[], float] = RANDOM,
     ) -> None:
         self._always, self._writing = config.request_headers(), config.object_headers()
+        self._by_folder = is_directory_bucket(bucket)  # it lists by prefixes that end in a slash alone
         client = Client(partial(open_transport, bucket, config), S3Dialect(bucket), sleep, random)
         super().__init__(prefix, client)
 
@@ -113,8 +116,13 @@ class S3Store(BucketStore):
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""
         resume = {} if after is None else {"continuation-token": after}
-        query = {"list-type": "2", "encoding-type": "url", "max-keys": str(PAGE_SIZE), "prefix": self._prefix + prefix}
+        whole = self._prefix + prefix
+        asked = whole[: whole.rfind("/") + 1] if self._by_folder else whole
+        query = {"list-type": "2", "encoding-type": "url", "max-keys": str(PAGE_SIZE), "prefix": asked}
         answer = await self._client.read(Request("GET", "", self._always, {**query, **resume}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"unexpected status {answer.status} for a listing")
-        return self._page(answer, read_listing)
+        page = self._page(answer, read_listing)
+        if asked == whole:
+            return page
+        return replace(page, entries=tuple(entry for entry in page.entries if entry.key.startswith(prefix)))

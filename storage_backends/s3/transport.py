@@ -4,19 +4,15 @@ Why not an SDK: it parses its vendor's models for half a second at each cold sta
 and retries writes by itself (docs/decisions/0007). What this refuses, `carrier.py` gives to the SDK.
 """
 
-import asyncio
-
-from storage_backends.base import StoreUnavailable
 from storage_backends.clock import system_now_ms
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.credentials import CredentialSource, credentials_of
-from storage_backends.s3.endpoint import Endpoint
 from storage_backends.s3.signature import Scope, path_of, query_of, signed, signing_stamp
-from storage_backends.wire.exchange import Ambiguous, Oversized, Request
-from storage_backends.wire.http1 import AnswerLost, AnswerTooLarge, NeverSent, Response, request_head
-from storage_backends.wire.pool import Pool, Timeouts, tls_context
-
-_UNSIGNED = {"accept-encoding": "identity", "user-agent": "arco-catalog"}  # proxies may change these
+from storage_backends.wire.connections import exchange, open_pool
+from storage_backends.wire.endpoint import Endpoint
+from storage_backends.wire.exchange import Request
+from storage_backends.wire.http1 import Response
+from storage_backends.wire.pool import Pool
 
 
 class S3Transport:
@@ -46,15 +42,7 @@ class S3Transport:
             checksum=self._checksum and request.method == "PUT",
         )
         target = f"{path}?{query}" if query else path
-        head = request_head(request.method, target, {**headers, **_UNSIGNED}, len(request.body))
-        try:
-            return await self._pool.send(request.method, head, request.body)
-        except NeverSent as error:
-            raise StoreUnavailable(str(error)) from error
-        except AnswerTooLarge as error:
-            raise Oversized(str(error)) from error
-        except AnswerLost as error:
-            raise Ambiguous(str(error)) from error
+        return await exchange(self._pool, request.method, target, headers, request.body)
 
     async def close(self) -> None:
         """See `Transport.close`."""
@@ -63,10 +51,5 @@ class S3Transport:
 
 async def open_wire_transport(endpoint: Endpoint, region: str, config: S3Config) -> S3Transport:
     """No connection is made yet. Raises `StoreError` for a configuration that can't be followed."""
-    tls = await asyncio.to_thread(tls_context, config.ca_bundle) if endpoint.tls else None
-    timeouts = Timeouts(config.connect_timeout_s, config.idle_timeout_s)
-    pool = Pool(
-        endpoint.host, endpoint.port, tls, config.max_connections, timeouts, system_now_ms, config.max_answer_bytes
-    )
-    credentials = credentials_of(config.credentials)
-    return S3Transport(endpoint, Scope(region), credentials, pool, checksum=config.checksum)
+    pool = await open_pool(endpoint, config)
+    return S3Transport(endpoint, Scope(region), credentials_of(config.credentials), pool, checksum=config.checksum)

@@ -21,6 +21,7 @@ from storage_backends.validation import check_key, is_key
 from storage_backends.wire.client import Client
 from storage_backends.wire.dates import http_date_ms
 from storage_backends.wire.exchange import Answer
+from storage_backends.wire.http1 import Response
 
 RANDOM = random.SystemRandom().random
 """Uniform on [0, 1). The default generator's state is shared by processes restored from one snapshot."""
@@ -51,6 +52,10 @@ class BucketStore:
     async def close(self) -> None:
         """Closes the connections; another call would open new ones."""
         await self._client.close()
+
+    def observe(self, see: Callable[[Response], None]) -> None:
+        """Shows each response that comes, also those that are tried again."""
+        self._client.observe(see)
 
     def _key(self, key: str) -> str:
         """The whole key. Raises `InvalidKey`."""

@@ -17,6 +17,7 @@ from storage_backends.wire.exchange import (
     date_ms,
     retry_after_s,
 )
+from storage_backends.wire.http1 import Response
 
 PATIENCE_S = 20.0
 """How long the pauses of one call may be in all, those that the store asks for included. Where it asks for more, the
@@ -50,6 +51,7 @@ class Client:
         self._sleep = sleep
         self._random = random
         self._open: _Open | None = None
+        self._observe: Callable[[Response], None] | None = None
         self._clock_skew_ms = 0  # how far the store's clock is ahead of this machine's
 
     async def read(self, request: Request) -> Answer:
@@ -66,6 +68,10 @@ class Client:
             return await self._repeat(request, ambiguous_too=False)
         except Ambiguous as error:
             return Unknown(str(error))
+
+    def observe(self, see: Callable[[Response], None]) -> None:
+        """Shows each response that comes, also those that are tried again."""
+        self._observe = see
 
     async def close(self) -> None:
         """Closes the transport; another call would open a new one."""
@@ -99,6 +105,8 @@ class Client:
             await self._sleep(pause)
         transport = await self._transport()
         response = await transport.send(request, self._clock_skew_ms)
+        if self._observe is not None:
+            self._observe(response)
         if self._dialect.is_skewed(response) and (store_ms := date_ms(response)) is not None:
             self._clock_skew_ms = store_ms - system_now_ms()
             response = await transport.send(request, self._clock_skew_ms)  # safe: a refused request was not applied

@@ -13,11 +13,10 @@ from typing import cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from storage_backends.base import StoreError
+from storage_backends.wire.settings import MAX_ANSWER_BYTES
 
 MAX_HEAD_BYTES = 64 * 1024
 """How long the headers of an answer may be: several times what any store sends."""
-MAX_BODY_BYTES = 256 * 1024 * 1024
-"""How long the body of an answer may be where nothing else is said: several times the largest metadata file."""
 
 
 class NeverSent(Exception):
@@ -68,11 +67,20 @@ def may_end_with_its_connection(method: str, status: int) -> bool:
     return status >= 300 or method in ("PUT", "DELETE")
 
 
+def check_end(method: str, response: Response) -> None:
+    """For those who don't see the connection. Raises `AnswerLost` where an answer announces no length, so that a part
+    may be missing."""
+    framed = {"content-length", "transfer-encoding"} & response.headers.keys()
+    bodiless = method == "HEAD" or response.status in (204, 304)
+    if not framed and not bodiless and not may_end_with_its_connection(method, response.status):
+        raise AnswerLost("the end of the answer may be missing")
+
+
 class ResponseReader:
     """Reads the answer to one request. Once the answer is whole, `keep_alive` tells whether the connection may carry
     another request."""
 
-    def __init__(self, method: str, max_body_bytes: int = MAX_BODY_BYTES) -> None:
+    def __init__(self, method: str, max_body_bytes: int = MAX_ANSWER_BYTES) -> None:
         self._method = method  # the parser cannot know that a HEAD's answer has no body; after 204 and 304 it does
         self._max_body_bytes = max_body_bytes
         self._parser = HttpResponseParser(self)
@@ -168,7 +176,7 @@ class Connection(asyncio.Protocol):
         self.reusable = False
 
     async def exchange(
-        self, method: str, head: bytes, body: bytes, idle_s: float, max_body_bytes: int = MAX_BODY_BYTES
+        self, method: str, head: bytes, body: bytes, idle_s: float, max_body_bytes: int = MAX_ANSWER_BYTES
     ) -> Response:
         """Sends a request, once, and waits for its answer; fails when no byte comes or goes for `idle_s`.
 

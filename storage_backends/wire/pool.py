@@ -10,7 +10,8 @@ from functools import cache
 
 from storage_backends.base import StoreError
 from storage_backends.wire.dial import connect
-from storage_backends.wire.http1 import MAX_BODY_BYTES, AnswerLost, Connection, NeverSent, Response
+from storage_backends.wire.http1 import AnswerLost, Connection, NeverSent, Response
+from storage_backends.wire.settings import MAX_ANSWER_BYTES
 
 IDLE_MS = 5_000
 """How long a connection may be idle: less than S3 allows. In wall-clock time, since a monotonic clock stops while a
@@ -49,7 +50,7 @@ class Pool:
         size: int,
         timeouts: Timeouts,
         now_ms: Callable[[], int],
-        max_body_bytes: int = MAX_BODY_BYTES,
+        max_body_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self._host, self._port, self._tls = host, port, tls
         self._timeouts = timeouts
@@ -133,8 +134,9 @@ class Pool:
 
 @cache
 def tls_context(ca_bundle: str | None) -> ssl.SSLContext:
-    """A TLS context that trusts the authorities in `ca_bundle` (a file or a folder), or else the system's. Reads files,
-    so call it in a thread. Raises `StoreError` for a bundle that cannot be read."""
+    """What checks a server's certificate: the authorities in `ca_bundle` (a file or a folder), or, without one, those
+    that the system trusts. One context serves all stores with the same bundle. It reads files, so call it in a thread.
+    Raises `StoreError` for a bundle that can't be read."""
     in_folder = ca_bundle is not None and os.path.isdir(ca_bundle)
     try:
         context = ssl.create_default_context(

@@ -99,6 +99,16 @@ def test_azures_own_storage_needs_an_account_and_no_endpoint(store: str) -> None
         assert "local" not in block
 
 
+def test_azures_keys_and_signatures_are_named_by_variables() -> None:
+    key, _, trino = blocks(LAKE, {"AZURE_STORAGE_KEY": "hunter4"})
+    signature, *_ = blocks(LAKE, {"AZURE_STORAGE_SAS_TOKEN": "hunter5"})
+
+    assert "spark.sql.catalog.arco.adls.auth.shared-key.account.name=account" in key
+    assert "spark.sql.catalog.arco.adls.auth.shared-key.account.key=$AZURE_STORAGE_KEY" in key
+    assert "azure.auth-type=ACCESS_KEY\nazure.access-key=${ENV:AZURE_STORAGE_KEY}" in trino
+    assert "spark.sql.catalog.arco.adls.sas-token.account.dfs.core.windows.net=$AZURE_STORAGE_SAS_TOKEN" in signature
+
+
 def test_another_azure_needs_its_endpoint() -> None:
     spark, plain, _ = blocks(LAKE, {"AZURE_STORAGE_ENDPOINT": "http://127.0.0.1:10000/account"})
     _, python, _ = blocks(LAKE, {"AZURE_STORAGE_ENDPOINT": "https://gateway:8443"})

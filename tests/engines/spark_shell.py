@@ -31,7 +31,7 @@ def spark_shell(first: Lake, others: Sequence[Lake], scratch: Path) -> Iterator[
 
 
 def main(out: TextIO, uri: str, scratch: str, *others: str) -> None:
-    with spark_session(uri, WAREHOUSE, Path(scratch), {}) as session:
+    with spark_session(uri, WAREHOUSE, Path(scratch)) as session:
         for name, elsewhere, properties in zip(others[::3], others[1::3], others[2::3], strict=True):
             add_catalog(session, name, elsewhere, json.loads(properties))
 

@@ -15,7 +15,8 @@ from tools.support.s3_servers import S3Server
 
 INFRA = PROJECT / "infra"
 REGION = "us-east-1"
-PROVIDER = "registry.terraform.io/hashicorp/aws"
+REGISTRY = "registry.terraform.io/hashicorp"
+PROVIDER = f"{REGISTRY}/aws"
 SERVICES = (
     *("apigateway", "apigatewayv2", "cloudwatch", "emrserverless", "iam", "kms", "lambda", "logs", "s3"),
     *("scheduler", "sqs", "sts"),
@@ -36,8 +37,8 @@ def terraform() -> str:
     return found
 
 
-def plugins() -> Path | None:
-    """A folder of plugins with the AWS provider: `TF_PLUGIN_DIR`, or one where they usually lie. Without any Terraform
+def plugins(provider: str = "aws") -> Path | None:
+    """A folder of plugins with a provider: `TF_PLUGIN_DIR`, or one where they usually lie. Without any Terraform
     downloads the provider itself."""
     named = os.environ.get("TF_PLUGIN_DIR")
     candidates = [
@@ -46,7 +47,8 @@ def plugins() -> Path | None:
         *(Path(share) / "terraform" / "plugins" for share in ("/usr/share", "/usr/local/share")),
         *sorted(Path("/opt").glob("*")),
     ]
-    return next((folder for folder in candidates if any((folder / PROVIDER).glob("*/*/terraform-provider-aws*"))), None)
+    program = f"{REGISTRY}/{provider}/*/*/terraform-provider-{provider}*"
+    return next((folder for folder in candidates if any(folder.glob(program))), None)
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,15 @@ class Workspace:
     def of_deployments(cls, deployments: Mapping[str, Variables], scratch: Path) -> "Workspace":
         """Many deployments of the module in one configuration: Terraform takes long to start, and little for each."""
         _copy(scratch)
-        blocks = [_block(name, variables) for name, variables in deployments.items()]
+        blocks = [module_block(name, variables) for name, variables in deployments.items()]
         (scratch / "main.tf").write_text("\n".join(blocks))
         workspace = cls(scratch)
         workspace.initialise()
         return workspace
 
-    def initialise(self) -> None:
+    def initialise(self, provider: str = "aws") -> None:
         """Finds modules and provider."""
-        folder = plugins()
+        folder = plugins(provider)
         self.run("init", "-backend=false", *([] if folder is None else [f"-plugin-dir={folder}"]))
 
     def use(self, aws: S3Server) -> None:
@@ -155,10 +157,10 @@ def _copy(scratch: Path) -> Path:
     return Path(shutil.copytree(INFRA, scratch / "infra", ignore=left_out))
 
 
-def _block(name: str, variables: Variables) -> str:
+def module_block(name: str, variables: Variables, source: str = "./infra") -> str:
     """A module block: what is JSON is an expression of Terraform's language too."""
     given = "".join(f"  {key} = {json.dumps(value)}\n" for key, value in variables.items())
-    return f'module "{name}" {{\n  source = "./infra"\n{given}}}\n'
+    return f'module "{name}" {{\n  source = "{source}"\n{given}}}\n'
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from tools.demo.engines import s3_properties, spark_session
+from tools.demo.engines import spark_session
 
 STATEMENTS = """
 CREATE NAMESPACE lake
@@ -21,7 +21,7 @@ ALTER TABLE lake.copy RENAME TO lake.ids
 
 if __name__ == "__main__":
     uri, warehouse, scratch = sys.argv[1:]
-    with spark_session(uri, warehouse, Path(scratch), s3_properties()) as spark:
+    with spark_session(uri, warehouse, Path(scratch), "s3:") as spark:
         for statement in STATEMENTS:
             spark.sql(statement)
         rows = {

@@ -20,7 +20,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.runtime import SystemRuntime
 from tests.lambda_.conftest import WAREHOUSE, Caller
 from tests.support.dropping_proxy import DroppingProxy, Fate, Request
-from tools.demo.engines import pyiceberg_catalog, s3_properties
+from tools.demo.engines import pyiceberg_catalog, pyiceberg_properties
 from tools.gateway.running import API, open_gateway
 from tools.gateway.sandbox import Function
 from tools.support.asgi_client import Answer
@@ -111,7 +111,7 @@ def test_a_large_answer_is_compressed_for_who_asks(behind: Behind) -> None:
 
 @pytest.mark.usefixtures("s3_endpoint")
 def test_pyiceberg_s_whole_session(behind: Behind) -> None:
-    catalog = pyiceberg_catalog(behind(Endpoint.HTTP_API).uri, WAREHOUSE, s3_properties())
+    catalog = pyiceberg_catalog(behind(Endpoint.HTTP_API).uri, WAREHOUSE, pyiceberg_properties("s3:"))
     rows = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
     catalog.create_namespace("shop")
     catalog.create_namespace(("shop", "inner"))

@@ -69,9 +69,14 @@ def _files(path: Path) -> Iterator[Path]:
     return iter([path]) if path.is_file() else (file for file in path.rglob("*") if file.is_file())
 
 
-def perform(stage: Sequence[Instruction], project: Path, root: Path) -> None:
-    """Runs the COPY and RUN instructions of a stage with `root` in place of /. Raises `AssertionError` for a step that
-    fails."""
+def arguments_of(stage: Sequence[Instruction]) -> dict[str, str]:
+    """The build arguments of a stage, as they are unless given."""
+    return dict(instruction.text.split("=", 1) for instruction in stage if instruction.name == "ARG")
+
+
+def perform(stage: Sequence[Instruction], project: Path, root: Path, **arguments: str) -> None:
+    """Runs the COPY and RUN instructions of a stage with `root` in place of /, and with these build arguments. Raises
+    `AssertionError` for a step that fails."""
     source, programs = root / "src", root / "bin"
     source.mkdir(parents=True)
     (root / "opt").mkdir()
@@ -80,6 +85,7 @@ def perform(stage: Sequence[Instruction], project: Path, root: Path) -> None:
     sent = set(context(project))
     environment = {name: os.environ[name] for name in os.environ if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     environment |= {"PATH": f"{programs}:{os.environ['PATH']}", **environment_of(stage)}
+    environment |= {**arguments_of(stage), **arguments}
     for instruction in stage:
         if instruction.name == "COPY":
             *origins, target = instruction.words

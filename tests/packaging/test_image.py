@@ -11,7 +11,7 @@ from subprocess import PIPE
 
 import pytest
 
-from tests.packaging.dockerfile import PROJECT, Instruction, context, environment_of, perform, stages
+from tests.packaging.dockerfile import PROJECT, Instruction, arguments_of, context, environment_of, perform, stages
 from tools import image
 
 BUILD, FINAL = stages(PROJECT / "Dockerfile")
@@ -107,6 +107,19 @@ def test_it_holds_no_installer_and_no_test(root: Path) -> None:
     assert packages & {"pip", "setuptools", "uv", "tests", "pytest", "tools"} == set()
 
 
+def test_an_image_for_one_cloud_holds_no_library_of_another(tmp_path: Path) -> None:
+    perform(BUILD, PROJECT, tmp_path / "root", ARCO_EXTRAS="gcs")
+
+    packages = {path.name for path in (tmp_path / "root/opt/arco/lib").glob("python3.*/site-packages/*")}
+    assert {"arco_catalog", "uvicorn", "rich", "google"} <= packages
+    assert packages & {"botocore", "azure", "msal", "aiohttp"} == set()
+
+
+def test_a_cloud_that_there_is_not_fails_the_build(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="oracle"):
+        perform(BUILD, PROJECT, tmp_path / "root", ARCO_EXTRAS="gcs,oracle")
+
+
 def test_it_runs_as_a_user_without_rights_who_owns_its_folder() -> None:
     user = said("USER").text
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
@@ -160,6 +173,15 @@ def test_a_builder_is_sent_what_is_copied_and_nothing_else() -> None:
 )
 def test_each_builder_is_told_in_its_own_words(builder: str, platforms: str, expected: list[str]) -> None:
     assert [" ".join(command) for command in image.commands(builder, platforms)] == expected
+
+
+@pytest.mark.parametrize("builder", ["docker", "podman", "buildah"])
+@pytest.mark.parametrize("platforms", ["", "linux/arm64"])
+def test_each_builder_is_told_the_clouds(builder: str, platforms: str) -> None:
+    build = image.commands(builder, platforms, "s3,gcs")[0]
+
+    assert "--build-arg ARCO_EXTRAS=s3,gcs " in " ".join(build)
+    assert set(arguments_of(BUILD)) == {"ARCO_EXTRAS"}
 
 
 def test_where_no_builder_is_make_image_says_so(

@@ -27,6 +27,8 @@ from storage_backends import (
     Unchanged,
     Version,
 )
+from storage_backends.conformance.check import Grade
+from storage_backends.conformance.examine import examine
 from tests.storage_backends.counter import increment
 
 ODD_KEYS = [
@@ -427,6 +429,14 @@ class WriteContract(ConditionalContract):
         answers = await asyncio.gather(*(found(store, key) for key in keys))
 
         assert [answer.body for answer in answers] == [key.encode() for key in keys]
+
+    async def test_the_checks_of_arco_doctor_find_no_fault(self, store: ObjectStore) -> None:
+        examined = await examine(store, "_probe/contract")
+
+        faults = [name for name, finding in examined.findings.items() if finding.grade is Grade.FAILED]
+        assert faults == []
+        assert examined.left_behind == []
+        assert await listed(store) == []
 
     async def test_closing_twice_is_closing(self, store: ObjectStore) -> None:
         applied(await store.put("key", b"", ABSENT))

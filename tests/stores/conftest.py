@@ -1,5 +1,5 @@
-"""Stores whose servers take minutes to build. `make test-stores` builds them and runs these tests; `pytest` alone does
-not."""
+"""Stores whose servers take minutes to build, and tests of stores that take minutes. `make test-stores` builds the
+servers and runs these tests; `pytest` alone does not."""
 
 from collections.abc import Iterator
 from pathlib import Path

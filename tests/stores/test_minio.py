@@ -16,6 +16,8 @@ from tests.serve.test_sigkill import survive
 from tests.storage_backends.contract import WriteContract
 from tools.support.s3_servers import S3Server
 
+pytestmark = pytest.mark.needs("go")
+
 _buckets = itertools.count(1)
 
 

@@ -18,13 +18,19 @@ from arco_catalog.protocol.catalog import Settings
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
-from tools.demo.server import s3
+from tools.support.azurite import azurite
 from tools.support.catalog_fixture import NS, CountingFixture
+from tools.support.emulators import store_server
+from tools.support.environment import exported
+from tools.support.gcs_servers import gcs_protocol_fake
 from tools.support.request_bodies import set_property
 
-STORES = ("s3", "local", "memory")
+STORES = ("s3", "gs", "azure", "local", "memory")
+CALLED = {"s3": "S3 (moto)", "gs": "Google Cloud Storage (our fake)", "azure": "Azure Blob Storage (Azurite)"}
 S3_URL = "s3://arco-bench/calls"
-FARTHER_S = 0.004
+GCS_URL = "gs://arco-bench/calls"
+AZURE_URL = "az://arco-bench/calls"
+FARTHER_S = 0.020
 """Every call takes this much longer, so that calls beside each other are seen as such."""
 RUNS = 3
 TABLES = 3
@@ -181,8 +187,16 @@ def place(kind: str) -> Iterator[str]:
     """The URL of an empty store."""
     match kind:
         case "s3":
-            with s3(S3_URL, "moto"):
+            with store_server(S3_URL):
                 yield S3_URL
+        case "gs":
+            with gcs_protocol_fake() as gcs, exported(gcs.environment):
+                gcs.make_bucket("arco-bench")
+                yield GCS_URL
+        case "azure":
+            with azurite() as azure, exported(azure.environment):
+                azure.make_container("arco-bench")
+                yield AZURE_URL
         case "local":
             with tempfile.TemporaryDirectory(prefix="arco-bench-") as folder:
                 yield f"file:{folder}"
@@ -211,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kind = parser.parse_args(arguments).store
     with place(kind) as url:
         counts = asyncio.run(count_all(url))
-    print(f"Store calls of each operation (docs/design/budgets.md), on {'S3 (moto)' if kind == 's3' else kind}\n")
+    print(f"Store calls of each operation (docs/design/budgets.md), on {CALLED.get(kind, kind)}\n")
     print(HEADER)
     for each in counts:
         print(line(each))

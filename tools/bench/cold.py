@@ -1,9 +1,9 @@
 """Cold starts: from the spawn of a function's process to its first answer (`make bench-cold`).
 
-The catalog is the zip that is deployed, unzipped. Beside it: (a) the least that an ASGI app can be, and (b) the same
-with S3's usual asyncio client, sending one after the other the calls that the catalog was counted to send. All under
-the same Python, AWS's own runtime client and the same Runtime API, over S3 (moto) on loopback, and in turns: what else
-this machine does hits all alike.
+The catalog is the zip that is deployed, unzipped, and the other one with Amazon's SDK, by which it goes. Beside them:
+(a) the least that an ASGI app can be, and (b) the same with S3's usual asyncio client, sending one after the other the
+calls that the catalog was counted to send. All under the same Python, AWS's own runtime client and the same Runtime
+API, over S3 (moto) on loopback, and in turns: what else this machine does hits all alike.
 
 Lambda can't keep the bytecode that Python makes, so a function has what its zip holds: all of them have theirs made
 ahead, as ours is deployed; with --sources, none has any. The runtime client is AWS's, and always compiled.
@@ -30,7 +30,7 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import open_store
 from storage_backends.wrappers.counting import CountingStore
-from tools.bench.cold_folders import BARE, HANDLERS, OURS, STOCK, functions, runtime_client
+from tools.bench.cold_folders import BARE, HANDLERS, OURS, OURS_BY_SDK, STOCK, functions, runtime_client
 from tools.bench.cost import expect
 from tools.gateway.events import DEFAULT_STAGE, Arrival, event_of
 from tools.gateway.http1 import Request
@@ -145,7 +145,8 @@ async def measure(processes: int, *, compiled: bool) -> Measured:
         measured = {(operation, name): Starts() for operation in OPERATIONS for name in HANDLERS}
         for _ in range(processes):
             for (operation, name), starts in measured.items():
-                environment = {**variables, **calls[operation]}
+                chosen = {"ARCO_S3_CLIENT": "sdk"} if name == OURS_BY_SDK else {}
+                environment = {**variables, **calls[operation], **chosen}
                 function = Function(folders[name], HANDLERS[name], environment, scratch / "log")
                 wall, cpu = await start(function, client, operation.event)
                 starts.wall.append(wall)
@@ -176,7 +177,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tools.bench.cold", description=__doc__)
     parser.add_argument("--processes", type=int, default=PROCESSES, help=f"of each kind, default {PROCESSES}")
     parser.add_argument("--sources", action="store_true", help="without bytecode made ahead")
+    parser.add_argument("--serve", action="store_true", help="instead, `arco serve` over each store, and first calls")
     options = parser.parse_args()
+    if options.serve:
+        from tools.bench import cold_serve  # imports this module
+
+        cold_serve.show(options.processes)
+        return 0
     show(asyncio.run(measure(options.processes, compiled=not options.sources)))
     return 0
 

@@ -16,9 +16,11 @@ from tools.gateway.sandbox import make_runtime_client
 from tools.package import build
 
 OURS, BARE, STOCK = "arco_catalog", "(a) starlette", "(b) starlette, aiobotocore"
+OURS_BY_SDK = "arco_catalog, by Amazon's SDK"
+ZIPS = {OURS: "ours", OURS_BY_SDK: "ours-by-sdk"}
 NEEDS = {BARE: ("starlette", "mangum"), STOCK: ("starlette", "mangum", "aiobotocore")}
 MODULES = {BARE: "bare", STOCK: "stock"}
-HANDLERS = {OURS: API, **{name: f"{module}.handler" for name, module in MODULES.items()}}
+HANDLERS = {**dict.fromkeys(ZIPS, API), **{name: f"{module}.handler" for name, module in MODULES.items()}}
 _SOURCES = Path(__file__).with_name("cold_handlers")
 
 
@@ -32,10 +34,11 @@ def runtime_client(folder: Path) -> Path:
 
 def functions(scratch: Path, *, compiled: bool) -> Mapping[str, Path]:
     """The folder of each function, with the bytecode of all its modules or of none."""
-    folders = {name: scratch / (MODULES.get(name) or "ours") for name in HANDLERS}
-    build(scratch / "zip")
-    with ZipFile(scratch / "zip") as archive:
-        archive.extractall(folders[OURS])
+    folders = {name: scratch / folder for name, folder in {**ZIPS, **MODULES}.items()}
+    for name in ZIPS:
+        build(scratch / "zip", sdk=name == OURS_BY_SDK)
+        with ZipFile(scratch / "zip") as archive:
+            archive.extractall(folders[name])
     for name, module in MODULES.items():
         seen: set[str] = set()
         for requirement in NEEDS[name]:

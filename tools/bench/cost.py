@@ -1,13 +1,14 @@
 """What a deployment costs, in US dollars: `python -m tools.bench.cost`.
 
 Calls and bytes are counted, CPU is measured, both through the whole app over a table of 100 snapshots; `prices.py`
-has what each costs. Lambda bills the time that a request waits, so its depth (docs/design/budgets.md) costs money too.
+has what each costs. Functions and containers bill the time that a request waits, so its depth (docs/design/budgets.md)
+costs money too.
 """
 
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from arco_catalog.http.app import create_app
@@ -18,23 +19,31 @@ from arco_catalog.protocol.catalog import Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.emf import WALKS
-from storage_backends import ANY, ObjectStore
+from storage_backends import ANY, Matches, ObjectStore, Outcome, When
 from storage_backends.memory import MemoryStore
 from storage_backends.probe import honours_conditions
 from storage_backends.wrappers.counting import CountingStore, Measurement
 from storage_backends.wrappers.delaying import DelayingStore
 from tools.bench import prices
 from tools.bench.metadata_semantics import table
-from tools.bench.prices import AVAILABLE_SERVICE, DATED, S3, S3_EXPRESS, SMALL_SERVICE, StorePrices
+from tools.bench.prices import (
+    AVAILABLE_SERVICE,
+    DATED,
+    DEPLOYMENTS,
+    LAMBDA,
+    MILLION,
+    SMALL_SERVICE,
+    Deployment,
+    StorePrices,
+)
 from tools.support.asgi_client import Client
 from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property, uuid7
 
 SNAPSHOTS = 100
 IDLE_TABLES = 1_000
-MEMORY_MB = 1024
 LOG_BYTES = 2_048
-"""A request's log line with its metrics, and Lambda's own two, rounded up."""
+"""A request's log line with its metrics, and the platform's own, rounded up."""
 WALKS_A_MONTH = 4 * prices.HOURS
 ALARMS = 10
 """Of `infra/alarms.tf`."""
@@ -43,7 +52,6 @@ WALK_METRICS = sum(len(metrics) for _, metrics in WALKS)
 POLLS_A_MONTH = 15 * 60 * prices.HOURS
 """How often Lambda asks an empty queue: five readers, each waiting twenty seconds."""
 FARTHER_S = 0.002
-MILLION = 1_000_000
 ROUNDS = 40
 TABLE = "/v1/wh/namespaces/db/tables/t"
 RUNTIME = SystemRuntime()
@@ -51,7 +59,8 @@ RUNTIME = SystemRuntime()
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one request uses of the store, and of a whole CPU."""
+    """What one request uses of the store, and of a whole CPU. Of the calls that wait for each other (`depth`), `swaps`
+    replace an object by compare-and-swap."""
 
     name: str
     puts: int
@@ -60,31 +69,50 @@ class Usage:
     read: int
     written: int
     cpu_ms: float
+    swaps: int = 0
 
     @classmethod
-    def of(cls, name: str, counted: Measurement, cpu_ms: float) -> "Usage":
-        """Lists cost what puts cost, and deletes nothing."""
+    def of(cls, name: str, counted: Measurement, cpu_ms: float, swapped: Collection[str] = ()) -> "Usage":
+        """Lists cost what puts cost, and deletes nothing. `swapped` are the objects that were compared and swapped."""
         kinds = counted.by_kind
         puts, gets = kinds["put"] + kinds["list"], kinds["get"]
-        return cls(name, puts, gets, counted.depth, counted.bytes_read, counted.bytes_written, cpu_ms)
+        swaps = len({call.depth for call in counted.trace if call.kind == "put" and call.key in swapped})
+        return cls(name, puts, gets, counted.depth, counted.bytes_read, counted.bytes_written, cpu_ms, swaps)
 
     def store_dollars(self, store: StorePrices) -> float:
         """Of the store alone."""
         requests = (self.puts * store.put + self.gets * store.get) / 1_000
         return requests + (self.written * store.uploaded + self.read * store.downloaded) / (1 << 30)
 
-    def lambda_ms(self, store: StorePrices) -> float:
-        """What Lambda bills: the calls that wait for each other, and CPU by the share that the memory buys."""
-        return self.depth * store.step_ms + self.cpu_ms * max(1.0, prices.LAMBDA_MB_OF_A_CPU / MEMORY_MB)
+    def billed_ms(self, deployment: Deployment) -> float:
+        """What is billed: the calls that wait for each other, and CPU by the share that the instance has."""
+        store = deployment.store
+        waiting_ms = (self.depth - self.swaps) * store.step_ms + self.swaps * store.swap_ms
+        return deployment.compute.billed_ms(waiting_ms, self.cpu_ms)
 
-    def compute_dollars(self, store: StorePrices) -> float:
-        """Of function and logs, without the gateway."""
-        gb_seconds = self.lambda_ms(store) / 1_000 * MEMORY_MB / 1_024
-        return prices.LAMBDA_REQUEST + gb_seconds * prices.LAMBDA_GB_SECOND + LOG_BYTES / (1 << 30) * prices.LOG_GB
+    def compute_dollars(self, deployment: Deployment) -> float:
+        """Of function or container and logs, without what is in front of it."""
+        compute = deployment.compute
+        seconds = self.billed_ms(deployment) / 1_000
+        return compute.request + seconds * compute.second + LOG_BYTES / (1 << 30) * compute.log_gb
 
-    def dollars(self, store: StorePrices) -> float:
+    def dollars(self, deployment: Deployment) -> float:
         """Of one request, everything included."""
-        return self.store_dollars(store) + self.compute_dollars(store) + prices.HTTP_API_REQUEST
+        store = self.store_dollars(deployment.store)
+        return store + self.compute_dollars(deployment) + deployment.compute.gateway
+
+
+class NotingSwaps(MemoryStore):
+    """Remembers the objects that were compared and swapped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.swapped: set[str] = set()
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        if isinstance(when, Matches):
+            self.swapped.add(key)
+        return await super().put(key, body, when)
 
 
 class Site:
@@ -133,15 +161,17 @@ Step = Callable[[Site, Client], Awaitable[None]]
 
 async def usage(name: str, step: Step, *, warm: bool) -> Usage:
     """Counts one request over a store that takes an even time, and times many over one that takes none."""
-    counting = CountingStore(DelayingStore(MemoryStore(), FARTHER_S))
+    noting = NotingSwaps()
+    counting = CountingStore(DelayingStore(noting, FARTHER_S))
     site = Site(counting)
     await site.prepare()
     client = site.client if warm else site.process()
     if warm:
         await step(site, client)
+    noting.swapped.clear()
     with counting.measure() as counted:
         await step(site, client)
-    return Usage.of(name, counted, await cpu_ms(step, warm=warm))
+    return Usage.of(name, counted, await cpu_ms(step, warm=warm), noting.swapped)
 
 
 async def cpu_ms(step: Step, *, warm: bool) -> float:
@@ -189,16 +219,21 @@ async def _bytes_in(store: ObjectStore) -> int:
             return size
 
 
-def idle_month(walk: Usage, stored: int, store: StorePrices) -> dict[str, float]:
-    """Dollars a month for a catalog that nobody calls, by what they are for."""
-    return {
-        "walks": WALKS_A_MONTH * (walk.store_dollars(store) + walk.compute_dollars(store) + prices.SCHEDULE),
+def idle_month(walk: Usage, stored: int, deployment: Deployment) -> dict[str, float]:
+    """Dollars a month for a catalog that nobody calls, by what they are for. What watches it is counted on Amazon."""
+    store, compute = deployment.store, deployment.compute
+    items = {
+        "walks": WALKS_A_MONTH * (walk.store_dollars(store) + walk.compute_dollars(deployment) + compute.schedule),
         "state": stored / (1 << 30) * store.stored,
-        "queue": POLLS_A_MONTH * prices.QUEUE_REQUEST,
-        "alarms": ALARMS * prices.ALARM_MONTH,
-        "metrics": WALK_METRICS * prices.METRIC_MONTH,
-        "dashboard": prices.DASHBOARD_MONTH,
     }
+    if compute.schedule_month:
+        items["schedule"] = compute.schedule_month
+    if compute is LAMBDA:
+        items["queue"] = POLLS_A_MONTH * prices.QUEUE_REQUEST
+        items["alarms"] = ALARMS * prices.ALARM_MONTH
+        items["metrics"] = WALK_METRICS * prices.METRIC_MONTH
+        items["dashboard"] = prices.DASHBOARD_MONTH
+    return items
 
 
 async def run() -> None:
@@ -209,24 +244,25 @@ async def run() -> None:
         await usage("commit with key, warm", Site.commit, warm=True),
         await usage("commit with key, cold", Site.commit, warm=False),
     ]
-    stores = (S3, S3_EXPRESS)
-    print(f"A table of {SNAPSHOTS} snapshots, {MEMORY_MB} MB of arm64, list prices of us-east-1 as of {DATED}.\n")
-    print("| request | PUT | GET | depth | KB read | KB written | CPU ms | billed ms | $ a million |")
-    print("| --- | --: | --: | --: | --: | --: | --: | --: | --: |")
+    print(f"A table of {SNAPSHOTS} snapshots, list prices as of {DATED}.\n")
+    print("| request | PUT | GET | depth | of which swaps | KB read | KB written | CPU ms |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: |")
     for used in usages:
-        billed = " / ".join(f"{used.lambda_ms(store):.0f}" for store in stores)
-        dollars = " / ".join(f"{used.dollars(store) * MILLION:.2f}" for store in stores)
         sizes = f"{used.read / 1024:.0f} | {used.written / 1024:.0f}"
         print(
-            f"| {used.name} | {used.puts} | {used.gets} | {used.depth} | {sizes} | {used.cpu_ms:.1f} "
-            f"| {billed} | {dollars} |"
+            f"| {used.name} | {used.puts} | {used.gets} | {used.depth} | {used.swaps} | {sizes} | {used.cpu_ms:.1f} |"
         )
-    print(f"\nBilled ms and dollars: {' / '.join(store.name for store in stores)}.\n")
+    print(f"\n| billed ms / $ a million | {' | '.join(used.name for used in usages)} |")
+    print(f"| --- |{' --: |' * len(usages)}")
+    for deployment in DEPLOYMENTS:
+        told = [f"{used.billed_ms(deployment):,.0f} / {used.dollars(deployment) * MILLION:.2f}" for used in usages]
+        print(f"| {deployment.name} | {' | '.join(told)} |")
+    print()
     walk, stored = await idle_walk()
     print(f"| a month without a call, {IDLE_TABLES:,} tables | $ | of which |\n| --- | --: | --- |")
-    for store in stores:
-        items = idle_month(walk, stored, store)
-        print(f"| arco_catalog on {store.name} | {sum(items.values()):.2f} | {_told(items)} |")
+    for deployment in DEPLOYMENTS:
+        items = idle_month(walk, stored, deployment)
+        print(f"| {deployment.name} | {sum(items.values()):.2f} | {_told(items)} |")
     for name, rented in (("a small RDS and a container", SMALL_SERVICE), ("the same, two of each", AVAILABLE_SERVICE)):
         months = {item.name: item.a_month * rented.count(item) for item in rented}
         print(f"| {name} | {sum(months.values()):.2f} | {_told(months)} |")

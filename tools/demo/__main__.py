@@ -12,23 +12,25 @@ import pyiceberg
 from tools.demo import pyiceberg_steps, spark_steps
 from tools.demo.checks import Mismatch
 from tools.demo.data import TABLES, generate
-from tools.demo.engines import pyiceberg_catalog, s3_properties, spark_session
+from tools.demo.engines import pyiceberg_catalog, pyiceberg_properties, spark_session
 from tools.demo.lake import Lake, title
 from tools.demo.progress import Progress
 from tools.demo.receipts import list_commits
-from tools.demo.server import WAREHOUSE, s3, serving
+from tools.demo.server import WAREHOUSE, serving
 from tools.demo.spark_steps import in_files
+from tools.support.emulators import S3_SERVERS, store_server
 
 STEPS = (*spark_steps.STEPS, *pyiceberg_steps.STEPS)
 BEFORE_AND_AFTER = 4  # data, server, Spark; receipts
-S3_SERVERS = ("moto", "versitygw", "minio")
 
 
 def main() -> int:
     """Zero if both engines and the receipts agree with the generated files."""
     parser = argparse.ArgumentParser(prog="demo", description="Spark and PyIceberg work on TPC-H through the catalog.")
     parser.add_argument(
-        "--store", help="file:/folder or s3://bucket/prefix, without a catalog in it (default: a new folder)"
+        "--store",
+        help="file:/folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix, without a catalog in it "
+        "(default: a new folder)",
     )
     parser.add_argument(
         "--s3-server",
@@ -43,7 +45,7 @@ def main() -> int:
     store = arguments.store or f"file:{scratch / 'store'}"
     progress = Progress(len(STEPS) + BEFORE_AND_AFTER)
     try:
-        with s3(store, arguments.s3_server):
+        with store_server(store, arguments.s3_server):
             run(progress, scratch, store, scale=0.01 if arguments.short else 0.1)
     except Mismatch as mismatch:
         progress.note(f"\nMISMATCH  {mismatch}\nlogs and data are left in {scratch}")
@@ -67,11 +69,10 @@ def run(progress: Progress, scratch: Path, store: str, scale: float) -> None:
             server = stack.enter_context(serving(store, scratch / "server.log"))
             result.append(f"{server.uri} over {store}")
         with progress.step("Spark and PyIceberg connect") as result:
-            properties = s3_properties() if store.startswith("s3://") else {}
-            spark = stack.enter_context(spark_session(server.uri, WAREHOUSE, scratch, properties))
+            spark = stack.enter_context(spark_session(server.uri, WAREHOUSE, scratch, store))
             for name in TABLES:
                 spark.read.parquet(str(scratch / "tpch" / f"{name}.parquet")).createOrReplaceTempView(in_files(name))
-            lake = Lake(spark, pyiceberg_catalog(server.uri, WAREHOUSE, properties), files)
+            lake = Lake(spark, pyiceberg_catalog(server.uri, WAREHOUSE, pyiceberg_properties(store)), files)
             result.append(f"Spark {spark.version}, PyIceberg {pyiceberg.__version__}")
         for step in STEPS:
             with progress.step(title(step)) as result:

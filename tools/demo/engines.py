@@ -8,32 +8,56 @@ from pathlib import Path
 from pyiceberg.catalog import Catalog, load_catalog
 from pyspark.sql import SparkSession
 
+from arco_catalog.cli.client_config import store_settings
 from tools.demo.java import java_home, stderr_in
 
 ICEBERG = "1.11.0"
 JARS = (f"iceberg-spark-runtime-4.1_2.13-{ICEBERG}.jar", f"iceberg-aws-bundle-{ICEBERG}.jar")
+GCP_JARS = (f"iceberg-gcp-bundle-{ICEBERG}.jar",)
 PROJECT = Path(__file__).resolve().parents[2]
+AZURE_SDK = PROJECT / "tools" / "azuresdk" / "jars.sha256"
 
 
-def jars() -> list[Path]:
-    """Iceberg's jars for Spark, as `make jars` fetches them. Raises `LookupError` if they are not there."""
-    found = [PROJECT / ".jars" / name for name in JARS]
+def jars(store: str) -> list[Path]:
+    """Iceberg's jars for Spark over a store. Raises `LookupError` if they are not there."""
+    return [*_fetched(*JARS), *jars_of_store(store)]
+
+
+def jars_of_store(store: str) -> list[Path]:
+    """What Iceberg's client needs besides its AWS bundle to read and write files in a store. Raises `LookupError` if it
+    is not there."""
+    match store.partition(":")[0]:
+        case "gs":
+            return _fetched(*GCP_JARS)
+        case "abfss" | "abfs" | "az":
+            return _fetched(*(f"azure-sdk/{line.split()[1]}" for line in AZURE_SDK.read_text().splitlines()))
+        case _:
+            return []
+
+
+def _fetched(*names: str) -> list[Path]:
+    """Files in `.jars`, as `make jars` fetches them."""
+    found = [PROJECT / ".jars" / name for name in names]
     if missing := [jar.name for jar in found if not jar.exists()]:
         raise LookupError(f"no {', '.join(missing)} in .jars: run `make jars`")
     return found
 
 
-def s3_properties() -> dict[str, str]:
-    """Where S3 is, from the usual `AWS_*` variables, as both engines call it; keys they read there themselves."""
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3")
-    named = {"s3.endpoint": endpoint, "s3.path-style-access": "true"} if endpoint else {}
-    return {"s3.region": region, "client.region": region, **named}
+def spark_properties(store: str) -> dict[str, str]:
+    """What `arco serve` prints for Spark over a store, with Azure's keys in place of the variables that are named."""
+    return {name: os.path.expandvars(value) for name, value in store_settings(store, os.environ).spark.items()}
+
+
+def pyiceberg_properties(store: str) -> dict[str, str]:
+    """What `arco serve` prints for PyIceberg over a store. Keys it reads in the environment itself."""
+    return dict(store_settings(store, os.environ).pyiceberg)
 
 
 @contextmanager
-def spark_session(uri: str, warehouse: str, scratch: Path, properties: dict[str, str]) -> Iterator[SparkSession]:
-    """Spark with the catalog as `rest`, listening on loopback only. Its log is `scratch/spark.log`."""
+def spark_session(uri: str, warehouse: str, scratch: Path, store: str = "") -> Iterator[SparkSession]:
+    """Spark with the catalog as `rest` over a store, local files if none is named, listening on loopback only.
+
+    Its log is `scratch/spark.log`."""
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     log4j = PROJECT / "tools" / "demo" / "log4j2.properties"
@@ -44,12 +68,10 @@ def spark_session(uri: str, warehouse: str, scratch: Path, properties: dict[str,
         ".uri": uri,
         ".warehouse": warehouse,
         ".cache-enabled": "false",  # each statement sees what the other engine has just committed
-        **{f".{name}": value for name, value in properties.items()},
+        **{f".{name}": value for name, value in spark_properties(store).items()},
     }
-    if properties:
-        catalog[".io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
     settings = {
-        "spark.jars": ",".join(str(jar) for jar in jars()),
+        "spark.jars": ",".join(str(jar) for jar in jars(store)),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",

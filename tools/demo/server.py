@@ -1,6 +1,5 @@
-"""The servers that the demo starts and stops: `arco serve`, and moto where no S3 is named."""
+"""The server that the demo starts and stops: `arco serve`."""
 
-import os
 import re
 import signal
 import subprocess
@@ -41,23 +40,6 @@ def serving(store: str, log: Path) -> Iterator[Server]:
             code = _stop(process)
         if code != 0:
             raise RuntimeError(f"arco serve ended with {code} when interrupted:\n{_end_of(log)}")
-
-
-@contextmanager
-def s3(store: str, emulator: str) -> Iterator[None]:
-    """An S3 for an `s3://` store: the one in AWS_ENDPOINT_URL_S3, or a server of our own with the store's bucket in it.
-
-    The environment of this process, and of whatever it starts, leads there.
-    """
-    if not store.startswith("s3://") or os.environ.get("AWS_ENDPOINT_URL_S3"):
-        yield
-        return
-    from tools.support.s3_servers import SERVERS  # the demo on a real S3 needs none of these
-
-    with SERVERS[emulator]() as server:
-        os.environ.update(server.environment)
-        server.make_bucket(store.removeprefix("s3://").partition("/")[0])
-        yield
 
 
 def _await_address(process: subprocess.Popen[bytes], log: Path) -> str:

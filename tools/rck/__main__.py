@@ -1,4 +1,4 @@
-"""`python -m tools.rck [--kit VERSION ...] [--store local|s3 ...] [--lambda]`: each kit over each store."""
+"""`python -m tools.rck [--kit VERSION ...] [--store local|s3|gcs|azure ...] [--lambda]`: each kit over each store."""
 
 import argparse
 import shutil
@@ -16,7 +16,13 @@ def main() -> int:
     versions = {kit.version: kit for kit in KITS}
     parser = argparse.ArgumentParser(prog="rck", description=__doc__)
     parser.add_argument("--kit", nargs="+", choices=versions, default=list(versions), help="releases of the kit")
-    parser.add_argument("--store", nargs="+", choices=list(Store), default=list(Store), help="where the state is")
+    parser.add_argument(
+        "--store",
+        nargs="+",
+        choices=list(Store),
+        default=[Store.LOCAL, Store.S3],
+        help="where the state is: on this machine (the default: local and s3)",
+    )
     parser.add_argument(
         "--lambda",
         dest="server",

@@ -12,6 +12,8 @@ class Store(StrEnum):
 
     LOCAL = "local"
     S3 = "s3"
+    GCS = "gcs"
+    AZURE = "azure"
 
 
 class Server(StrEnum):
@@ -60,9 +62,12 @@ KITS = (
     Kit("1.10.1", 149, _EMPTY_OR_NESTED_NAMESPACES, Endpoint.REST_API),
 )
 
+_MOVES_A_FILE = {"tables.testLoadTableWithMissingMetadataFile": "java.nio.file.NoSuchFileException"}
+"""It moves a metadata file away as a path of this machine: `s3:/bucket/...`."""
 CANNOT_PASS: Mapping[Store, Mapping[str, str]] = {
     Store.LOCAL: {},
-    # It moves a metadata file away as a path of this machine: `s3:/bucket/...`.
-    Store.S3: {"tables.testLoadTableWithMissingMetadataFile": "java.nio.file.NoSuchFileException"},
+    Store.S3: _MOVES_A_FILE,
+    Store.GCS: _MOVES_A_FILE,
+    Store.AZURE: _MOVES_A_FILE,
 }
 """Tests that fail for a reason of their own, and the error that shows it: any other error is the server's."""

@@ -4,25 +4,30 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from arco_catalog.http.lambda_adapter import Endpoint
 from tools import package
-from tools.demo.engines import s3_properties
+from tools.demo.engines import jars_of_store, spark_properties
 from tools.demo.java import java_home
 from tools.demo.server import WAREHOUSE, serving
 from tools.gateway.running import running
 from tools.rck import report
 from tools.rck.kits import CANNOT_PASS, Kit, Server, Store
+from tools.support.emulators import store_server
 from tools.support.environment import exported
-from tools.support.s3_servers import moto_server
 
 HERE = Path(__file__).parent
 JARS = HERE.parents[1] / ".jars"
 LIMIT_S = 300
+CLOUD_URLS = {
+    Store.S3: "s3://arco-rck/catalog",
+    Store.GCS: "gs://arco-rck/catalog",
+    Store.AZURE: "az://arco-rck/catalog",
+}
 
 # The strictest that a correct server can meet. The kit reads `rck.local` from JUnit's own configuration, too.
 OPTIONS = {
@@ -55,11 +60,10 @@ def run(kit: Kit, store: Store, scratch: Path, server: Server = Server.SERVE) ->
     allowed = exported({"ARCO_ALLOWED_LOCATIONS": f"file:///tmp,{temporary.as_uri()}"})
     with _store(store, scratch) as url, allowed, _served(server, kit.endpoint, url, scratch) as uri:
         properties = {"uri": uri, "warehouse": WAREHOUSE, "java.io.tmpdir": str(temporary)}
-        if store is Store.S3:
-            # No io-impl: the client's default chooses by scheme. S3FileIO can't write the `file:/tmp/...` of six tests.
-            properties |= s3_properties()
+        # No io-impl: the client's default chooses by scheme. A store's own can't write the `file:/tmp/...` of six.
+        properties |= {name: value for name, value in spark_properties(url).items() if name != "io-impl"}
         began = time.perf_counter()
-        outcomes = _execute(kit, OPTIONS | properties, scratch)
+        outcomes = _execute(_jars(kit, url), OPTIONS | properties, scratch)
         seconds = time.perf_counter() - began
     return Run(outcomes, report.faults(kit, CANNOT_PASS[store], outcomes), seconds)
 
@@ -80,23 +84,20 @@ def _served(server: Server, endpoint: Endpoint, store: str, scratch: Path) -> It
 
 @contextmanager
 def _store(store: Store, scratch: Path) -> Iterator[str]:
-    """The URL of an empty store, on S3 in a moto of its own."""
-    if store is Store.LOCAL:
-        yield f"file:{scratch / 'store'}"
-        return
-    with moto_server() as server, exported(server.environment):
-        server.make_bucket("arco-rck")
-        yield "s3://arco-rck/catalog"
+    """The URL of an empty store, in an emulator of its own where it is in a cloud."""
+    url = f"file:{scratch / 'store'}" if store is Store.LOCAL else CLOUD_URLS[store]
+    with store_server(url):
+        yield url
 
 
-def _execute(kit: Kit, properties: Mapping[str, str], scratch: Path) -> list[report.Outcome]:
+def _execute(jars: Sequence[Path], properties: Mapping[str, str], scratch: Path) -> list[report.Outcome]:
     """The kit in a JVM of its own. Every system property becomes a property of the client."""
     command = [
         str(java_home() / "bin" / "java"),
         "-Xmx1g",
         *(f"-D{name}={value}" for name, value in properties.items()),
         "-cp",
-        os.pathsep.join([str(HERE), *map(str, _jars(kit))]),
+        os.pathsep.join([str(HERE), *map(str, jars)]),
         "org.junit.platform.console.ConsoleLauncher",
         "execute",
         "--config=rck.local=false",
@@ -121,10 +122,10 @@ def _execute(kit: Kit, properties: Mapping[str, str], scratch: Path) -> list[rep
     return report.read(found)
 
 
-def _jars(kit: Kit) -> list[Path]:
+def _jars(kit: Kit, store: str) -> list[Path]:
     """The jars whose hashes are known, as `make` has checked them."""
     folder = JARS / f"rck-{kit.version}"
     if not (folder / "complete").exists():
         raise LookupError(f"the kit {kit.version} is not in .jars: run `make rck`")
     hashes = (HERE / f"{kit.version}.sha256").read_text()
-    return [folder / line.split()[1] for line in hashes.splitlines()]
+    return [*(folder / line.split()[1] for line in hashes.splitlines()), *jars_of_store(store)]

@@ -1,12 +1,5 @@
-"""Azurite, the emulator of Azure Blob Storage, which the Makefile installs with npm (`.tools/azurite`).
+"""Azurite, the emulator of Azure Blob Storage, which the Makefile installs with npm (`.tools/azurite`)."""
 
-It runs in a process of its own on 127.0.0.1, and ends with the context that started it.
-"""
-
-import subprocess
-import tempfile
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +11,9 @@ from storage_backends.azure.signature import date_stamp, decoded_key, signed
 from storage_backends.azure.transport import API_VERSION
 from storage_backends.clock import system_now_ms
 from tools.support.environment import PROJECT
-from tools.support.ports import free_port
+from tools.support.server_process import listening
 
 PROGRAM = PROJECT / ".tools" / "azurite" / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
-START_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -32,11 +24,13 @@ class AzuriteServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs to talk to it."""
+        """What a client needs to talk to it; PyIceberg's takes the connection string."""
+        account = f"AccountName={DEVELOPMENT_ACCOUNT};AccountKey={DEVELOPMENT_KEY}"
         return {
             "AZURE_STORAGE_ACCOUNT": DEVELOPMENT_ACCOUNT,
             "AZURE_STORAGE_KEY": DEVELOPMENT_KEY,
             "AZURE_STORAGE_ENDPOINT": self.endpoint,
+            "AZURE_STORAGE_CONNECTION_STRING": f"{account};BlobEndpoint={self.endpoint}",
         }
 
     @property
@@ -63,39 +57,10 @@ def azurite() -> Iterator[AzuriteServer]:
     """An Azurite that keeps everything in memory. Raises `LookupError` if it is not installed."""
     if not PROGRAM.exists():
         raise LookupError(".tools/azurite is not installed: run 'make .tools/azurite', which needs node and npm")
-    port = free_port()
-    options = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--silent", "--skipApiVersionCheck"]
-    with tempfile.TemporaryDirectory(prefix="arco-azurite-") as scratch:
-        log = Path(scratch) / "log"
-        with (
-            log.open("wb") as out,
-            subprocess.Popen(
-                ["node", PROGRAM, *options, "--inMemoryPersistence", "--disableTelemetry"],
-                cwd=scratch,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            ) as process,
-        ):
-            try:
-                _await_answer(f"http://127.0.0.1:{port}", process, log)
-                yield AzuriteServer(f"http://127.0.0.1:{port}/{DEVELOPMENT_ACCOUNT}")
-            finally:
-                process.kill()
 
+    def command(port: int, folder: Path) -> list[str | Path]:
+        options = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--silent", "--skipApiVersionCheck"]
+        return ["node", PROGRAM, *options, "--inMemoryPersistence", "--disableTelemetry"]
 
-def _await_answer(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Returns when the server answers anything."""
-    deadline = time.perf_counter() + START_S
-    while time.perf_counter() < deadline:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except urllib.error.HTTPError:
-            return
-        except OSError:
-            pass
-        if process.poll() is not None:
-            break
-        time.sleep(0.05)
-    raise RuntimeError(f"Azurite did not start: {log.read_text()[-4000:]}")
+    with listening(command) as url:
+        yield AzuriteServer(f"{url}/{DEVELOPMENT_ACCOUNT}")

@@ -1,29 +1,16 @@
-"""S3 servers by name: moto, and two that check signatures, which the Makefile builds with Go (`.tools/versitygw`).
+"""S3 servers by name: moto, and two that check signatures, which the Makefile builds with Go (`.tools/versitygw`)."""
 
-Each runs in a process of its own on 127.0.0.1, and ends with the context that started it.
-"""
-
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
-import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from storage_backends.clock import system_now_ms
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.signature import Credentials, Scope, signed, signing_stamp
-from tools.support.environment import PROJECT
-from tools.support.ports import free_port
+from tools.support.server_process import announcing, built, listening
 
-BUILT = PROJECT / ".tools"
-START_S = 60.0
 ACCESS_KEY, SECRET_KEY = "arco-tests", "arco-tests-secret"
 NO_TRAILING_CHECKSUM = {"AWS_REQUEST_CHECKSUM_CALCULATION": "when_required"}
 """PyArrow sends a part's checksum behind its body, and versitygw 1.8.0 at times takes that for the next request."""
@@ -80,37 +67,8 @@ class S3Server:
 @contextmanager
 def moto_server(*, ignore_conditions: bool = False) -> Iterator[S3Server]:
     """A moto of its own process, with atomic conditional writes, or with none that hold."""
-    command = [
-        sys.executable,
-        "-m",
-        "tools.support.moto_server",
-        *(["--ignore-conditions"] if ignore_conditions else []),
-    ]
-    with (
-        tempfile.TemporaryFile("w+") as log,  # a pipe that nobody reads would stop a moto that says much
-        subprocess.Popen(
-            command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
-        ) as process,
-    ):
-        try:
-            if process.stdout is None:
-                raise RuntimeError("the pipe was asked for")
-            port = process.stdout.readline().strip()
-            if not port:
-                log.seek(0)
-                raise RuntimeError(f"moto did not start: {log.read()}")
-            yield S3Server(f"http://127.0.0.1:{port}")
-        finally:
-            process.kill()
-
-
-def built(name: str) -> Path:
-    """The program of a server. Raises `LookupError` if it is not there."""
-    found = BUILT / name
-    if not found.exists():
-        place = found.relative_to(PROJECT)
-        raise LookupError(f"{place} is not built: run 'make {place}', which needs Go")
-    return found
+    with announcing("tools.support.moto_server", *(["--ignore-conditions"] if ignore_conditions else [])) as url:
+        yield S3Server(url)
 
 
 @contextmanager
@@ -122,8 +80,8 @@ def versitygw() -> Iterator[S3Server]:
     def command(port: int, folder: Path) -> list[str | Path]:
         return [program, "--quiet", "--keep-alive", "--port", f"127.0.0.1:{port}", "posix", folder]
 
-    with _running(command, environment) as server:
-        yield replace(server, settings=NO_TRAILING_CHECKSUM)
+    with listening(command, environment) as url:
+        yield S3Server(url, ACCESS_KEY, SECRET_KEY, NO_TRAILING_CHECKSUM)
 
 
 @contextmanager
@@ -135,8 +93,8 @@ def minio() -> Iterator[S3Server]:
     def command(port: int, folder: Path) -> list[str | Path]:
         return [program, "server", "--quiet", "--address", f"127.0.0.1:{port}", folder]
 
-    with _running(command, environment) as server:
-        yield server
+    with listening(command, environment) as url:
+        yield S3Server(url, ACCESS_KEY, SECRET_KEY)
 
 
 SERVERS: Mapping[str, Callable[[], AbstractContextManager[S3Server]]] = {
@@ -144,51 +102,3 @@ SERVERS: Mapping[str, Callable[[], AbstractContextManager[S3Server]]] = {
     "versitygw": versitygw,
     "minio": minio,
 }
-
-
-@contextmanager
-def _running(
-    command: Callable[[int, Path], Sequence[str | Path]], environment: Mapping[str, str]
-) -> Iterator[S3Server]:
-    """The server that a command starts, once it answers."""
-    scratch = Path(tempfile.mkdtemp(prefix="arco-s3-"))
-    folder, log = scratch / "buckets", scratch / "log"
-    folder.mkdir()
-    port = free_port()
-    try:
-        with (
-            log.open("wb") as out,
-            subprocess.Popen(
-                command(port, folder),
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            ) as process,
-        ):
-            try:
-                server = S3Server(f"http://127.0.0.1:{port}", ACCESS_KEY, SECRET_KEY)
-                _await_answer(server, process, log)
-                yield server
-            finally:
-                process.kill()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=sys.exc_info()[0] is not None)
-
-
-def _await_answer(server: S3Server, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Returns when the server answers anything but that it is not ready."""
-    deadline = time.perf_counter() + START_S
-    while time.perf_counter() < deadline:
-        try:
-            with urllib.request.urlopen(server.endpoint, timeout=5):
-                return
-        except urllib.error.HTTPError as error:
-            if error.code != 503:
-                return
-        except OSError:
-            pass
-        if process.poll() is not None:
-            break
-        time.sleep(0.05)
-    raise RuntimeError(f"the S3 server did not start: {log.read_text()[-4000:]}")

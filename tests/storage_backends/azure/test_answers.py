@@ -1,11 +1,10 @@
 """What Azure's answers mean, on a server that gives them one by one; and how often a request goes over the wire, over
 our own connections and with the SDK."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any
 
 import pytest
 
@@ -23,13 +22,13 @@ from storage_backends import (
     Unchanged,
     Unknown,
     Version,
-    When,
 )
 from storage_backends.azure.config import AzureConfig, ClientKind, DefaultChain, SasToken, SharedKey
 from storage_backends.azure.store import AzureStore
-from storage_backends.backoff import ATTEMPTS, full_jitter
+from storage_backends.backoff import ATTEMPTS
+from tests.storage_backends.answers import AnswersContract, OpenStore, Play, Played, Sleep, playing, varied
 from tests.storage_backends.azure.scripted_azure import ScriptedAzure, refusal, scripted_azure
-from tests.storage_backends.s3.scripted_s3 import DATE_MS, Drop, Hang, Reply, Serve, Step, Truncate
+from tests.storage_backends.s3.scripted_s3 import DATE_MS, Drop, Reply, Serve, Step
 
 STALE = Matches(Version('"0x8D0"'))
 AGAIN = [refusal(503, "ServerBusy"), refusal(429, "TooManyRequests"), Reply(429)]
@@ -49,25 +48,6 @@ DENIALS = [
 ]
 
 
-class Played:
-    """A store on a scripted server, and the pauses that it made."""
-
-    def __init__(self, azure: ScriptedAzure, config: AzureConfig) -> None:
-        self.azure = azure
-        self.pauses: list[float] = []
-        self.store = AzureStore("container", "some/prefix", config=config, sleep=self._sleep, random=lambda: 1.0)
-
-    async def _sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-
-    @property
-    def wire(self) -> list[str]:
-        return [request.method for request in self.azure.requests]
-
-
-Play: TypeAlias = Callable[..., AbstractAsyncContextManager[Played]]
-
-
 @pytest.fixture(params=ClientKind)
 def play(request: pytest.FixtureRequest) -> Play:
     return player(request.param)
@@ -80,31 +60,55 @@ def play_wire() -> Play:
 
 def player(client: ClientKind) -> Play:
     @asynccontextmanager
-    async def run(*script: Step, idle_timeout_s: float = 60.0) -> AsyncIterator[Played]:
-        async with scripted_azure(script) as azure:
-            key = SharedKey("c2VjcmV0")
-            config = AzureConfig("account", key, azure.endpoint, client, idle_timeout_s=idle_timeout_s)
-            played = Played(azure, config)
-            try:
-                yield played
-            finally:
-                await played.store.close()
+    async def run(*script: Step) -> AsyncIterator[Played]:
+        async with scripted_azure(script) as azure, playing(azure, opener(azure, client)) as played:
+            yield played
 
     return run
+
+
+def opener(azure: ScriptedAzure, client: ClientKind) -> OpenStore:
+    config = AzureConfig("account", SharedKey("c2VjcmV0"), azure.endpoint, client)
+
+    def open_store(sleep: Sleep, **settings: Any) -> AzureStore:
+        changed = replace(config, **settings)
+        return AzureStore("container", "some/prefix", config=changed, sleep=sleep, random=lambda: 1.0)
+
+    return open_store
+
+
+class TestAnswers(AnswersContract):
+    """What is the same for all vendors."""
+
+    busy, throttled = refusal(503, "ServerBusy"), "ServerBusy"
+    unversioned = Reply(201)
+    again = varied(AGAIN)
+    failure = varied(FAILURES)
+    denial = varied(DENIALS)
+    nowhere = varied([refusal(404, "ContainerNotFound"), refusal(409, "ContainerBeingDeleted")])
+    refused = varied(
+        [
+            (refusal(409, "BlobAlreadyExists"), ABSENT),
+            (refusal(412, "ConditionNotMet"), ABSENT),
+            (refusal(412, "ConditionNotMet"), STALE),
+            (refusal(412, "TargetConditionNotMet"), STALE),
+            (refusal(404, "BlobNotFound"), STALE),
+        ]
+    )
 
 
 async def test_a_put_is_one_plain_request(play: Play) -> None:
     async with play() as played:
         outcome = await played.store.put("a key/é", b"body", ABSENT)
 
-        [request] = played.azure.requests
+        [request] = played.server.requests
         assert isinstance(outcome, Applied)
         assert request.rel_url.raw_path == "/container/some/prefix/a%20key/%C3%A9"
         assert request.headers["If-None-Match"] == "*"
         assert request.headers["x-ms-blob-type"] == "BlockBlob"
         assert request.headers["Content-Length"] == "4"
         assert request.headers["Authorization"].startswith("SharedKey account:")
-        assert played.azure.bodies == [b"body"]
+        assert played.server.bodies == [b"body"]
 
 
 async def test_versions_go_over_the_wire_as_they_came(play: Play) -> None:
@@ -116,7 +120,8 @@ async def test_versions_go_over_the_wire_as_they_came(play: Play) -> None:
         assert isinstance(await played.store.delete("key", STALE), PreconditionFailed)
 
         sent = [
-            (request.headers.get("If-Match"), request.headers.get("If-None-Match")) for request in played.azure.requests
+            (request.headers.get("If-Match"), request.headers.get("If-None-Match"))
+            for request in played.server.requests
         ]
         assert sent == [(None, "*"), (first.version, None), (None, first.version), (STALE.version, None)]
 
@@ -132,109 +137,6 @@ async def test_the_stores_clock_is_the_one_told(play: Play) -> None:
         assert await played.store.get("key", outcome.version) == Unchanged(DATE_MS)
         assert await played.store.get("other") == Missing(DATE_MS)
         assert outcome.now_ms == DATE_MS
-
-
-@pytest.mark.parametrize("reply", AGAIN)
-async def test_a_write_that_did_not_land_is_sent_again(play: Play, reply: Reply) -> None:
-    async with play(reply, reply) as played:
-        assert isinstance(await played.store.put("key", b"body", ABSENT), Applied)
-        assert played.wire == ["PUT"] * 3
-        assert played.pauses == [0.05, 0.1]
-
-
-async def test_patience_ends_and_nothing_has_landed(play: Play) -> None:
-    async with play(*[refusal(503, "ServerBusy")] * 50) as played:
-        with pytest.raises(StoreUnavailable, match="ServerBusy"):
-            await played.store.put("key", b"body", ABSENT)
-
-        assert played.wire == ["PUT"] * ATTEMPTS
-        assert played.pauses == list(full_jitter(lambda: 1.0))[1:]
-
-
-@pytest.mark.parametrize("reply", FAILURES)
-async def test_a_write_that_may_have_landed_is_unknown_and_not_sent_again(play: Play, reply: Reply) -> None:
-    async with play(reply, reply) as played:
-        assert isinstance(await played.store.put("key", b"body", ABSENT), Unknown)
-        assert isinstance(await played.store.delete("key"), Unknown)
-        assert played.wire == ["PUT", "DELETE"]
-        assert played.pauses == []
-
-
-@pytest.mark.parametrize("step", [*AGAIN, *FAILURES, Truncate(), Drop(applied=False)])
-async def test_a_read_is_sent_again(play: Play, step: Step) -> None:
-    async with play(Serve(), step, step) as played:
-        await played.store.put("key", b"body", ABSENT)
-
-        found = await played.store.get("key")
-
-        assert isinstance(found, Found)
-        assert found.body == b"body"
-        assert played.wire == ["PUT", "GET", "GET", "GET"]
-
-
-@pytest.mark.parametrize("step", [Drop(applied=False), Drop(applied=True), Truncate()])
-async def test_a_write_whose_answer_is_lost_is_unknown_and_was_sent_once(play: Play, step: Step) -> None:
-    async with play(step, step) as played:
-        assert isinstance(await played.store.put("key", b"body", ABSENT), Unknown)
-        assert played.wire == ["PUT"]
-        assert isinstance(await played.store.delete("key"), Unknown)
-        assert played.wire == ["PUT", "DELETE"]
-        assert played.pauses == []
-
-
-async def test_a_write_on_a_connection_that_worked_before_is_sent_once_too(play: Play) -> None:
-    async with play(Serve(), Drop(applied=True)) as played:
-        first = await played.store.put("key", b"one", ABSENT)
-        assert isinstance(first, Applied)
-        assert isinstance(await played.store.put("key", b"two", Matches(first.version)), Unknown)
-
-        assert played.wire == ["PUT", "PUT"]
-        assert len(played.azure.connections) == 1
-        assert played.azure.objects == {"/container/some/prefix/key": b"two"}
-
-
-async def test_a_write_that_is_never_answered_is_unknown(play: Play) -> None:
-    async with play(Hang(), idle_timeout_s=0.2) as played:
-        assert isinstance(await played.store.put("key", b"body", ABSENT), Unknown)
-        assert played.wire == ["PUT"]
-
-
-async def test_a_server_that_is_gone_is_unavailable_and_nothing_has_landed(play: Play) -> None:
-    async with play(Drop(applied=False, last=True)) as played:
-        assert isinstance(await played.store.put("key", b"body", ABSENT), Unknown)
-        with pytest.raises(StoreUnavailable):
-            await played.store.put("key", b"body", ABSENT)
-        assert played.wire == ["PUT"]
-
-
-async def test_a_cancelled_write_leaves_a_store_that_works(play: Play) -> None:
-    async with play(Hang()) as played:
-        write = asyncio.create_task(played.store.put("key", b"body", ABSENT))
-        await played.azure.hanging.acquire()
-        write.cancel()
-        await asyncio.wait([write])
-
-        assert isinstance(await played.store.put("key", b"body", ABSENT), Applied)
-        assert len(played.azure.connections) == 2
-
-
-@pytest.mark.parametrize(
-    ("reply", "when"),
-    [
-        (refusal(409, "BlobAlreadyExists"), ABSENT),
-        (refusal(412, "ConditionNotMet"), ABSENT),
-        (refusal(412, "ConditionNotMet"), STALE),
-        (refusal(412, "TargetConditionNotMet"), STALE),
-        (refusal(404, "BlobNotFound"), STALE),
-    ],
-)
-async def test_a_condition_that_does_not_hold_is_a_refusal(play: Play, reply: Reply, when: When) -> None:
-    async with play(reply) as played:
-        outcome = await played.store.put("key", b"body", when)
-
-        assert isinstance(outcome, PreconditionFailed)
-        assert outcome.version is None
-        assert played.wire == ["PUT"]
 
 
 @pytest.mark.parametrize(
@@ -268,57 +170,6 @@ async def test_a_deletion_of_what_is_missing_is_judged_by_its_condition(play: Pl
             await played.store.delete("key")
 
 
-CALLS: list[Callable[[AzureStore], Awaitable[object]]] = [
-    lambda store: store.get("key"),
-    lambda store: store.get_range("key", 0, 1),
-    lambda store: store.put("key", b"", ANY),
-    lambda store: store.delete("key"),
-    lambda store: store.list(""),
-]
-
-
-@pytest.mark.parametrize("reply", DENIALS)
-async def test_a_denial_is_told_at_once(play: Play, reply: Reply) -> None:
-    async with play(*[reply] * len(CALLS)) as played:
-        for call in CALLS:
-            with pytest.raises(StoreDenied):
-                await call(played.store)
-        assert len(played.wire) == len(CALLS)
-
-
-@pytest.mark.parametrize("reply", [refusal(404, "ContainerNotFound"), refusal(409, "ContainerBeingDeleted")])
-async def test_a_container_that_is_not_there_is_named(play: Play, reply: Reply) -> None:
-    async with play(*[reply] * len(CALLS)) as played:
-        for call in CALLS:
-            with pytest.raises(StoreError, match="container 'container' does not exist"):
-                await call(played.store)
-
-
-@pytest.mark.parametrize("status", [301, 307])
-async def test_a_redirect_is_not_followed(play: Play, status: int) -> None:
-    async with play(*[Reply(status, headers={"Location": "/elsewhere"})] * len(CALLS)) as played:
-        for call in CALLS:
-            with pytest.raises(StoreError, match=str(status)):
-                await call(played.store)
-        assert len(played.wire) == len(CALLS)
-
-
-async def test_a_missing_page_is_not_a_missing_object(play: Play) -> None:
-    async with play(*[Reply(404)] * len(CALLS), refusal(404, "BlobNotFound")) as played:
-        for call in CALLS:
-            with pytest.raises(StoreError, match="404"):
-                await call(played.store)
-        with pytest.raises(StoreError, match="404"):
-            await played.store.list("")
-
-
-async def test_an_answer_that_tells_no_version_is_no_answer(play: Play) -> None:
-    async with play(Reply(201), Reply(200, text="body")) as played:
-        assert isinstance(await played.store.put("key", b"", ABSENT), Unknown)
-        with pytest.raises(StoreError, match="no version"):
-            await played.store.get("key")
-
-
 @pytest.mark.parametrize("header", ["x-ms-resource-type: directory", "x-ms-meta-hdi_isfolder: true"])
 async def test_a_directory_is_no_object(play: Play, header: str) -> None:
     name, _, value = header.partition(": ")
@@ -343,7 +194,7 @@ async def test_a_request_signed_by_a_wrong_clock_is_signed_again_by_the_stores(p
         assert isinstance(await played.store.put("key", b"body", ABSENT), Applied)
         assert isinstance(await played.store.get("key"), Found)
 
-        stamps = [request.headers["x-ms-date"][:16] for request in played.azure.requests]
+        stamps = [request.headers["x-ms-date"][:16] for request in played.server.requests]
         assert played.wire == ["PUT", "PUT", "GET"]
         assert stamps[0] != "Fri, 01 Jan 2038"
         assert stamps[1:] == ["Fri, 01 Jan 2038"] * 2
@@ -404,7 +255,7 @@ async def test_a_listing_has_keys_and_the_versions_that_headers_have(play: Play)
         assert {(entry.version, entry.size, entry.written_ms) for entry in first.entries} == {('"0x8D1"', 1, DATE_MS)}
         assert (second.entries, second.after) == ((), None)
         asked = {"restype": "container", "comp": "list", "maxresults": "1000", "prefix": "some/prefix/x y"}
-        queries = [dict(request.query) for request in played.azure.requests]
+        queries = [dict(request.query) for request in played.server.requests]
         assert queries == [asked, {**asked, "marker": "on+/="}]
 
 

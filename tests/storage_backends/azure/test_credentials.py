@@ -1,17 +1,24 @@
 """Tokens of Entra ID: asked for once, kept while they are good, and told when there are none."""
 
 import asyncio
+import ssl
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import azure.identity
 import pytest
+from aiohttp import web
 from azure.core.credentials import AccessToken
 from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
 
-from storage_backends import StoreDenied, StoreUnavailable
-from storage_backends.azure.config import ClientSecret, DefaultChain
+from storage_backends import ABSENT, Applied, StoreDenied, StoreUnavailable
+from storage_backends.azure.config import AzureConfig, ClientKind, ClientSecret, DefaultChain
 from storage_backends.azure.credentials import REFRESH_MS, SCOPE, EntraTokens
+from storage_backends.azure.store import AzureStore
+from storage_backends.clock import system_now_ms
+from tests.support.certificates import write_certificate
+from tests.support.stub_server import stub_server
 
 START_MS = 1_795_262_400_000
 HOUR_MS = 3_600_000
@@ -107,3 +114,43 @@ async def test_without_azure_identity_the_extra_is_named(monkeypatch: pytest.Mon
 async def test_a_real_credential_refuses_a_tenant_that_cannot_be() -> None:
     with pytest.raises(StoreDenied, match="tenant"):
         await EntraTokens(ClientSecret("a tenant/", "client", "secret"), lambda: START_MS).current()
+
+
+@pytest.mark.parametrize("client", ClientKind)
+async def test_a_token_that_the_store_refuses_is_renewed_once_and_the_request_sent_again(
+    entra: Entra, client: ClientKind, tmp_path: Path
+) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    write_certificate(certificate, key, "127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    entra.now_ms = system_now_ms()
+    good, sent = "token 2", []
+    told = {
+        "WWW-Authenticate": "Bearer authorization_uri=https://login.example/tenant/oauth2/authorize "
+        "resource_id=https://storage.azure.com",
+        "x-ms-error-code": "InvalidAuthenticationInfo",
+    }
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        assert await request.read() == b"body"
+        sent.append(request.headers["Authorization"])
+        if sent[-1] == f"Bearer {good}":
+            return web.Response(status=201, headers={"ETag": '"1"'})
+        return web.Response(status=401, headers=told)
+
+    async with stub_server(answer, context) as server:
+        identity = ClientSecret("tenant", "client", "secret")
+        config = AzureConfig("account", identity, server.uri, client, ca_bundle=str(certificate))
+        store = AzureStore("container", config=config)
+        try:
+            outcome = await store.put("key", b"body", ABSENT)
+            good = "none"
+            with pytest.raises(StoreDenied, match="InvalidAuthenticationInfo"):
+                await store.put("key", b"body", ABSENT)
+        finally:
+            await store.close()
+
+    assert isinstance(outcome, Applied)
+    assert sent[:3] == ["Bearer token 1", "Bearer token 2", "Bearer token 2"]
+    assert len(sent) == 4

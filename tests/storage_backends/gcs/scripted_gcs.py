@@ -3,12 +3,14 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from aiohttp import web
 
-from storage_backends.gcs.config import GcsClient, GcsConfig
+from storage_backends.gcs.config import GcsClient
 from storage_backends.gcs.store import GcsStore
+from tests.storage_backends.answers import Played, Sleep, playing
 from tests.storage_backends.s3.scripted_s3 import Reply, ScriptedS3, Step
 from tests.support.stub_server import stub_server
 from tools.support.gcs_protocol_fake import GcsProtocolFake
@@ -40,32 +42,21 @@ class ScriptedGcs(ScriptedS3):
         return {name: stored.body for name, stored in self.fake.buckets[BUCKET].items()}
 
 
-class Played:
-    """A store on a scripted server, and the pauses that it made."""
-
-    def __init__(self, gcs: ScriptedGcs, config: GcsConfig) -> None:
-        self.gcs = gcs
-        self.pauses: list[float] = []
-        self.store = GcsStore(BUCKET, "some/prefix", config=config, sleep=self._sleep, random=lambda: 1.0)
-
-    async def _sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-
-    @property
-    def wire(self) -> list[str]:
-        """The methods of what came over the wire."""
-        return [request.method for request in self.gcs.requests]
-
-
 @asynccontextmanager
-async def playing(script: Sequence[Step], client: GcsClient, **variables: str) -> AsyncIterator[Played]:
+async def playing_gcs(
+    script: Sequence[Step], client: GcsClient, server: ScriptedGcs | None = None, **variables: str
+) -> AsyncIterator[Played]:
     """Runs a server and a store on it."""
-    gcs = ScriptedGcs(list(script))
+    gcs = server or ScriptedGcs([])
+    gcs.script = [*script]
     gcs.fake.buckets[BUCKET] = {}
-    async with stub_server(gcs.handle) as server:
-        gcs._server, gcs.endpoint = server, server.uri
-        played = Played(gcs, GcsServer(server.uri).config(client, **variables))
-        try:
+    async with stub_server(gcs.handle) as running:
+        gcs._server, gcs.endpoint = running, running.uri
+        config = GcsServer(running.uri).config(client, **variables)
+
+        def open_store(sleep: Sleep, **settings: Any) -> GcsStore:
+            changed = replace(config, **settings)
+            return GcsStore(BUCKET, "some/prefix", config=changed, sleep=sleep, random=lambda: 1.0)
+
+        async with playing(gcs, open_store) as played:
             yield played
-        finally:
-            await played.store.close()

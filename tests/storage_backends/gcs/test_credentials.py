@@ -14,7 +14,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from storage_backends import Missing, StoreDenied, StoreError, StoreUnavailable
+from storage_backends import ABSENT, Applied, Found, Missing, StoreDenied, StoreError, StoreUnavailable
 from storage_backends.gcs.config import (
     AccessToken,
     Anonymous,
@@ -28,7 +28,7 @@ from storage_backends.gcs.config import (
 )
 from storage_backends.gcs.credentials import GoogleTokens, tokens_of
 from storage_backends.gcs.store import GcsStore
-from tests.storage_backends.gcs.scripted_gcs import playing
+from tests.storage_backends.gcs.scripted_gcs import ScriptedGcs, playing_gcs
 from tests.support.stub_server import stub_server
 
 
@@ -198,9 +198,10 @@ async def test_a_fixed_token_needs_no_google_auth(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("client", list(GcsClient))
 async def test_a_users_token_opens_the_store_by_both_transports(client: GcsClient) -> None:
-    async with token_endpoint(), playing([], client) as played:
-        played.gcs.fake.token = "token-1"
-        config = GcsConfig(CredentialsJson(USER), played.gcs.endpoint, client=client)
+    async with token_endpoint(), playing_gcs([], client) as played:
+        assert isinstance(played.server, ScriptedGcs)
+        played.server.fake.token = "token-1"
+        config = GcsConfig(CredentialsJson(USER), played.server.endpoint, client=client)
         store = GcsStore("bucket", config=config)
 
         assert isinstance(await store.get("key"), Missing)
@@ -208,10 +209,42 @@ async def test_a_users_token_opens_the_store_by_both_transports(client: GcsClien
 
 
 @pytest.mark.parametrize("client", list(GcsClient))
+async def test_a_token_that_the_store_refuses_is_renewed_once_and_the_request_sent_again(client: GcsClient) -> None:
+    async with token_endpoint() as endpoint, playing_gcs([], client) as played:
+        assert isinstance(played.server, ScriptedGcs)
+        played.server.fake.token = "token-2"
+        store = GcsStore("bucket", config=GcsConfig(CredentialsJson(USER), played.server.endpoint, client=client))
+
+        assert isinstance(await store.put("key", b"body", ABSENT), Applied)
+        assert isinstance(await store.get("key"), Found)
+        assert played.wire == ["POST", "POST", "GET"]
+        played.server.fake.token = "another's"
+        with pytest.raises(StoreDenied, match="Invalid Credentials"):
+            await store.get("key")
+        assert played.wire[3:] == ["GET", "GET"]
+        assert len(endpoint.asked) == 3
+        await store.close()
+
+
+@pytest.mark.parametrize("client", list(GcsClient))
+async def test_requests_that_are_refused_together_renew_the_token_once(client: GcsClient) -> None:
+    async with token_endpoint() as endpoint, playing_gcs([], client) as played:
+        assert isinstance(played.server, ScriptedGcs)
+        played.server.fake.token = "token-1"
+        store = GcsStore("bucket", config=GcsConfig(CredentialsJson(USER), played.server.endpoint, client=client))
+        await store.get("key")
+        played.server.fake.token = "token-2"
+
+        assert {*map(type, await asyncio.gather(*(store.get("key") for _ in range(5))))} == {Missing}
+        assert len(endpoint.asked) == 2
+        await store.close()
+
+
+@pytest.mark.parametrize("client", list(GcsClient))
 async def test_without_a_token_nothing_is_sent(client: GcsClient) -> None:
-    async with token_endpoint() as endpoint, playing([], client) as played:
+    async with token_endpoint() as endpoint, playing_gcs([], client) as played:
         endpoint.status = 400
-        config = GcsConfig(CredentialsJson(USER), played.gcs.endpoint, client=client)
+        config = GcsConfig(CredentialsJson(USER), played.server.endpoint, client=client)
         store = GcsStore("bucket", config=config)
         with pytest.raises(StoreDenied):
             await store.delete("key")

@@ -50,7 +50,34 @@ class Hang:
     """Reads the request and never answers."""
 
 
-Step = Serve | Reply | Drop | Truncate | Hang
+@dataclass(frozen=True)
+class Raw:
+    """Answers with these bytes, whatever they are, and ends the connection."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Trickle:
+    """Answers with a head, and with more of it or of its body every now and then, without an end."""
+
+    head: bytes
+    more: bytes
+
+
+@dataclass(frozen=True)
+class Early:
+    """Answers before it has read the body of the request, of which it reads no more."""
+
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class Deaf:
+    """Neither reads the body of the request nor answers."""
+
+
+Step = Serve | Reply | Drop | Truncate | Hang | Raw | Trickle | Early | Deaf
 
 
 @dataclass
@@ -70,6 +97,8 @@ class ScriptedS3:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if "Expect" in request.headers:  # the body would never come
             return web.Response(status=417)
+        if self.script and isinstance(self.script[0], Early | Deaf):
+            return await self._without_reading(request, self.script.pop(0))
         body = await request.read()
         self.requests.append(request)
         self.bodies.append(body)
@@ -78,9 +107,8 @@ class ScriptedS3:
         match step:
             case Serve():
                 return self._serve(request, body)
-            case Reply(status, code, text, headers):
-                xml = f"<Error><Code>{code}</Code><Message>as scripted</Message></Error>" if code else ""
-                return web.Response(status=status, text=text or xml, content_type="application/xml", headers=headers)
+            case Reply():
+                return respond(step)
             case Drop(applied, last):
                 if applied:
                     self._serve(request, body)
@@ -95,7 +123,33 @@ class ScriptedS3:
             case Hang():
                 self.hanging.release()
                 await asyncio.Event().wait()
-                raise AssertionError("nobody sets it")
+            case Raw(data):
+                assert request.transport is not None
+                request.transport.write(data)
+                request.transport.close()
+            case Trickle(head, more):
+                await self._trickle(request, head, more)
+        return web.Response()
+
+    async def _without_reading(self, request: web.BaseRequest, step: Step) -> web.Response:
+        if isinstance(step, Early):
+            assert request.transport is not None
+            request.transport.write(raw(step.reply, framed=True))
+        await asyncio.Event().wait()
+        return web.Response()
+
+    @staticmethod
+    async def _trickle(request: web.BaseRequest, head: bytes, more: bytes) -> None:
+        assert request.transport is not None
+        request.transport.write(head)
+        while not request.transport.is_closing():
+            request.transport.write(more)
+            await asyncio.sleep(0.02)
+
+    @property
+    def landed(self) -> Mapping[str, bytes]:
+        """The objects that were written."""
+        return self.objects
 
     @staticmethod
     def _abort(request: web.BaseRequest) -> web.Response:
@@ -126,6 +180,25 @@ class ScriptedS3:
                 self.objects.pop(key, None)
                 return web.Response(status=204, headers={"Date": DATE})
         return _error(404, "NoSuchKey")
+
+
+def raw(reply: Reply, *, framed: bool) -> bytes:
+    """The answer's bytes, which say how long its body is or leave that to the connection's end."""
+    body = _text(reply).encode()
+    headers = {**reply.headers, **({"Content-Length": str(len(body))} if framed else {})}
+    lines = [f"HTTP/1.1 {reply.status} As Scripted", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "\r\n"]).encode() + body
+
+
+def respond(reply: Reply) -> web.Response:
+    """The answer as a server gives it."""
+    xml = "application/xml"
+    return web.Response(status=reply.status, text=_text(reply), content_type=xml, headers=reply.headers)
+
+
+def _text(reply: Reply) -> str:
+    error = f"<Error><Code>{reply.code}</Code><Message>as scripted</Message></Error>" if reply.code else ""
+    return reply.text or error
 
 
 def _etag(body: bytes) -> str:

@@ -124,6 +124,39 @@ async def test_each_store_may_have_a_profile_of_its_own(
     assert ["Credential=key-of-theirs/" in signed[1], "/us-west-1/s3/" in signed[1]] == [True, True]
 
 
+@pytest.mark.parametrize("carrier", ["wire", "sdk"])
+async def test_each_environment_has_profiles_and_files_of_its_own(
+    s3: ScriptedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, carrier: str
+) -> None:
+    """Two stores of one process, whose own variables lead nowhere."""
+    monkeypatch.setenv("AWS_PROFILE", "missing")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "missing"))
+    for name, region in (("ours", "eu-south-2"), ("theirs", "us-west-1")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config").write_text(f"[profile same]\nregion = {region}\n")
+        keys = f"[same]\naws_access_key_id = key-of-{name}\naws_secret_access_key = hush\n"
+        (tmp_path / name / "credentials").write_text(keys)
+        environment = {
+            "AWS_PROFILE": "same",
+            "AWS_CONFIG_FILE": str(tmp_path / name / "config"),
+            "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / name / "credentials"),
+            "AWS_ENDPOINT_URL_S3": s3.endpoint,
+            "ARCO_S3_CLIENT": carrier,
+        }
+        store = S3Store("bucket", config=S3Config.from_environment(environment))
+        await store.get("key")
+        await store.close()
+
+    first, second = (request.headers["authorization"] for request in s3.requests)
+    assert ["Credential=key-of-ours/" in first, "/eu-south-2/s3/" in first] == [True, True]
+    assert ["Credential=key-of-theirs/" in second, "/us-west-1/s3/" in second] == [True, True]
+
+
+def test_a_web_identity_of_this_process_is_not_hidden_by_a_profile() -> None:
+    both = {"AWS_WEB_IDENTITY_TOKEN_FILE": "/token", "AWS_PROFILE": "other", "AWS_CONFIG_FILE": "/config"}
+    assert S3Config.from_environment(both).credentials == DefaultChain(None, "/config")
+
+
 async def test_a_region_is_needed(s3: ScriptedS3, open_bucket: OpenBucket, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
@@ -189,7 +222,7 @@ async def container(s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
 
 async def test_keys_are_asked_for_once_while_they_are_good(container: Container) -> None:
-    source = BotocoreCredentials()
+    source = BotocoreCredentials(DefaultChain())
     found = await asyncio.gather(*(source.current() for _ in range(10)))
 
     assert {keys.access_key for keys in found} == {"key-1"}
@@ -197,7 +230,7 @@ async def test_keys_are_asked_for_once_while_they_are_good(container: Container)
 
 
 async def test_keys_are_asked_for_again_before_they_expire(container: Container) -> None:
-    source = BotocoreCredentials()
+    source = BotocoreCredentials(DefaultChain())
     container.good_for = timedelta(minutes=9)
     short = await source.current()
     container.good_for = timedelta(hours=2)
@@ -209,7 +242,7 @@ async def test_keys_are_asked_for_again_before_they_expire(container: Container)
 
 
 async def test_keys_that_nobody_gives_are_a_denial_and_asked_for_again(container: Container) -> None:
-    source = BotocoreCredentials()
+    source = BotocoreCredentials(DefaultChain())
     container.status = 404
     with pytest.raises(StoreDenied, match="no AWS credentials"):
         await source.current()

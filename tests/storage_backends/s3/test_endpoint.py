@@ -10,7 +10,8 @@ from botocore.session import get_session  # type: ignore[import-untyped]
 
 from storage_backends import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.s3.config import Addressing, S3Config
-from storage_backends.s3.endpoint import Endpoint, endpoint_of
+from storage_backends.s3.endpoint import endpoint_of
+from storage_backends.wire.endpoint import Endpoint
 
 MODELS = create_loader()
 BUCKETS = ("bucket", "with-dash-1", "dotted.bucket", "Old_Bucket")

@@ -18,10 +18,11 @@ from typing import TypeAlias
 
 from tools.bench.peers import traffic
 from tools.bench.peers.generator import PLACE, Score
-from tools.bench.peers.places import BUCKET, DELAY_MS, Pair, far_s3, on_local_files, on_s3
+from tools.bench.peers.places import BUCKET, DELAY_MS, Pair, far_s3, on_azure, on_gcs, on_local_files, on_s3
 from tools.bench.peers.servers import Server, ours
 
 CLIENTS = (1, 8, 32)
+TABLES = ("ceilings", "local", "s3", "moto", "gs", "azure")
 ANSWER_BYTES = 16_000
 
 Requests: TypeAlias = Callable[[str, int], list[str]]
@@ -52,7 +53,10 @@ class Line:
 
     def told(self) -> str:
         """A row of the table."""
-        mine, peers = middle(self.ours), middle(self.theirs)
+        mine = middle(self.ours)
+        if not self.theirs:
+            return f"| {self.name} | {self.clients} | {mine.rate:,.0f} | | | {times(mine)} | | {refused(mine)} | |"
+        peers = middle(self.theirs)
         ratio = mine.rate / peers.rate if peers.rate else float("inf")
         return (
             f"| {self.name} | {self.clients} | {mine.rate:,.0f} | {peers.rate:,.0f} | **{ratio:.1f}** "
@@ -105,7 +109,7 @@ class Effort:
 def compare(title: str, place: AbstractContextManager[Pair], measured: Sequence[Line], effort: Effort) -> None:
     """Measures at one place, and prints its table."""
     with place as pair:
-        servers = (pair.arco, pair.reference)
+        servers = [pair.arco, *([pair.reference] if pair.reference is not None else [])]
         for server in servers:
             server.catalog.prepare()
             for line in measured[1:5:3]:  # loads and commits of several clients: a JVM takes its time to get going
@@ -114,12 +118,18 @@ def compare(title: str, place: AbstractContextManager[Pair], measured: Sequence[
         for number in range(effort.passes):
             for line in measured:
                 scores = (line.ours, line.theirs)
-                for server, kept in sorted(zip(servers, scores, strict=True), key=lambda _: 0, reverse=number % 2 == 1):
+                for server, kept in sorted(
+                    zip(servers, scores, strict=False), key=lambda _: 0, reverse=number % 2 == 1
+                ):
                     kept.append(effort.play(server, line))
         memory = [server.resident_mb() for server in servers]
     print(f"\n### {title}\n\n{HEADER}")
     for line in measured:
         print(line.told())
+    if pair.reference is None:
+        print(f"\nOurs alone: {pair.alone}. Metadata of the table: {sizes[0]:,} bytes.", end=" ")
+        print(f"Memory afterwards: {memory[0]:.0f} MB.", flush=True)
+        return
     print(f"\nMetadata of the table: {sizes[0]:,} bytes in ours, {sizes[1]:,} in theirs.", end=" ")
     print(f"Memory afterwards: ours {memory[0]:.0f} MB, theirs {memory[1]:.0f} MB, {memory[0] / memory[1]:.2f} of it.")
     sys.stdout.flush()
@@ -154,7 +164,7 @@ def main() -> int:
     """Prints everything."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.peers", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="one short pass: a look, not a figure")
-    parser.add_argument("--only", choices=("ceilings", "local", "s3", "moto"), help="one of the tables")
+    parser.add_argument("--only", "--store", dest="only", choices=TABLES, help="one of the tables")
     parser.add_argument("--workers", default="auto", help="of arco serve (default: as it is shipped)")
     parser.add_argument("--folder", help="where the local files are (default: the folder for temporary files)")
     arguments = parser.parse_args()
@@ -171,17 +181,22 @@ def main() -> int:
 
 def parts(folder: Path, options: Sequence[str], effort: Effort) -> Iterator[tuple[str, Callable[[], None]]]:
     """The tables, each over a folder of its own."""
-    scratch = {name: folder / name for name in ("ceilings", "local", "s3", "moto")}
+    scratch = {name: folder / name for name in TABLES}
     for made in scratch.values():
         made.mkdir()
     local = on_local_files(scratch["local"], options)
     far = on_s3(scratch["s3"], options)
     on_moto = on_s3(scratch["moto"], options, "moto")
+    gcs, azure = on_gcs(scratch["gs"], options), on_azure(scratch["azure"], options)
     away = f"S3, every call {DELAY_MS} ms longer"
     yield "ceilings", partial(ceilings, scratch["ceilings"], effort)
     yield "local", partial(compare, "Local files", local, lines(shared=True), effort)
     yield "s3", partial(compare, f"{away} (our own emulator)", far, lines(shared=True), effort)
     yield "moto", partial(compare, f"{away} (moto)", on_moto, lines(shared=False), effort)
+    gcs_title = f"Google Cloud Storage, every call {DELAY_MS} ms longer (our fake)"
+    yield "gs", partial(compare, gcs_title, gcs, lines(shared=True), effort)
+    azure_title = f"Azure Blob Storage, every call {DELAY_MS} ms longer (Azurite)"
+    yield "azure", partial(compare, azure_title, azure, lines(shared=True), effort)
 
 
 if __name__ == "__main__":

@@ -90,9 +90,13 @@ def arco(store: str, scratch: Path, environment: Mapping[str, str], options: Seq
 
 @contextmanager
 def reference(
-    warehouse: str, scratch: Path, environment: Mapping[str, str], properties: Mapping[str, str]
+    warehouse: str,
+    scratch: Path,
+    environment: Mapping[str, str],
+    properties: Mapping[str, str],
+    jars: Sequence[Path] = (),
 ) -> Iterator[Server]:
-    """Iceberg's own REST server: names in SQLite, in a file, and metadata files below `warehouse`.
+    """Iceberg's own REST server: names in SQLite, in a file, and metadata files below `warehouse`, with more `jars`.
 
     Raises `LookupError` without its jars or a JDK.
     """
@@ -107,7 +111,7 @@ def reference(
     command = [
         str(java_home() / "bin" / "java"),
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-        *("-cp", f"{JARS}/classes:{JARS}/*", "ReferenceServer"),
+        *("-cp", ":".join([f"{JARS}/classes", f"{JARS}/*", *map(str, jars)]), "ReferenceServer"),
         *(f"{name}={value}" for name, value in settings.items()),
     ]
     with _started(command, scratch / "reference.log", environment) as server:

@@ -1,0 +1,107 @@
+"""`arco bootstrap`: makes a realm in a store, with a root principal, and takes the catalog that is there into it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from arco_catalog.authentication.secrets import Secrets, new_client_id, new_secret
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.session import OPERATOR, TIMEOUT_MS, carry_out, saying_that_it_waits
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management.bootstrap import bootstrap
+from arco_catalog.operations.management.catalogs import BASE_LOCATION, STORAGE_SCHEMES, CatalogRequest
+from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, change_credentials
+from arco_catalog.operations.realms import Deployment, Realm, make_catalog
+from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.runtime import SystemRuntime
+from storage_backends.open import canonical_url, opener_in
+from storage_backends.probe import honours_conditions
+
+DEFAULT_REALM = "default"
+"""What the one realm of a store is called that has no prefix of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What the root principal logs in with, to be shown once."""
+
+    client_id: str
+    secret: str
+
+
+def run(options: CatalogOptions, realm: str | None, *, reset_root: bool, as_json: bool) -> int:
+    """Bootstraps, or replaces the root's credentials. Raises `CliError`."""
+    if options.store.startswith("memory:"):
+        raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
+
+    async def work() -> Credentials:
+        async with _realm(options, realm) as (opened, session):
+            return await (_reset(session) if reset_root else _bootstrap(opened, session, options))
+
+    made = carry_out(work)
+    told: JsonObject = {"realm": realm, "client_id": made.client_id, "client_secret": made.secret}
+    if as_json:
+        print(json_text(told))
+        return 0
+    what = "The root principal has new credentials" if reset_root else f"Made a realm in {options.store}"
+    print(escaped(f"{what}. They are shown this once:"))
+    print(f"  client id      {made.client_id}\n  client secret  {made.secret}")
+    print(f"Engines take them as credential={made.client_id}:{made.secret} from `arco serve --auth internal`.")
+    return 0
+
+
+async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions) -> Credentials:
+    credentials, kept = await _credentials()
+    await bootstrap(session, kept)
+    root = f"{realm.prefix}/{options.warehouse}".strip("/")
+    location = realm.deployment.base.below(root, "warehouse")
+    kind = next((kind for kind, schemes in STORAGE_SCHEMES.items() if location.scheme in schemes), None)
+    if kind is None:
+        raise CliError(f"no storage type has locations such as {location.uri}")
+    request = CatalogRequest(
+        options.warehouse,
+        "INTERNAL",
+        {BASE_LOCATION: location.uri},
+        {"storageType": kind, "allowedLocations": [location.uri, *_allowed(options)]},
+    )
+    await make_catalog(realm, session, request, root, owned=True)
+    return credentials
+
+
+async def _reset(session: Session) -> Credentials:
+    credentials, kept = await _credentials()
+    await change_credentials(session, ROOT_PRINCIPAL, lambda principal: kept, rotate=False)
+    return credentials
+
+
+async def _credentials() -> tuple[Credentials, NewCredentials]:
+    entropy = SystemRuntime().entropy
+    client_id, secret = new_client_id(entropy), new_secret(entropy)
+    return Credentials(client_id, secret), NewCredentials(client_id, await Secrets(entropy).keep(secret))
+
+
+def _allowed(options: CatalogOptions) -> Sequence[str]:
+    return [canonical_url(url, options.environment) for url in options.allowed]
+
+
+@asynccontextmanager
+async def _realm(options: CatalogOptions, name: str | None) -> AsyncIterator[tuple[Realm, Session]]:
+    """The realm over its store, which must keep what commits rest on, and an operator's session with its registry."""
+    opener, runtime = opener_in(options.environment), SystemRuntime()
+    url = canonical_url(options.store, options.environment)
+    store = opener(url)
+    async with saying_that_it_waits(options.store):
+        verdict = await honours_conditions(store, runtime.ulid())
+    if not verdict.honoured:
+        raise CliError(f"commits to this store could get lost: {verdict.reason}")
+    deployment = Deployment.of(Settings(options.warehouse), store, url, _allowed(options), runtime, opener)
+    realm = Realm(name or DEFAULT_REALM, deployment, at_root=name is None)
+    request = OperationRequest("CLI", "bootstrap", "", None, OPERATOR, {"kind": "Cli"}, runtime.now_ms() + TIMEOUT_MS)
+    try:
+        yield realm, realm.registry.session(request)
+    finally:
+        await deployment.close()

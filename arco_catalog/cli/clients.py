@@ -1,0 +1,81 @@
+"""The clients by which a store can be reached: connections of our own, and the vendor's SDK."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from arco_catalog.config.variables import AZURE_CLIENT, GCS_CLIENT, S3_CLIENT
+from storage_backends import ObjectStore, StoreError
+from storage_backends.open import open_store
+from storage_backends.url import StoreUrl
+
+
+@dataclass(frozen=True, slots=True)
+class StoreClient:
+    """One of them: the variables that choose it, and what has to be installed for it (`module`, by `extra`)."""
+
+    name: str
+    variables: Mapping[str, str]
+    module: str | None = None
+    extra: str = ""
+
+    def missing(self) -> str | None:
+        """Why it can't be used, if it is not installed."""
+        if self.module is None or is_installed(self.module):
+            return None
+        return f"{self.module} is not installed: pip install 'arco-catalog[{self.extra}]'"
+
+    def open(self, url: str, environment: Mapping[str, str]) -> ObjectStore:
+        """The store, reached by this client. Raises `ValueError` for a URL that names none."""
+        return open_store(url, {**environment, **self.variables})
+
+
+_AZURE = (AZURE_CLIENT.name, "azure.storage.blob", "azure")
+_SDKS = {
+    "s3": (S3_CLIENT.name, "aiobotocore", "s3-sdk"),
+    "gs": (GCS_CLIENT.name, "google.cloud.storage", "gcs"),
+    "az": _AZURE,
+    "abfs": _AZURE,
+    "abfss": _AZURE,
+}
+"""By the scheme of a URL: the variable that chooses the client, the vendor's SDK, and the extra that brings it."""
+DIRECT = StoreClient("direct", {})
+"""What reaches a store that no network is in front of."""
+
+
+def clients_of(url: str) -> tuple[StoreClient, ...]:
+    """All by which this URL's store can be reached."""
+    known = _SDKS.get(url.partition(":")[0])
+    if known is None:
+        return (DIRECT,)
+    variable, module, extra = known
+    return StoreClient("wire", {variable: "wire"}), StoreClient("sdk", {variable: "sdk"}, module, extra)
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module could be imported; only the packages that it is in are."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def needs_sdk(url: str, environment: Mapping[str, str]) -> str | None:
+    """Why connections of our own refuse this store, which its vendor's SDK reaches; None if they don't."""
+    parsed = StoreUrl.parse(url)
+    if parsed.scheme != "s3":
+        return None
+    try:
+        from storage_backends.s3.carrier import wire_refuses
+        from storage_backends.s3.config import S3Config
+        from storage_backends.s3.endpoint import endpoint_of
+    except ModuleNotFoundError:
+        return None  # opening the store tells what is missing
+
+    config = S3Config.from_environment(environment)
+    try:
+        endpoint = endpoint_of("bucket", config.region or "us-east-1", config)
+    except StoreError:
+        return None  # the first call tells
+    proxy = config.proxies.proxy_for(tls=endpoint.tls, host=endpoint.host, port=endpoint.port)
+    return wire_refuses(parsed.host, proxy)

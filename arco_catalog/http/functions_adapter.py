@@ -1,0 +1,132 @@
+"""Adapts requests of Azure Functions to the app: the path as it was sent, and the caller whom App Service authenticated
+(docs/decisions/0036).
+
+The platform's front end decodes `%2F` before the host routes a request, and keeps the request's target as it came in a
+header. It also sets headers about the caller, and removes those that a client sent under their names, but only while
+its authentication is on.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from arco_catalog.authentication.gateway import printable
+from arco_catalog.http.asgi import Asgi, Message, Scope
+from arco_catalog.http.errors import described
+from arco_catalog.http.principal import AUTHENTICATED_CALLER, NO_CALLER, Caller
+from arco_catalog.iceberg.json import JsonValue, MalformedJson, loads
+from arco_catalog.protocol.operation_request import ANONYMOUS
+
+TARGET = "x-waws-unencoded-url"
+"""Path and query as the front end received them."""
+PRINCIPAL = "x-ms-client-principal"
+"""The claims of the caller's token: JSON in base64 (App Service, "Access user claims in app code")."""
+
+_OBJECT_ID = ("oid", "http://schemas.microsoft.com/identity/claims/objectidentifier")
+_NOT_PASSED_ON = "The request is authenticated, but the platform did not pass on the caller's identity"
+_NO_OBJECT_ID = "The token has no object id (claim 'oid'): use one that says whose it is"
+
+
+class FunctionsEndpoint(StrEnum):
+    """What stands in front of the function app."""
+
+    EASY_AUTH = "easy-auth"
+    UNAUTHENTICATED = "unauthenticated"
+
+
+class HttpRequest(Protocol):
+    """What is used of an `azure.functions.HttpRequest`."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    def get_body(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an `azure.functions.HttpResponse` is made of."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) -> Answer:
+    """The app's answer. A request that came without its target is refused: a name with a slash in it could not be told
+    from two names, and a request for one thing could act on another. Raises what the app does."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    target = headers.get(TARGET, "")
+    if not target.startswith("/"):
+        refused = described(400, "BadRequestException", f"The platform did not pass on the path as sent ({TARGET})")
+        return Answer(refused.status, {"content-type": "application/json"}, refused.body)
+    path, _, query = target.partition("?")
+    scope: Scope = {
+        "type": "http",
+        "method": request.method,
+        "raw_path": path.encode("utf-8", "surrogatepass"),
+        "query_string": query.encode("utf-8", "surrogatepass"),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        AUTHENTICATED_CALLER: caller_in(headers, endpoint),
+    }
+    collected = _Collected(request.get_body())
+    await app(scope, collected.receive, collected.send)
+    return Answer(collected.status, collected.headers, b"".join(collected.pieces))
+
+
+def caller_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> Caller:
+    """The object id of the user or application that App Service authenticated; header names are in lower case. Without
+    authentication nobody removes such headers from what clients send, so none is believed."""
+    if endpoint is FunctionsEndpoint.UNAUTHENTICATED:
+        return NO_CALLER
+    claims = _claims(headers.get(PRINCIPAL, ""))
+    if claims is None:
+        return Caller(ANONYMOUS, unidentified_because=_NOT_PASSED_ON)
+    for name in _OBJECT_ID:
+        if object_id := claims.get(name):
+            return Caller(printable(object_id))
+    return Caller(ANONYMOUS, unidentified_because=_NO_OBJECT_ID)
+
+
+def _claims(encoded: str) -> Mapping[str, str] | None:
+    """The claims by their types; None if the header is missing or is something else."""
+    try:
+        document = loads(base64.b64decode(encoded, validate=True))
+    except (binascii.Error, MalformedJson):
+        return None
+    listed = document.get("claims") if isinstance(document, dict) else None
+    return None if not isinstance(listed, list) else dict(filter(None, map(_claim, listed)))
+
+
+def _claim(claim: JsonValue) -> tuple[str, str] | None:
+    match claim:
+        case {"typ": str(name), "val": str(value)}:
+            return name, value
+    return None
+
+
+class _Collected:
+    """The two ends of one request: a body that is there, and an answer that is kept until it is whole."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.status = 500
+        self.headers: dict[str, str] = {}
+        self.pieces: list[bytes] = []
+
+    async def receive(self) -> Message:
+        body, self._body = self._body, b""
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in message["headers"]}
+        else:
+            self.pieces.append(message.get("body", b""))

@@ -1,0 +1,92 @@
+"""Handlers of catalog roles, and of what they hold."""
+
+from arco_catalog.http.management.bodies import read_entity, read_update
+from arco_catalog.http.management.principals import CREATED
+from arco_catalog.http.names import check_name, check_namespace
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import NO_CONTENT, Response, json_response
+from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of, one_of
+from arco_catalog.operations.management import catalog_roles, principal_roles
+from arco_catalog.operations.management import grants as granting
+from arco_catalog.operations.management.grants import Grant
+from arco_catalog.planning.access import Securable
+from arco_catalog.planning.privileges import GRANTABLE
+from arco_catalog.protocol.catalog import Session
+
+
+async def _session(context: RequestContext) -> Session:
+    return await context.catalog_session(context.params["catalog"])
+
+
+async def list_(context: RequestContext) -> Response:
+    """All catalog roles of a catalog."""
+    return json_response(await catalog_roles.list_catalog_roles(await _session(context)))
+
+
+async def create(context: RequestContext) -> Response:
+    """Makes a catalog role."""
+    entity = read_entity(context, "catalogRole")
+    made = await catalog_roles.create_catalog_role(await _session(context), entity.name, entity.properties)
+    return json_response(made, 201)
+
+
+async def get(context: RequestContext) -> Response:
+    """One catalog role."""
+    return json_response(await catalog_roles.get_catalog_role(await _session(context), context.params["catalog-role"]))
+
+
+async def update(context: RequestContext) -> Response:
+    """Gives a catalog role other properties."""
+    version, properties = read_update(context)
+    name = context.params["catalog-role"]
+    return json_response(await catalog_roles.update_catalog_role(await _session(context), name, version, properties))
+
+
+async def drop(context: RequestContext) -> Response:
+    """Drops a catalog role with all that it holds."""
+    await catalog_roles.drop_catalog_role(await _session(context), context.params["catalog-role"])
+    return NO_CONTENT
+
+
+async def principal_roles_of(context: RequestContext) -> Response:
+    """The principal roles that have a catalog role."""
+    names = await catalog_roles.principal_roles_using(await _session(context), context.params["catalog-role"])
+    return json_response(await principal_roles.named_roles(context.judged_realm_session(), names))
+
+
+async def grants(context: RequestContext) -> Response:
+    """What a catalog role holds."""
+    return json_response(await granting.list_grants(await _session(context), context.params["catalog-role"]))
+
+
+async def grant(context: RequestContext) -> Response:
+    """Gives a catalog role a privilege."""
+    asked = _grant(context)
+    await granting.add_grant(await _session(context), context.params["catalog-role"], asked)
+    return CREATED
+
+
+async def revoke(context: RequestContext) -> Response:
+    """Takes a privilege from a catalog role; with `cascade` also on all that lies inside."""
+    asked = _grant(context)
+    cascade = context.query.flag("cascade")
+    await granting.revoke_grant(await _session(context), context.params["catalog-role"], asked, cascade)
+    return CREATED
+
+
+def _grant(context: RequestContext) -> Grant:
+    """The grant in the body. Raises `BadRequest`, and `NotFound` for one on a policy, of which there are none."""
+    at = "request.grant"
+    fields = Fields(context.fields.required("grant", OBJECT), at)
+    kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
+    if kind == "catalog":
+        return Grant.of(kind, Securable(), privilege)
+    levels = fields.required("namespace", list_of(STRING))
+    namespace = check_namespace(levels, f"{at}.namespace", context.options.namespace_separator)
+    if kind == "namespace":
+        return Grant.of(kind, Securable(namespace), privilege)
+    name = check_name(fields.required(f"{kind}Name", STRING), f"{at}.{kind}Name")
+    if kind == "policy":
+        raise NotFound(f"Policy does not exist: {'.'.join((*namespace, name))}")
+    return Grant.of(kind, Securable(namespace, name, "view" if kind == "view" else "table"), privilege)

@@ -1,0 +1,62 @@
+"""Handlers of the catalogs of a realm."""
+
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import NO_CONTENT, Response, json_response
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, STRINGS, Fields, one_of
+from arco_catalog.operations.management import catalogs
+from arco_catalog.operations.management.catalogs import CatalogRequest, shown_catalog
+from arco_catalog.operations.realms import change_catalog, make_catalog
+
+TYPES = ("INTERNAL", "EXTERNAL")
+
+
+async def list_(context: RequestContext) -> Response:
+    """All catalogs."""
+    return json_response(catalogs.shown_catalogs(await catalogs.list_catalogs(context.realm_session())))
+
+
+async def create(context: RequestContext) -> Response:
+    """Makes a catalog, empty but for the role that manages it, which the administrators of the realm have."""
+    fields = Fields(context.fields.required("catalog", OBJECT), "request.catalog")
+    if fields.optional("connectionConfigInfo", OBJECT) is not None:
+        raise BadRequest("A catalog can't have a connectionConfigInfo: this server does not stand in for others")
+    request = CatalogRequest(
+        fields.required("name", STRING),
+        fields.optional("type", one_of(*TYPES)) or "INTERNAL",
+        fields.required("properties", STRINGS),
+        fields.required("storageConfigInfo", OBJECT),
+    )
+    made = await make_catalog(context.required_realm, context.realm_session(), request)
+    return json_response(shown_catalog(made), 201)
+
+
+async def get(context: RequestContext) -> Response:
+    """One catalog."""
+    await (await context.catalog_session(context.params["catalog"])).head()
+    return json_response(await catalogs.get_catalog(context.judged_realm_session(), context.params["catalog"]))
+
+
+async def update(context: RequestContext) -> Response:
+    """Changes a catalog's properties and storage configuration."""
+    version = context.fields.optional("currentEntityVersion", INT)
+    properties = context.fields.optional("properties", STRINGS)
+    storage = context.fields.optional("storageConfigInfo", OBJECT)
+    await (await context.catalog_session(context.params["catalog"])).head()
+    changed = await change_catalog(
+        context.required_realm,
+        context.judged_realm_session(),
+        context.params["catalog"],
+        version,
+        properties,
+        storage,
+    )
+    return json_response(changed)
+
+
+async def drop(context: RequestContext) -> Response:
+    """Drops an empty catalog."""
+    name = context.params["catalog"]
+    await catalogs.end_catalog(await context.catalog_session(name))
+    await catalogs.remove_catalog(context.judged_realm_session(), name)
+    return NO_CONTENT

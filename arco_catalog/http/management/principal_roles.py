@@ -1,0 +1,77 @@
+"""Handlers of principal roles, and of the catalog roles that they have."""
+
+from arco_catalog.http.management.bodies import read_entity, read_name_of, read_update
+from arco_catalog.http.management.principals import CREATED
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import NO_CONTENT, Response, json_response
+from arco_catalog.operations.management import catalog_roles as used
+from arco_catalog.operations.management import principal_roles
+from arco_catalog.state.roles import RoleEntry
+
+
+async def list_(context: RequestContext) -> Response:
+    """All principal roles."""
+    return json_response(await principal_roles.list_principal_roles(context.realm_session()))
+
+
+async def create(context: RequestContext) -> Response:
+    """Makes a principal role."""
+    entity = read_entity(context, "principalRole")
+    made = await principal_roles.create_principal_role(
+        context.realm_session(), entity.name, entity.properties, entity.federated
+    )
+    return json_response(made, 201)
+
+
+async def get(context: RequestContext) -> Response:
+    """One principal role."""
+    name = context.params["principal-role"]
+    return json_response(await principal_roles.get_principal_role(context.realm_session(), name))
+
+
+async def update(context: RequestContext) -> Response:
+    """Gives a principal role other properties."""
+    version, properties = read_update(context)
+    name = context.params["principal-role"]
+    return json_response(
+        await principal_roles.update_principal_role(context.realm_session(), name, version, properties)
+    )
+
+
+async def drop(context: RequestContext) -> Response:
+    """Drops a principal role."""
+    await principal_roles.drop_principal_role(context.realm_session(), context.params["principal-role"])
+    return NO_CONTENT
+
+
+async def principals(context: RequestContext) -> Response:
+    """The principals that have a principal role."""
+    name = context.params["principal-role"]
+    return json_response(await principal_roles.principals_with_role(context.realm_session(), name))
+
+
+async def catalog_roles(context: RequestContext) -> Response:
+    """The catalog roles that a principal role has in a catalog."""
+    session = context.realm_session()
+    role = await principal_roles.find_role(session, context.params["principal-role"])
+    catalog = await context.catalog_session(context.params["catalog"], judged=True)
+    return json_response(await used.catalog_roles_used_by(catalog, role))
+
+
+async def assign(context: RequestContext) -> Response:
+    """Gives a principal role a catalog role."""
+    name = read_name_of(context, "catalogRole")
+    session = await context.catalog_session(context.params["catalog"])
+    await used.assign_catalog_role(session, await _principal_role(context), name)
+    return CREATED
+
+
+async def revoke(context: RequestContext) -> Response:
+    """Takes a catalog role from a principal role."""
+    session = await context.catalog_session(context.params["catalog"])
+    await used.revoke_catalog_role(session, await _principal_role(context), context.params["catalog-role"])
+    return NO_CONTENT
+
+
+async def _principal_role(context: RequestContext) -> RoleEntry:
+    return await principal_roles.find_role(context.judged_realm_session(), context.params["principal-role"])

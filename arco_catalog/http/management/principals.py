@@ -1,0 +1,104 @@
+"""Handlers of principals."""
+
+from arco_catalog.authentication.secrets import new_client_id, new_secret
+from arco_catalog.http.management.bodies import read_entity, read_name_of, read_update
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import NO_CONTENT, Response, json_response
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.shapes import BOOLEAN, STRING
+from arco_catalog.operations.management import principal_roles, principals
+from arco_catalog.operations.management.principals import NewCredentials
+from arco_catalog.protocol.catalog import Session
+
+CREATED = Response(201)
+
+
+async def list_(context: RequestContext) -> Response:
+    """All principals."""
+    return json_response(await principals.list_principals(context.realm_session()))
+
+
+async def create(context: RequestContext) -> Response:
+    """Makes a principal, and shows its secret, once."""
+    entity = read_entity(context, "principal")
+    must_rotate = context.fields.optional("credentialRotationRequired", BOOLEAN) or False
+    service = context.realm_service
+    client_id, secret = new_client_id(service.entropy), new_secret(service.entropy)
+    credentials = NewCredentials(client_id, await service.secrets.keep(secret))
+    session = context.realm_session()
+    shown = await principals.create_principal(session, entity.name, entity.properties, credentials, must_rotate)
+    return json_response(_with_credentials(shown, secret), 201)
+
+
+async def get(context: RequestContext) -> Response:
+    """One principal."""
+    return json_response(await principals.get_principal(context.realm_session(), context.params["principal"]))
+
+
+async def update(context: RequestContext) -> Response:
+    """Gives a principal other properties."""
+    version, properties = read_update(context)
+    session = context.realm_session()
+    return json_response(await principals.update_principal(session, context.params["principal"], version, properties))
+
+
+async def drop(context: RequestContext) -> Response:
+    """Drops a principal."""
+    await principals.drop_principal(context.realm_session(), context.params["principal"])
+    return NO_CONTENT
+
+
+async def rotate(context: RequestContext) -> Response:
+    """Gives a principal another secret, at its own wish; the one that it has stays valid until the next rotation."""
+    name = context.params["principal"]
+    return await _with_new_credentials(context, context.realm_session(itself=name), None, None, rotate=True)
+
+
+async def reset(context: RequestContext) -> Response:
+    """Gives a principal another secret, and perhaps another client id; those that it had end."""
+    client_id = context.fields.optional("clientId", STRING)
+    secret = context.fields.optional("clientSecret", STRING)
+    return await _with_new_credentials(context, context.realm_session(), client_id, secret, rotate=False)
+
+
+async def _with_new_credentials(
+    context: RequestContext, session: Session, client_id: str | None, secret: str | None, *, rotate: bool
+) -> Response:
+    service = context.realm_service
+    secret = new_secret(service.entropy) if secret is None else secret
+    kept = await service.secrets.keep(secret)
+    shown = await principals.change_credentials(
+        session,
+        context.params["principal"],
+        lambda principal: NewCredentials(client_id or principal.client_id, kept),
+        rotate=rotate,
+    )
+    return json_response(_with_credentials(shown, secret))
+
+
+async def roles(context: RequestContext) -> Response:
+    """The principal roles that a principal has."""
+    return json_response(await principal_roles.roles_of_principal(context.realm_session(), context.params["principal"]))
+
+
+async def assign(context: RequestContext) -> Response:
+    """Gives a principal a principal role."""
+    role = read_name_of(context, "principalRole")
+    await principal_roles.assign_principal_role(context.realm_session(), context.params["principal"], role)
+    return CREATED
+
+
+async def revoke(context: RequestContext) -> Response:
+    """Takes a principal role from a principal."""
+    await principal_roles.revoke_principal_role(
+        context.realm_session(), context.params["principal"], context.params["principal-role"]
+    )
+    return NO_CONTENT
+
+
+def _with_credentials(shown: JsonObject, secret: str) -> JsonObject:
+    principal = shown.get("principal")
+    if not isinstance(principal, dict):
+        raise InternalError("a principal was made, and the answer does not have it")
+    return {"principal": principal, "credentials": {"clientId": principal["clientId"], "clientSecret": secret}}

@@ -1,0 +1,97 @@
+"""The routes of the management API (`polaris-management-service.yml`). What is done to principals, roles and catalogs
+is judged by the realm's registry; what is done to catalog roles and grants by the catalog's."""
+
+from collections.abc import Sequence
+
+from arco_catalog.http.request_context import Effect, Route
+from arco_catalog.http.requires import Requires, needs
+from arco_catalog.planning.privileges import Privilege
+
+BASE = "/api/management/v1"
+PRINCIPALS = f"{BASE}/principals"
+PRINCIPAL = f"{PRINCIPALS}/{{principal}}"
+PRINCIPAL_ROLES = f"{BASE}/principal-roles"
+PRINCIPAL_ROLE = f"{PRINCIPAL_ROLES}/{{principal-role}}"
+CATALOGS = f"{BASE}/catalogs"
+CATALOG = f"{CATALOGS}/{{catalog}}"
+CATALOG_ROLES = f"{CATALOG}/catalog-roles"
+CATALOG_ROLE = f"{CATALOG_ROLES}/{{catalog-role}}"
+USED_ROLES = f"{PRINCIPAL_ROLE}/catalog-roles/{{catalog}}"
+
+
+def _reads(template: str, handling: str, privilege: Privilege) -> Route:
+    return _route("GET", template, handling, needs(privilege), Effect.READS)
+
+
+def _changes(method: str, template: str, handling: str, privilege: Privilege) -> Route:
+    return _route(method, template, handling, needs(privilege), Effect.MUTATES)
+
+
+def _route(method: str, template: str, handling: str, requires: Requires, effect: Effect) -> Route:
+    optional = template.endswith(("/rotate", "/reset"))
+    return Route(
+        method,
+        template,
+        f"management.{handling}",
+        effect,
+        advertised=False,
+        takes_json=not optional,
+        optional_json=optional,
+        requires=requires,
+    )
+
+
+TOKENS = Route(
+    "POST",
+    "/v1/oauth/tokens",
+    "oauth.get_token",
+    advertised=False,
+    takes_json=False,
+    takes_form=True,
+    public=True,
+)
+"""In the place of the route that refuses to give tokens."""
+
+MANAGEMENT: Sequence[Route] = (
+    _reads(CATALOGS, "catalogs.list_", Privilege.CATALOG_LIST),
+    _changes("POST", CATALOGS, "catalogs.create", Privilege.CATALOG_CREATE),
+    _reads(CATALOG, "catalogs.get", Privilege.CATALOG_READ_PROPERTIES),
+    _changes("PUT", CATALOG, "catalogs.update", Privilege.CATALOG_WRITE_PROPERTIES),
+    _changes("DELETE", CATALOG, "catalogs.drop", Privilege.CATALOG_DROP),
+    _reads(PRINCIPALS, "principals.list_", Privilege.PRINCIPAL_LIST),
+    _changes("POST", PRINCIPALS, "principals.create", Privilege.PRINCIPAL_CREATE),
+    _reads(PRINCIPAL, "principals.get", Privilege.PRINCIPAL_READ_PROPERTIES),
+    _changes("PUT", PRINCIPAL, "principals.update", Privilege.PRINCIPAL_WRITE_PROPERTIES),
+    _changes("DELETE", PRINCIPAL, "principals.drop", Privilege.PRINCIPAL_DROP),
+    _changes("POST", f"{PRINCIPAL}/rotate", "principals.rotate", Privilege.PRINCIPAL_ROTATE_CREDENTIALS),
+    _changes("POST", f"{PRINCIPAL}/reset", "principals.reset", Privilege.PRINCIPAL_RESET_CREDENTIALS),
+    _reads(f"{PRINCIPAL}/principal-roles", "principals.roles", Privilege.PRINCIPAL_LIST_GRANTS),
+    _changes("PUT", f"{PRINCIPAL}/principal-roles", "principals.assign", Privilege.PRINCIPAL_ROLE_MANAGE_GRANTS),
+    _changes(
+        "DELETE",
+        f"{PRINCIPAL}/principal-roles/{{principal-role}}",
+        "principals.revoke",
+        Privilege.PRINCIPAL_ROLE_MANAGE_GRANTS,
+    ),
+    _reads(PRINCIPAL_ROLES, "principal_roles.list_", Privilege.PRINCIPAL_ROLE_LIST),
+    _changes("POST", PRINCIPAL_ROLES, "principal_roles.create", Privilege.PRINCIPAL_ROLE_CREATE),
+    _reads(PRINCIPAL_ROLE, "principal_roles.get", Privilege.PRINCIPAL_ROLE_READ_PROPERTIES),
+    _changes("PUT", PRINCIPAL_ROLE, "principal_roles.update", Privilege.PRINCIPAL_ROLE_WRITE_PROPERTIES),
+    _changes("DELETE", PRINCIPAL_ROLE, "principal_roles.drop", Privilege.PRINCIPAL_ROLE_DROP),
+    _reads(f"{PRINCIPAL_ROLE}/principals", "principal_roles.principals", Privilege.PRINCIPAL_ROLE_LIST_GRANTS),
+    _reads(USED_ROLES, "principal_roles.catalog_roles", Privilege.PRINCIPAL_ROLE_LIST_GRANTS),
+    _changes("PUT", USED_ROLES, "principal_roles.assign", Privilege.CATALOG_ROLE_MANAGE_GRANTS),
+    _changes(
+        "DELETE", f"{USED_ROLES}/{{catalog-role}}", "principal_roles.revoke", Privilege.CATALOG_ROLE_MANAGE_GRANTS
+    ),
+    _reads(CATALOG_ROLES, "catalog_roles.list_", Privilege.CATALOG_ROLE_LIST),
+    _changes("POST", CATALOG_ROLES, "catalog_roles.create", Privilege.CATALOG_ROLE_CREATE),
+    _reads(CATALOG_ROLE, "catalog_roles.get", Privilege.CATALOG_ROLE_READ_PROPERTIES),
+    _changes("PUT", CATALOG_ROLE, "catalog_roles.update", Privilege.CATALOG_ROLE_WRITE_PROPERTIES),
+    _changes("DELETE", CATALOG_ROLE, "catalog_roles.drop", Privilege.CATALOG_ROLE_DROP),
+    _reads(f"{CATALOG_ROLE}/principal-roles", "catalog_roles.principal_roles_of", Privilege.CATALOG_ROLE_LIST_GRANTS),
+    _reads(f"{CATALOG_ROLE}/grants", "catalog_roles.grants", Privilege.CATALOG_ROLE_LIST_GRANTS),
+    _changes("PUT", f"{CATALOG_ROLE}/grants", "catalog_roles.grant", Privilege.CATALOG_MANAGE_ACCESS),
+    _changes("POST", f"{CATALOG_ROLE}/grants", "catalog_roles.revoke", Privilege.CATALOG_MANAGE_ACCESS),
+)
+"""All 33 operations."""

@@ -1,0 +1,49 @@
+"""`POST /v1/oauth/tokens`: tokens of this server's own, for clients that have an id and a secret."""
+
+from arco_catalog.authentication.token_endpoint import TokenAnswer
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import Response
+from arco_catalog.http.unsupported import get_token as refuse
+from arco_catalog.iceberg.json import dumps
+from arco_catalog.operations.management.principals import principal_of_client, principal_of_id, principal_of_name
+from arco_catalog.operations.management.standing import manages_access
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.realm import PrincipalEntry
+
+
+class RegisteredPrincipals:
+    """The principals of one realm, each looked up as the realm is now."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
+        """The principal with a client id."""
+        return await principal_of_client(self._session, client_id)
+
+    async def by_id(self, entity: str) -> PrincipalEntry | None:
+        """The principal with an id."""
+        return await principal_of_id(self._session, entity)
+
+    async def by_name(self, name: str) -> PrincipalEntry | None:
+        """The principal with a name."""
+        return await principal_of_name(self._session, name)
+
+    async def manages_access(self, principal: PrincipalEntry) -> bool:
+        """Whether any of its roles manages the access to the realm."""
+        return await manages_access(self._session, principal)
+
+
+async def get_token(context: RequestContext) -> Response:
+    """A token, or why there is none. All that it answers has the shape of OAuth2's (RFC 6749)."""
+    endpoint = None if context.service.realms is None else context.realm_service.token_endpoint
+    if endpoint is None:
+        return await refuse(context)
+    realm = context.realm_service.named(context.headers)
+    context.realm = realm
+    principals = RegisteredPrincipals(context.judged_realm_session())
+    return _response(await endpoint.answer(context.form, context.headers, realm.name, principals))
+
+
+def _response(answer: TokenAnswer) -> Response:
+    return Response(answer.status, dumps(answer.body), answer.headers)

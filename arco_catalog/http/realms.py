@@ -1,0 +1,71 @@
+"""The realms that an app serves, and who makes a request of one of them (docs/design/access.md#authentication)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arco_catalog.authentication.authentication import REALM_HEADER, Authentication
+from arco_catalog.authentication.authenticator import Presented
+from arco_catalog.authentication.secrets import Entropy, Secrets
+from arco_catalog.authentication.token_endpoint import TokenEndpoint
+from arco_catalog.http.principal import Caller
+from arco_catalog.iceberg.errors import NoSuchWarehouse, NotAuthorized
+from arco_catalog.operations.realms import Realm
+from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.protocol.lookup import load
+from arco_catalog.protocol.operation_request import ANONYMOUS
+from arco_catalog.state.access import State
+from arco_catalog.state.needs import Needs
+from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
+from arco_catalog.state.registry import RegistryState
+
+
+@dataclass(frozen=True, slots=True)
+class RealmService:
+    """`realms` by their names; `default` is that of a request that names none. `secrets` keeps secrets of principals,
+    which are made of `entropy`. Without `authentication` everybody may do everything: a server on a laptop. Without
+    `token_endpoint` there are no tokens of our own."""
+
+    realms: Mapping[str, Realm]
+    default: str
+    secrets: Secrets
+    entropy: Entropy
+    authentication: Authentication | None = None
+    token_endpoint: TokenEndpoint | None = None
+
+    def named(self, headers: Mapping[str, str]) -> Realm:
+        """The realm that the headers name, or the default. Raises `NotAuthorized` if there is none of this name."""
+        return self._realm(headers.get(REALM_HEADER) or self.default)
+
+    async def identify(self, headers: Mapping[str, str], event: object) -> tuple[Realm, Caller]:
+        """The realm of a request, and who makes it. Raises `NotAuthorized`, and `Unavailable` if nobody can tell."""
+        if self.authentication is None:
+            return self.named(headers), Caller(ANONYMOUS)
+        found = await self.authentication.authenticate(Presented(headers, event))
+        caller = Caller(found.identity.principal, found.session, identity=found.identity, name=found.name)
+        return self._realm(found.realm), caller
+
+    def _realm(self, name: str) -> Realm:
+        realm = self.realms.get(name)
+        if realm is None:
+            raise NotAuthorized("This server has no such realm")
+        return realm
+
+
+async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:
+    """The catalog of a name; unless it must be `fresh`, by what this process remembers of the realm."""
+    known = None if fresh else state.cached_head()
+    entry = None if known is None else await _entry(state, known, name)
+    return entry if entry is not None else await _entry(state, await state.head(), name)
+
+
+async def _entry(state: State, head: RegistryState, name: str) -> CatalogEntry | None:
+    await load(state, head.index, Needs(keys=[catalog_key(name)]))
+    return find_catalog(head.index, name)
+
+
+async def catalog_of(realm: Realm, state: State, name: str, *, fresh: bool) -> Catalog:
+    """The catalog of a name. Raises `NoSuchWarehouse`."""
+    entry = await find(state, name, fresh=fresh)
+    if entry is None:
+        raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
+    return realm.catalog(entry)

@@ -1,0 +1,61 @@
+"""The first commit of a realm: its root principal, and the role that manages the realm. Made by an operator at the
+store, never over HTTP."""
+
+from arco_catalog.iceberg.errors import AlreadyExists
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management.entities import EntityChange
+from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.realm import (
+    SERVICE_ADMIN,
+    PrincipalEntry,
+    membership_edits,
+    principal_edits,
+    principal_key,
+    principal_role_key,
+)
+from arco_catalog.state.roles import ROOT, GrantEntry, RoleEntry, grant_edits
+
+
+async def bootstrap(session: Session, credentials: NewCredentials) -> None:
+    """Makes the realm. Raises `AlreadyExists` if it was made already, and changes nothing then."""
+    await run(session, _Bootstrap(session, credentials))
+
+
+class _Bootstrap(EntityChange):
+    kind = "bootstrap"
+
+    def __init__(self, session: Session, credentials: NewCredentials) -> None:
+        super().__init__(session, {"name": ROOT_PRINCIPAL})
+        self.credentials = credentials
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[principal_key(ROOT_PRINCIPAL)])
+        if index.get(principal_key(ROOT_PRINCIPAL)) is not None:
+            raise AlreadyExists("This realm was bootstrapped already: --reset-root replaces the root's credentials")
+        root = PrincipalEntry.new(
+            entity=attempt.entity,
+            name=ROOT_PRINCIPAL,
+            properties={},
+            at_ms=attempt.now_ms,
+            client_id=self.credentials.client_id,
+            secrets=[self.credentials.secret.json],
+            must_rotate=False,
+            subject=None,
+        )
+        role_id = attempt.member(1).entity
+        admin = RoleEntry.new(entity=role_id, name=SERVICE_ADMIN, properties={}, at_ms=attempt.now_ms, federated=False)
+        privileges = [Privilege.SERVICE_MANAGE_ACCESS.value]
+        grant = GrantEntry.new(securable=ROOT, kind="root", namespace=(), name=None, privileges=privileges)
+        edits: Edits = {
+            **principal_edits(root),
+            principal_role_key(SERVICE_ADMIN): admin.json,
+            **grant_edits(admin.entity, grant),
+            **membership_edits(root, admin),
+        }
+        return edits, None

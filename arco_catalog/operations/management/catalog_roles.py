@@ -1,0 +1,170 @@
+"""Catalog roles, and which principal role has which. Each catalog's registry holds its own."""
+
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management.entities import (
+    EntityChange,
+    body_of,
+    check_entity_name,
+    check_entity_properties,
+    check_version,
+    described,
+    entries,
+    listing,
+    looked_up,
+)
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.realm import CATALOG_ADMIN, names_under
+from arco_catalog.state.roles import (
+    RoleEntry,
+    assignee_key,
+    assignees_of,
+    catalog_role_key,
+    catalog_roles,
+    grant_key,
+    granted_key,
+    granted_to,
+    ids_under,
+    usage_edits,
+    usage_key,
+    used_by,
+)
+
+
+async def list_catalog_roles(session: Session) -> JsonObject:
+    """All catalog roles of a catalog."""
+    return listing("roles", [described(RoleEntry(entry)) for entry in await entries(session, catalog_roles())])
+
+
+async def get_catalog_role(session: Session, name: str) -> JsonObject:
+    """One catalog role. Raises `NotFound`."""
+    return described(existing_catalog_role(await looked_up(session, [catalog_role_key(name)]), name))
+
+
+def existing_catalog_role(index: Index, name: str) -> RoleEntry:
+    """The catalog role of a name. Raises `NotFound`."""
+    entry = index.get(catalog_role_key(name))
+    if entry is None:
+        raise NotFound(f"Catalog role does not exist: {name}")
+    return RoleEntry(entry)
+
+
+async def catalog_roles_used_by(session: Session, principal_role: RoleEntry) -> JsonObject:
+    """The catalog roles that a principal role has in a catalog."""
+    index = await looked_up(session, prefixes=[used_by(principal_role.entity)])
+    names = sorted(names_under(index, used_by(principal_role.entity)).values())
+    index = await looked_up(session, [catalog_role_key(name) for name in names])
+    return listing("roles", [described(existing_catalog_role(index, name)) for name in names])
+
+
+async def principal_roles_using(session: Session, name: str) -> list[str]:
+    """The names of the principal roles that have a catalog role. Raises `NotFound`."""
+    role = existing_catalog_role(await looked_up(session, [catalog_role_key(name)]), name)
+    index = await looked_up(session, prefixes=[assignees_of(role.entity)])
+    return sorted(names_under(index, assignees_of(role.entity)).values())
+
+
+async def create_catalog_role(session: Session, name: str, properties: Mapping[str, str]) -> JsonObject:
+    """Makes a catalog role, which holds nothing yet. Raises `AlreadyExists`."""
+    check_entity_name(name, "catalog role")
+    check_entity_properties(properties, "catalog role")
+    return body_of(await run(session, _Create(session, name, properties)))
+
+
+async def update_catalog_role(session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
+    """Gives a catalog role other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
+    check_entity_properties(properties, "catalog role")
+    return body_of(await run(session, _Update(session, name, expected, properties)))
+
+
+async def drop_catalog_role(session: Session, name: str) -> None:
+    """Drops a catalog role with all that it holds. Raises `NotFound`, and `BadRequest` for the one that manages the
+    catalog."""
+    await run(session, _Drop(session, name))
+
+
+async def assign_catalog_role(session: Session, principal_role: RoleEntry, name: str) -> None:
+    """Gives a principal role a catalog role; one that has it keeps it. Raises `NotFound`."""
+    await run(session, _Assign(session, principal_role, name, used=True))
+
+
+async def revoke_catalog_role(session: Session, principal_role: RoleEntry, name: str) -> None:
+    """Takes a catalog role from a principal role. Raises `NotFound`."""
+    await run(session, _Assign(session, principal_role, name, used=False))
+
+
+class _Create(EntityChange):
+    kind = "create-catalog-role"
+    status = 201
+
+    def __init__(self, session: Session, name: str, properties: Mapping[str, str]) -> None:
+        super().__init__(session, {"name": name})
+        self.name, self.properties = name, properties
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[catalog_role_key(self.name)])
+        if index.get(catalog_role_key(self.name)) is not None:
+            raise AlreadyExists(f"Catalog role already exists: {self.name}")
+        role = RoleEntry.new(entity=attempt.entity, name=self.name, properties=self.properties, at_ms=attempt.now_ms)
+        return {catalog_role_key(self.name): role.json}, described(role)
+
+
+class _Update(EntityChange):
+    kind = "update-catalog-role"
+    status = 200
+
+    def __init__(self, session: Session, name: str, expected: int, properties: Mapping[str, str]) -> None:
+        super().__init__(session, {"name": name})
+        self.name, self.expected, self.properties = name, expected, properties
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[catalog_role_key(self.name)])
+        before = existing_catalog_role(index, self.name)
+        check_version(before, self.expected, "Catalog role")
+        after = before.updated(attempt.now_ms, properties={**self.properties})
+        return {catalog_role_key(self.name): after.json}, described(after)
+
+
+class _Drop(EntityChange):
+    kind = "drop-catalog-role"
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, {"name": name})
+        self.name = name
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[catalog_role_key(self.name)])
+        role = existing_catalog_role(index, self.name)
+        if self.name == CATALOG_ADMIN:
+            raise BadRequest(f"The catalog role {CATALOG_ADMIN} cannot be dropped: it manages the catalog")
+        yield Needs(scans=[Scan(assignees_of(role.entity)), Scan(granted_to(role.entity))])
+        edits: dict[str, JsonObject | None] = {catalog_role_key(self.name): None}
+        for principal_role in ids_under(index, assignees_of(role.entity)):
+            edits[assignee_key(role.entity, principal_role)] = None
+            edits[usage_key(principal_role, role.entity)] = None
+        for securable in ids_under(index, granted_to(role.entity)):
+            edits[granted_key(role.entity, securable)] = None
+            edits[grant_key(securable, role.entity)] = None
+        return edits, None
+
+
+class _Assign(EntityChange):
+    def __init__(self, session: Session, principal_role: RoleEntry, name: str, used: bool) -> None:
+        super().__init__(session, {"principal_role": principal_role.name, "role": name})
+        self.kind = "assign-catalog-role" if used else "revoke-catalog-role"
+        self.status = 201 if used else 204
+        self.principal_role, self.name, self.used = principal_role, name, used
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[catalog_role_key(self.name)])
+        role = existing_catalog_role(index, self.name)
+        yield Needs(keys=[usage_key(self.principal_role.entity, role.entity)])
+        if not self.used and index.get(usage_key(self.principal_role.entity, role.entity)) is None:
+            raise NotFound(f"Principal role {self.principal_role.name} does not have the catalog role {self.name}")
+        return usage_edits(self.principal_role, role, self.used), None

@@ -1,0 +1,287 @@
+"""The catalogs of a realm. Each has a registry of its own, in a folder that no other catalog ever had."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, NotFound
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.entities import (
+    EntityChange,
+    body_of,
+    check_entity_name,
+    check_entity_properties,
+    check_version,
+    described,
+    entries,
+    listing,
+    looked_up,
+)
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.state.catalog_state import CATALOG_STATE, DROPPING
+from arco_catalog.state.fields import texts
+from arco_catalog.state.index import Edits, Index, namespaces_in
+from arco_catalog.state.locations import Location
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.realm import CATALOG_ADMIN, CatalogEntry, catalog_key, catalogs, find_catalog
+from arco_catalog.state.roles import (
+    CATALOG,
+    GrantEntry,
+    RoleEntry,
+    catalog_role_key,
+    grant_edits,
+    usage_edits,
+)
+
+BASE_LOCATION = "default-base-location"
+STORAGE_SCHEMES: Mapping[str, tuple[str, ...]] = {
+    "S3": ("s3",),
+    "GCS": ("gs",),
+    "AZURE": ("abfss", "wasbs", "wasb", "az"),
+    "FILE": ("file", "memory"),
+}
+"""Which schemes locations of a type of storage have."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRequest:
+    """A catalog to make: `kind` is INTERNAL or EXTERNAL, `storage` its storage configuration."""
+
+    name: str
+    kind: str
+    properties: Mapping[str, str]
+    storage: JsonObject
+    connection: JsonObject | None = None
+
+
+def shown_catalog(catalog: CatalogEntry) -> JsonObject:
+    """A catalog as answers of the management API show it."""
+    connection = catalog.json.get("connection")
+    return {
+        "type": catalog.kind,
+        **described(catalog),
+        "storageConfigInfo": catalog.storage,
+        **({} if connection is None else {"connectionConfigInfo": connection}),
+    }
+
+
+async def list_catalogs(session: Session) -> Sequence[CatalogEntry]:
+    """All catalogs of a realm."""
+    return [CatalogEntry(entry) for entry in await entries(session, catalogs())]
+
+
+def shown_catalogs(found: Sequence[CatalogEntry]) -> JsonObject:
+    """Catalogs as answers list them."""
+    return listing("catalogs", [shown_catalog(entry) for entry in found])
+
+
+async def get_catalog(session: Session, name: str) -> JsonObject:
+    """One catalog. Raises `NotFound`."""
+    return shown_catalog(existing_catalog(await looked_up(session, [catalog_key(name)]), name))
+
+
+def existing_catalog(index: Index, name: str) -> CatalogEntry:
+    """The catalog of a name. Raises `NotFound`."""
+    catalog = find_catalog(index, name)
+    if catalog is None:
+        raise NotFound(f"Catalog does not exist: {name}")
+    return catalog
+
+
+def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> list[Location]:
+    """Where a catalog's tables may lie: its base location first. Raises `BadRequest`."""
+    base = properties.get(BASE_LOCATION)
+    if not isinstance(base, str) or not base:
+        raise BadRequest(f"A catalog needs the property {BASE_LOCATION}")
+    locations = [Location.parse(text) for text in (base, *texts(storage, "allowedLocations"))]
+    for location in locations:
+        if location.reserved:
+            raise BadRequest(f"{location.uri} lies in a catalog's own state, where tables are not allowed")
+    return locations
+
+
+def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
+    """Raises `BadRequest` for a storage configuration of another kind of store than the catalog's locations lie in."""
+    kind = storage.get("storageType")
+    schemes = STORAGE_SCHEMES.get(kind) if isinstance(kind, str) else None
+    if schemes is None:
+        raise BadRequest(f"storageConfigInfo.storageType must be one of {', '.join(STORAGE_SCHEMES)}, not {kind!r}")
+    for location in locations:
+        if location.scheme not in schemes:
+            raise BadRequest(f"{location.uri} is no location of storage type {kind}")
+
+
+async def check_free(session: Session, name: str) -> None:
+    """Raises `AlreadyExists` if a catalog has the name: before anything is made for another."""
+    check_entity_name(name, "catalog")
+    if find_catalog(await looked_up(session, [catalog_key(name)]), name) is not None:
+        raise AlreadyExists(f"Catalog already exists: {name}")
+
+
+async def create_catalog(
+    session: Session, request: CatalogRequest, entity: str, root: str, *, overlap: bool
+) -> CatalogEntry:
+    """Gives a name to a catalog whose registry exists under `root`. Raises `AlreadyExists`, and `BadRequest` for a
+    location that lies in or around another catalog's unless `overlap` allows that."""
+    check_entity_properties(request.properties, "catalog")
+    await run(session, _Create(session, request, entity, root, overlap))
+    return existing_catalog(await looked_up(session, [catalog_key(request.name)]), request.name)
+
+
+async def update_catalog(
+    session: Session,
+    name: str,
+    expected: int | None,
+    properties: Mapping[str, str] | None,
+    storage: JsonObject | None,
+    check: Callable[[JsonObject, JsonObject], None],
+    *,
+    overlap: bool,
+) -> JsonObject:
+    """Changes properties and storage configuration, as far as `check` allows both; what is None stays. Raises
+    `NotFound`, and `CommitFailed` if it has changed."""
+    if properties is not None:
+        check_entity_properties(properties, "catalog")
+    return body_of(await run(session, _Update(session, name, expected, properties, storage, check, overlap)))
+
+
+async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = False) -> None:
+    """Makes the registry of a new catalog, with the role that manages it, which `admin` has; `owned`: and may read and
+    write what is in it."""
+    await run(session, _Begin(session, admin, owned))
+
+
+async def end_catalog(session: Session) -> None:
+    """Lets nothing more be made in a catalog, if it is empty. Raises `NamespaceNotEmpty`."""
+    await run(session, _End(session))
+
+
+async def remove_catalog(session: Session, name: str) -> None:
+    """Takes the name of a catalog away that `end_catalog` has ended. Raises `NotFound`."""
+    await run(session, _Remove(session, name))
+
+
+class _Create(EntityChange):
+    kind = "create-catalog"
+    status = 201
+
+    def __init__(self, session: Session, request: CatalogRequest, entity: str, root: str, overlap: bool) -> None:
+        super().__init__(session, {"name": request.name, "catalog": entity})
+        self.request, self.entity, self.root, self.overlap = request, entity, root, overlap
+        self.locations = locations_of(request.properties, request.storage)
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[catalog_key(self.request.name)], scans=[Scan(catalogs())])
+        if find_catalog(index, self.request.name) is not None:
+            raise AlreadyExists(f"Catalog already exists: {self.request.name}")
+        if not self.overlap:
+            _refuse_overlap(index, self.request.name, self.locations)
+        entry = CatalogEntry.new(
+            entity=self.entity,
+            name=self.request.name,
+            properties=self.request.properties,
+            at_ms=attempt.now_ms,
+            type=self.request.kind,
+            root=self.root,
+            storage=self.request.storage,
+            **({} if self.request.connection is None else {"connection": self.request.connection}),
+        )
+        return {catalog_key(self.request.name): entry.json}, None
+
+
+class _Update(EntityChange):
+    kind = "update-catalog"
+    status = 200
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        expected: int | None,
+        properties: Mapping[str, str] | None,
+        storage: JsonObject | None,
+        check: Callable[[JsonObject, JsonObject], None],
+        overlap: bool,
+    ) -> None:
+        super().__init__(session, {"name": name})
+        self.name, self.expected, self.properties, self.storage = name, expected, properties, storage
+        self.check, self.overlap = check, overlap
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[catalog_key(self.name)], scans=[Scan(catalogs())])
+        before = existing_catalog(index, self.name)
+        check_version(before, self.expected, "Catalog")
+        properties: JsonObject = before.properties if self.properties is None else {**self.properties}
+        storage = before.storage if self.storage is None else self.storage
+        if storage.get("storageType") != before.storage.get("storageType"):
+            raise BadRequest("The storage type of a catalog cannot be changed: its tables lie where they are")
+        self.check(properties, storage)
+        if not self.overlap:
+            _refuse_overlap(index, self.name, locations_of(properties, storage))
+        after = before.updated(attempt.now_ms, properties=properties, storage=storage)
+        return {catalog_key(self.name): after.json}, shown_catalog(after)
+
+
+def _refuse_overlap(index: Index, name: str, locations: Sequence[Location]) -> None:
+    for _, stored in index.scan(catalogs()):
+        other = CatalogEntry(stored)
+        if other.name == name:
+            continue
+        for theirs in locations_of(other.properties, other.storage):
+            for ours in locations:
+                if ours.inside(theirs) or theirs.inside(ours):
+                    raise BadRequest(f"{ours.uri} overlaps {theirs.uri}, a location of another catalog of this realm")
+
+
+class _Begin(EntityChange):
+    kind = "init"
+
+    def __init__(self, session: Session, admin: RoleEntry, owned: bool) -> None:
+        super().__init__(session, {})
+        self.admin, self.owned = admin, owned
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[catalog_role_key(CATALOG_ADMIN)])
+        if index.get(catalog_role_key(CATALOG_ADMIN)) is not None:
+            return {}, None
+        role = RoleEntry.new(entity=attempt.entity, name=CATALOG_ADMIN, properties={}, at_ms=attempt.now_ms)
+        privileges = [Privilege.CATALOG_MANAGE_ACCESS.value, Privilege.CATALOG_MANAGE_METADATA.value]
+        if self.owned:
+            privileges.append(Privilege.CATALOG_MANAGE_CONTENT.value)
+        grant = GrantEntry.new(securable=CATALOG, kind="catalog", namespace=(), name=None, privileges=privileges)
+        edits: Edits = {
+            catalog_role_key(CATALOG_ADMIN): role.json,
+            **grant_edits(role.entity, grant),
+            **usage_edits(self.admin, role),
+        }
+        return edits, None
+
+
+class _End(EntityChange):
+    kind = "end-catalog"
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session, {})
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[CATALOG_STATE], scans=[Scan(namespaces_in(()), until=lambda entry: True)])
+        if index.any_in(namespaces_in(())):
+            raise NamespaceNotEmpty(
+                f"Catalog {self.session.settings.warehouse} is not empty: drop its namespaces first"
+            )
+        return {CATALOG_STATE: {"state": DROPPING}}, None
+
+
+class _Remove(EntityChange):
+    kind = "drop-catalog"
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, {"name": name})
+        self.name = name
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[catalog_key(self.name)])
+        existing_catalog(index, self.name)
+        return {catalog_key(self.name): None}, None

@@ -1,0 +1,105 @@
+"""What changes of principals, roles and catalogs have in common."""
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, InternalError
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import load
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.roles import Described
+
+MAX_NAME = 256
+"""Characters of a name of a principal, role or catalog."""
+MAX_PROPERTIES_BYTES = 64 << 10
+"""Bytes of the names and values of one entity's properties."""
+_RESERVED = re.compile(r"\s*system\$", re.IGNORECASE)
+
+
+class EntityChange(RegistryMutation):
+    """One change of a registry that is answered with a document, or with none."""
+
+    status = 204
+
+    def __init__(self, session: Session, detail: JsonObject) -> None:
+        super().__init__(session)
+        self.detail = detail
+
+    @abstractmethod
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        """The entries to change, and the body of the answer. Raises `Refusal`."""
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        edits, body = yield from self.edits(read_set.head.index, attempt)
+        return Change(edits=edits, answer=Document(self.status, body), detail=self.detail)
+
+
+def check_entity_name(name: str, what: str) -> str:
+    """The name, if a principal, a role or a catalog may have it. Raises `BadRequest`."""
+    if not 1 <= len(name) <= MAX_NAME:
+        raise BadRequest(f"The name of a {what} must have 1 to {MAX_NAME} characters, not {len(name)}")
+    if _RESERVED.match(name):
+        raise BadRequest(f"The name of a {what} must not begin with 'system$': {name!r}")
+    if not name.isprintable() or name != name.strip() or name in (".", ".."):
+        raise BadRequest(f"The name of a {what} must be printable, without spaces around it: {name!r}")
+    return name
+
+
+def check_entity_properties(properties: Mapping[str, str], what: str) -> None:
+    """Raises `BadRequest` for properties that are too large."""
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
+    if size > MAX_PROPERTIES_BYTES:
+        raise BadRequest(f"The properties of a {what} may take {MAX_PROPERTIES_BYTES:,} bytes at most, not {size:,}")
+
+
+def check_version(entry: Described, expected: int | None, what: str) -> None:
+    """Raises `CommitFailed` if the entity has changed since the caller read it."""
+    if expected is not None and expected != entry.version:
+        raise CommitFailed(
+            f"{what} {entry.name} has changed: it is at version {entry.version}, not {expected}. Read it and try again"
+        )
+
+
+def described(entry: Described) -> JsonObject:
+    """What an answer shows of every entity."""
+    return {
+        "name": entry.name,
+        "properties": entry.properties,
+        "createTimestamp": entry.created_ms,
+        "lastUpdateTimestamp": entry.updated_ms,
+        "entityVersion": entry.version,
+    }
+
+
+async def entries(session: Session, prefix: str) -> Sequence[JsonObject]:
+    """All entries under a prefix, in order. Raises as `Session.head` does."""
+    head = await session.head()
+    await load(session.state, head.index, Needs(scans=[Scan(prefix)]))
+    return [entry for _, entry in head.index.scan(prefix)]
+
+
+async def looked_up(session: Session, keys: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Index:
+    """The index as it is now, with what is to be looked up in it loaded. Raises as `Session.head` does."""
+    head = await session.head()
+    await load(session.state, head.index, Needs(keys=[*keys], scans=[Scan(prefix) for prefix in prefixes]))
+    return head.index
+
+
+def body_of(answer: Answer) -> JsonObject:
+    """The document that a change was answered with."""
+    if not isinstance(answer, Document) or answer.body is None:
+        raise InternalError("a change of an entity was answered without it")
+    return answer.body
+
+
+def listing(name: str, items: Iterable[JsonObject]) -> JsonObject:
+    """An answer that lists entities."""
+    listed: list[JsonValue] = [*items]
+    return {name: listed}

@@ -1,0 +1,138 @@
+"""Grants: what catalog roles hold on a catalog, its namespaces, tables and views."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.catalog_roles import existing_catalog_role
+from arco_catalog.operations.management.entities import EntityChange, listing, looked_up
+from arco_catalog.planning.access import Securable, absent, chain_of
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.privileges import GRANTABLE, Privilege
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.state.entries import find_kind
+from arco_catalog.state.index import Edits, Index, relation_key
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.roles import GrantEntry, catalog_role_key, grant_edits, granted_key, granted_to
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One privilege on one securable. `kind` is the securable's type as the API has it."""
+
+    kind: str
+    securable: Securable
+    privilege: Privilege
+
+    @classmethod
+    def of(cls, kind: str, securable: Securable, privilege: str) -> "Grant":
+        """A grant that can be made. Raises `BadRequest`."""
+        grantable = GRANTABLE.get(kind)
+        if grantable is None:
+            raise BadRequest(f"Nothing of type {kind!r} can be granted: use {', '.join(GRANTABLE)}")
+        if privilege not in grantable:
+            raise BadRequest(f"{privilege!r} is no privilege that can be granted on a {kind}")
+        return cls(kind, securable, Privilege(privilege))
+
+
+async def list_grants(session: Session, role: str) -> JsonObject:
+    """All that a catalog role holds; on what was dropped it holds nothing while that is so. Raises `NotFound`."""
+    index = await looked_up(session, [catalog_role_key(role)])
+    granted = granted_to(existing_catalog_role(index, role).entity)
+    index = await looked_up(session, prefixes=[granted])
+    grants = [GrantEntry(entry) for _, entry in index.scan(granted)]
+    index = await looked_up(
+        session, [relation_key(each.namespace, each.name) for each in grants if each.name is not None]
+    )
+    return listing(
+        "grants", [_shown(each, name) for each in grants if _stands(index, each) for name in each.privileges]
+    )
+
+
+def _stands(index: Index, grant: GrantEntry) -> bool:
+    if grant.name is None:
+        return True
+    relation = find_kind(index, grant.namespace, grant.name, grant.kind)
+    return relation is not None and relation.entity == grant.securable
+
+
+def _shown(grant: GrantEntry, privilege: str) -> JsonObject:
+    namespace: list[JsonValue] = [*grant.namespace]
+    match grant.kind:
+        case "catalog":
+            return {"type": "catalog", "privilege": privilege}
+        case "namespace":
+            return {"type": "namespace", "namespace": namespace, "privilege": privilege}
+        case kind:
+            return {"type": kind, "namespace": namespace, f"{kind}Name": grant.name, "privilege": privilege}
+
+
+async def add_grant(session: Session, role: str, grant: Grant) -> None:
+    """Gives a catalog role a privilege; one that it holds it keeps. Raises `NotFound`, and what is raised for a
+    securable that does not exist."""
+    await run(session, _Change(session, role, grant, add=True))
+
+
+async def revoke_grant(session: Session, role: str, grant: Grant, cascade: bool = False) -> None:
+    """Takes a privilege from a catalog role; with `cascade` also on all that lies inside of the securable. Raises the
+    same, and `NotFound` if it does not hold it."""
+    await run(session, _Change(session, role, grant, add=False, cascade=cascade))
+
+
+class _Change(EntityChange):
+    def __init__(self, session: Session, role: str, grant: Grant, add: bool, cascade: bool = False) -> None:
+        detail: JsonObject = {
+            "role": role,
+            "type": grant.kind,
+            "namespace": [*grant.securable.namespace],
+            "name": grant.securable.name,
+            "privilege": grant.privilege,
+        }
+        super().__init__(session, detail)
+        self.kind = "add-grant" if add else "revoke-grant"
+        self.status = 201
+        self.role, self.grant, self.add, self.cascade = role, grant, add, cascade
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[catalog_role_key(self.role)])
+        role = existing_catalog_role(index, self.role)
+        securable = self.grant.securable
+        chain = yield from chain_of(index, securable)
+        if chain is None:
+            raise absent(securable)
+        if securable.name is not None:
+            relation = find_kind(index, securable.namespace, securable.name, securable.kind)
+            if relation is not None:
+                relation.require_committed()
+        yield Needs(keys=[granted_key(role.entity, chain[-1])])
+        stored = index.get(granted_key(role.entity, chain[-1]))
+        held = GrantEntry.new(
+            securable=chain[-1],
+            kind=self.grant.kind,
+            namespace=securable.namespace,
+            name=securable.name,
+            privileges=() if stored is None else GrantEntry(stored).privileges,
+        )
+        privilege = self.grant.privilege.value
+        if not self.add and privilege not in held.privileges:
+            raise NotFound(f"Catalog role {self.role} does not hold {privilege} on {securable}")
+        kept = {*held.privileges, privilege} if self.add else {*held.privileges} - {privilege}
+        edits = dict(grant_edits(role.entity, held.with_privileges(kept)))
+        if self.cascade:
+            yield Needs(scans=[Scan(granted_to(role.entity))])
+            for inside in _inside(index, role.entity, securable):
+                edits.update(grant_edits(role.entity, inside.with_privileges({*inside.privileges} - {privilege})))
+        return edits, None
+
+
+def _inside(index: Index, role: str, securable: Securable) -> Iterator[GrantEntry]:
+    """What a role holds on whatever lies inside of a securable."""
+    if securable.name is not None:
+        return
+    for _, stored in index.scan(granted_to(role)):
+        grant = GrantEntry(stored)
+        deeper = len(grant.namespace) > len(securable.namespace) or grant.name is not None
+        if deeper and grant.namespace[: len(securable.namespace)] == securable.namespace:
+            yield grant

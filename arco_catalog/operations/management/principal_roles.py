@@ -1,0 +1,198 @@
+"""Principal roles, and which principal has which."""
+
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management.entities import (
+    EntityChange,
+    body_of,
+    check_entity_name,
+    check_entity_properties,
+    check_version,
+    described,
+    entries,
+    listing,
+    looked_up,
+)
+from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, existing_principal, principal_names, shown
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.realm import (
+    SERVICE_ADMIN,
+    find_principal_role,
+    members_of,
+    membership_edits,
+    names_under,
+    principal_key,
+    principal_role_key,
+    principal_roles,
+    roles_of,
+)
+from arco_catalog.state.roles import ROOT, RoleEntry, grant_key, granted_key
+
+
+def shown_role(role: RoleEntry) -> JsonObject:
+    """A principal role as answers show it."""
+    return {**described(role), "federated": role.json.get("federated") is True}
+
+
+async def list_principal_roles(session: Session) -> JsonObject:
+    """All principal roles."""
+    return listing("roles", [shown_role(RoleEntry(entry)) for entry in await entries(session, principal_roles())])
+
+
+async def get_principal_role(session: Session, name: str) -> JsonObject:
+    """One principal role. Raises `NotFound`."""
+    return shown_role(existing_principal_role(await looked_up(session, [principal_role_key(name)]), name))
+
+
+def existing_principal_role(index: Index, name: str) -> RoleEntry:
+    """The principal role of a name. Raises `NotFound`."""
+    role = find_principal_role(index, name)
+    if role is None:
+        raise NotFound(f"Principal role does not exist: {name}")
+    return role
+
+
+async def find_role(session: Session, name: str) -> RoleEntry:
+    """The principal role of a name. Raises `NotFound`."""
+    return existing_principal_role(await looked_up(session, [principal_role_key(name)]), name)
+
+
+async def named_roles(session: Session, names: Sequence[str]) -> JsonObject:
+    """The principal roles of these names, as far as they exist."""
+    index = await looked_up(session, [principal_role_key(name) for name in names])
+    found = (find_principal_role(index, name) for name in names)
+    return listing("roles", [shown_role(role) for role in found if role is not None])
+
+
+async def roles_of_principal(session: Session, name: str) -> JsonObject:
+    """The principal roles that a principal has. Raises `NotFound`."""
+    principal = existing_principal(await looked_up(session, [principal_key(name)]), name)
+    index = await looked_up(session, prefixes=[roles_of(principal.entity)])
+    return await named_roles(session, principal_names(index, roles_of(principal.entity)))
+
+
+async def principals_with_role(session: Session, name: str) -> JsonObject:
+    """The principals that have a principal role. Raises `NotFound`."""
+    role = existing_principal_role(await looked_up(session, [principal_role_key(name)]), name)
+    index = await looked_up(session, prefixes=[members_of(role.entity)])
+    names = principal_names(index, members_of(role.entity))
+    index = await looked_up(session, [principal_key(each) for each in names])
+    return listing("principals", [shown(existing_principal(index, each)) for each in names])
+
+
+async def create_principal_role(
+    session: Session, name: str, properties: Mapping[str, str], federated: bool = False
+) -> JsonObject:
+    """Makes a principal role. Raises `AlreadyExists`."""
+    check_entity_name(name, "principal role")
+    check_entity_properties(properties, "principal role")
+    return body_of(await run(session, _Create(session, name, properties, federated)))
+
+
+async def update_principal_role(
+    session: Session, name: str, expected: int, properties: Mapping[str, str]
+) -> JsonObject:
+    """Gives a principal role other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
+    check_entity_properties(properties, "principal role")
+    return body_of(await run(session, _Update(session, name, expected, properties)))
+
+
+async def drop_principal_role(session: Session, name: str) -> None:
+    """Drops a principal role. Raises `NotFound`, and `BadRequest` for the one that manages the realm."""
+    await run(session, _Drop(session, name))
+
+
+async def assign_principal_role(session: Session, principal: str, role: str) -> None:
+    """Gives a principal a principal role; one that has it keeps it. Raises `NotFound`."""
+    await run(session, _Assign(session, principal, role, member=True))
+
+
+async def revoke_principal_role(session: Session, principal: str, role: str) -> None:
+    """Takes a principal role from a principal. Raises `NotFound`."""
+    await run(session, _Assign(session, principal, role, member=False))
+
+
+class _Create(EntityChange):
+    kind = "create-principal-role"
+    status = 201
+
+    def __init__(self, session: Session, name: str, properties: Mapping[str, str], federated: bool) -> None:
+        super().__init__(session, {"name": name})
+        self.name, self.properties, self.federated = name, properties, federated
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[principal_role_key(self.name)])
+        if find_principal_role(index, self.name) is not None:
+            raise AlreadyExists(f"Principal role already exists: {self.name}")
+        role = RoleEntry.new(
+            entity=attempt.entity,
+            name=self.name,
+            properties=self.properties,
+            at_ms=attempt.now_ms,
+            federated=self.federated,
+        )
+        return {principal_role_key(self.name): role.json}, shown_role(role)
+
+
+class _Update(EntityChange):
+    kind = "update-principal-role"
+    status = 200
+
+    def __init__(self, session: Session, name: str, expected: int, properties: Mapping[str, str]) -> None:
+        super().__init__(session, {"name": name})
+        self.name, self.expected, self.properties = name, expected, properties
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[principal_role_key(self.name)])
+        before = existing_principal_role(index, self.name)
+        check_version(before, self.expected, "Principal role")
+        after = before.updated(attempt.now_ms, properties={**self.properties})
+        return {principal_role_key(self.name): after.json}, shown_role(after)
+
+
+class _Drop(EntityChange):
+    kind = "drop-principal-role"
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, {"name": name})
+        self.name = name
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[principal_role_key(self.name)])
+        role = existing_principal_role(index, self.name)
+        if self.name == SERVICE_ADMIN:
+            raise BadRequest(f"The principal role {SERVICE_ADMIN} cannot be dropped: it manages the realm")
+        yield Needs(keys=[grant_key(ROOT, role.entity)], scans=[Scan(members_of(role.entity))])
+        edits: dict[str, JsonObject | None] = {
+            principal_role_key(self.name): None,
+            grant_key(ROOT, role.entity): None,
+            granted_key(role.entity, ROOT): None,
+        }
+        for principal in names_under(index, members_of(role.entity)):
+            edits[members_of(role.entity) + principal] = None
+            edits[roles_of(principal) + role.entity] = None
+        return edits, None
+
+
+class _Assign(EntityChange):
+    def __init__(self, session: Session, principal: str, role: str, member: bool) -> None:
+        super().__init__(session, {"principal": principal, "role": role})
+        self.kind = "assign-principal-role" if member else "revoke-principal-role"
+        self.status = 201 if member else 204
+        self.principal, self.role, self.member = principal, role, member
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[principal_key(self.principal), principal_role_key(self.role)])
+        principal, role = existing_principal(index, self.principal), existing_principal_role(index, self.role)
+        yield Needs(keys=[roles_of(principal.entity) + role.entity])
+        if not self.member and (self.principal, self.role) == (ROOT_PRINCIPAL, SERVICE_ADMIN):
+            raise BadRequest(f"The root principal keeps {SERVICE_ADMIN}: else nobody could manage the realm")
+        if not self.member and index.get(roles_of(principal.entity) + role.entity) is None:
+            raise NotFound(f"Principal {self.principal} does not have the principal role {self.role}")
+        return membership_edits(principal, role, self.member), None

@@ -1,0 +1,242 @@
+"""Principals and their credentials."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management.entities import (
+    EntityChange,
+    body_of,
+    check_entity_name,
+    check_entity_properties,
+    check_version,
+    described,
+    entries,
+    listing,
+    looked_up,
+)
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.state.fields import text
+from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.realm import (
+    PrincipalEntry,
+    Secret,
+    client_key,
+    find_principal,
+    members_of,
+    name_under,
+    names_under,
+    principal_edits,
+    principal_id_key,
+    principal_key,
+    principals,
+    roles_of,
+    subject_key,
+)
+
+SUBJECT = "arco.subject"
+"""The property by which somebody that an issuer vouches for is registered: the issuer, a space, the subject."""
+ROOT_PRINCIPAL = "root"
+
+
+@dataclass(frozen=True, slots=True)
+class NewCredentials:
+    """Credentials that were just made: the client id, and the secret as it is kept. Only who made them knows it."""
+
+    client_id: str
+    secret: Secret
+
+
+def shown(principal: PrincipalEntry) -> JsonObject:
+    """A principal as answers show it."""
+    return {**described(principal), "clientId": principal.client_id}
+
+
+async def list_principals(session: Session) -> JsonObject:
+    """All principals."""
+    return listing("principals", [shown(PrincipalEntry(entry)) for entry in await entries(session, principals())])
+
+
+async def get_principal(session: Session, name: str) -> JsonObject:
+    """One principal. Raises `NotFound`."""
+    return shown(existing_principal(await looked_up(session, [principal_key(name)]), name))
+
+
+def existing_principal(index: Index, name: str) -> PrincipalEntry:
+    """The principal of a name. Raises `NotFound`."""
+    principal = find_principal(index, name)
+    if principal is None:
+        raise NotFound(f"Principal does not exist: {name}")
+    return principal
+
+
+async def create_principal(
+    session: Session, name: str, properties: Mapping[str, str], credentials: NewCredentials, must_rotate: bool
+) -> JsonObject:
+    """Makes a principal. Raises `AlreadyExists`."""
+    check_entity_name(name, "principal")
+    check_entity_properties(properties, "principal")
+    return body_of(await run(session, _Create(session, name, properties, credentials, must_rotate)))
+
+
+async def update_principal(session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
+    """Gives a principal other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
+    check_entity_properties(properties, "principal")
+    return body_of(await run(session, _Update(session, name, expected, properties)))
+
+
+async def change_credentials(
+    session: Session, name: str, made: Callable[[PrincipalEntry], NewCredentials], *, rotate: bool
+) -> JsonObject:
+    """Gives a principal a new secret. With `rotate` its newest one stays valid beside it, so that nobody is locked out
+    while the new one is handed out; else all others end. Raises `NotFound`."""
+    return body_of(await run(session, _ChangeCredentials(session, name, made, rotate)))
+
+
+async def drop_principal(session: Session, name: str) -> None:
+    """Drops a principal: its tokens are refused from now on. Raises `NotFound`, and `BadRequest` for the root."""
+    await run(session, _Drop(session, name))
+
+
+class _Create(EntityChange):
+    kind = "create-principal"
+    status = 201
+
+    def __init__(
+        self,
+        session: Session,
+        name: str,
+        properties: Mapping[str, str],
+        credentials: NewCredentials,
+        must_rotate: bool,
+    ) -> None:
+        super().__init__(session, {"name": name})
+        self.name, self.properties, self.credentials, self.must_rotate = name, properties, credentials, must_rotate
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        subject = self.properties.get(SUBJECT)
+        keys = [principal_key(self.name), client_key(self.credentials.client_id)]
+        yield Needs(keys=keys if subject is None else [*keys, subject_key(subject)])
+        if find_principal(index, self.name) is not None:
+            raise AlreadyExists(f"Principal already exists: {self.name}")
+        if index.get(client_key(self.credentials.client_id)) is not None:
+            raise AlreadyExists(f"Another principal has the client id {self.credentials.client_id}")
+        _check_subject(index, subject, self.name)
+        principal = PrincipalEntry.new(
+            entity=attempt.entity,
+            name=self.name,
+            properties=self.properties,
+            at_ms=attempt.now_ms,
+            client_id=self.credentials.client_id,
+            secrets=[self.credentials.secret.json],
+            must_rotate=self.must_rotate,
+            subject=subject,
+        )
+        return principal_edits(principal), {"principal": shown(principal)}
+
+
+def _check_subject(index: Index, subject: str | None, name: str) -> None:
+    if subject is None:
+        return
+    if len(subject) > 1024 or subject.count(" ") < 1 or not subject.isprintable():
+        raise BadRequest(f"The property {SUBJECT} must be an issuer, a space and a subject, not {subject[:256]!r}")
+    owner = name_under(index, subject_key(subject))
+    if owner is not None and owner != name:
+        raise AlreadyExists(f"Principal {owner} is already registered as {subject}")
+
+
+class _Update(EntityChange):
+    kind = "update-principal"
+    status = 200
+
+    def __init__(self, session: Session, name: str, expected: int, properties: Mapping[str, str]) -> None:
+        super().__init__(session, {"name": name})
+        self.name, self.expected, self.properties = name, expected, properties
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        subject = self.properties.get(SUBJECT)
+        yield Needs(keys=[principal_key(self.name), *([] if subject is None else [subject_key(subject)])])
+        before = existing_principal(index, self.name)
+        check_version(before, self.expected, "Principal")
+        _check_subject(index, subject, self.name)
+        after = before.updated(attempt.now_ms, properties={**self.properties}, subject=subject)
+        edits = dict(principal_edits(after))
+        if before.subject is not None and before.subject != subject:
+            edits[subject_key(before.subject)] = None
+        return edits, shown(after)
+
+
+class _ChangeCredentials(EntityChange):
+    status = 200
+
+    def __init__(
+        self, session: Session, name: str, made: Callable[[PrincipalEntry], NewCredentials], rotate: bool
+    ) -> None:
+        super().__init__(session, {"name": name})
+        self.kind = "rotate-credentials" if rotate else "reset-credentials"
+        self.name, self.made, self.rotate = name, made, rotate
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[principal_key(self.name)])
+        before = existing_principal(index, self.name)
+        new = self.made(before)
+        yield Needs(keys=[client_key(new.client_id)])
+        owner = name_under(index, client_key(new.client_id))
+        if owner is not None and owner != self.name:
+            raise AlreadyExists(f"Another principal has the client id {new.client_id}")
+        kept = before.secrets[:1] if self.rotate else ()
+        after = before.with_secrets((new.secret, *kept), attempt.now_ms, client_id=new.client_id, must_rotate=False)
+        edits = dict(principal_edits(after))
+        if before.client_id != new.client_id:
+            edits[client_key(before.client_id)] = None
+        return edits, {"principal": shown(after)}
+
+
+class _Drop(EntityChange):
+    kind = "drop-principal"
+
+    def __init__(self, session: Session, name: str) -> None:
+        super().__init__(session, {"name": name})
+        self.name = name
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[principal_key(self.name)])
+        principal = existing_principal(index, self.name)
+        if self.name == ROOT_PRINCIPAL:
+            raise BadRequest("The root principal cannot be dropped: take its roles away, or reset its credentials")
+        yield Needs(scans=[Scan(roles_of(principal.entity))])
+        edits: dict[str, JsonObject | None] = dict.fromkeys(principal_edits(principal))
+        for role in names_under(index, roles_of(principal.entity)):
+            edits[roles_of(principal.entity) + role] = None
+            edits[members_of(role) + principal.entity] = None
+        return edits, None
+
+
+async def principal_of_client(session: Session, client_id: str) -> PrincipalEntry | None:
+    """Who has a client id, as the realm is now."""
+    return await _found_under(session, client_key(client_id))
+
+
+async def principal_of_id(session: Session, entity: str) -> PrincipalEntry | None:
+    """Who has an id, as the realm is now."""
+    return await _found_under(session, principal_id_key(entity))
+
+
+async def principal_of_name(session: Session, name: str) -> PrincipalEntry | None:
+    """Who has a name, as the realm is now."""
+    return find_principal(await looked_up(session, [principal_key(name)]), name)
+
+
+async def _found_under(session: Session, key: str) -> PrincipalEntry | None:
+    index = await looked_up(session, [key])
+    name = name_under(index, key)
+    return None if name is None else find_principal(await looked_up(session, [principal_key(name)]), name)
+
+
+def principal_names(index: Index, prefix: str) -> list[str]:
+    """The names of the principals that keys under a prefix lead to."""
+    return sorted(text(entry, "name") for _, entry in index.scan(prefix))

@@ -1,0 +1,14 @@
+"""What a principal amounts to in its realm, whoever asks."""
+
+from arco_catalog.planning.access import Identity, standing_of
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.realm import PrincipalEntry
+
+
+async def manages_access(session: Session, principal: PrincipalEntry) -> bool:
+    """Whether any role of a principal manages the access to the realm, by what the realm says now."""
+    head = await session.state.head()
+    standing = await carry_out(session.state, head.index, standing_of(head.index, Identity(principal.entity)))
+    return standing is not None and Privilege.SERVICE_MANAGE_ACCESS in standing.service

@@ -1,0 +1,189 @@
+"""Realms as a process serves them: each a prefix of one store, with a registry of its own and any number of catalogs
+(docs/design/access.md#realms)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.catalogs import (
+    CatalogRequest,
+    begin_catalog,
+    check_free,
+    check_storage,
+    create_catalog,
+    locations_of,
+    update_catalog,
+)
+from arco_catalog.operations.management.principal_roles import find_role
+from arco_catalog.operations.open import location_of, mounts_of
+from arco_catalog.protocol.advisory_locks import AdvisoryLocks
+from arco_catalog.protocol.background_tasks import BackgroundTasks
+from arco_catalog.protocol.catalog import Catalog, Session, Settings
+from arco_catalog.protocol.group_commit import GroupCommitter
+from arco_catalog.protocol.operation_request import ANONYMOUS, OperationRequest
+from arco_catalog.state.access import Caches, State
+from arco_catalog.state.cache import ByteCache
+from arco_catalog.state.files import FileCache, Mount
+from arco_catalog.state.locations import AllowedLocations, Location
+from arco_catalog.state.memory import Hold
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.realm import SERVICE_ADMIN, CatalogEntry
+from arco_catalog.state.runtime import Runtime
+from storage_backends import ObjectStore
+from storage_backends.open import StoreOpener
+
+MAX_OPEN = 256
+"""Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
+FOLDER = "_realm"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What all realms of a process share: the store, where else tables may be, and what an operator set."""
+
+    settings: Settings
+    store: ObjectStore
+    base: Location
+    mounts: Sequence[Mount]
+    runtime: Runtime
+    background_tasks: BackgroundTasks | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        store: ObjectStore,
+        url: str,
+        allowed: Sequence[str],
+        runtime: Runtime,
+        open_store: StoreOpener | None = None,
+    ) -> "Deployment":
+        """Over an open store. Raises `ValueError` for a bad URL or prefix."""
+        base, further = location_of(url), [*map(Location.parse, allowed)]
+        return cls(settings, store, base, mounts_of(base, store, further, open_store), runtime)
+
+    async def close(self) -> None:
+        """Closes the stores."""
+        for mount in self.mounts:
+            await mount.store.close()
+
+    def reaches(self, location: Location) -> bool:
+        """Whether tables may be there, as far as the operator is concerned."""
+        return any(location.inside(mount.root) for mount in self.mounts)
+
+
+@dataclass
+class Realm:
+    """One realm. Its prefix is its name, or the store's root where it is the only one, under the name `name`."""
+
+    name: str
+    deployment: Deployment
+    at_root: bool = True
+    open: dict[str, tuple[int, Catalog]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        settings = self.deployment.settings
+        self.prefix = "" if self.at_root else self.name
+        self._caches = Caches.of(settings.cache_bytes * 52 // 100)
+        self._files: FileCache = ByteCache(settings.cache_bytes * 48 // 100)
+        paths = Paths(self.prefix, FOLDER)
+        self.state = self.deployment.base.below(paths.state)
+        self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])
+
+    def state_for(self, hold: Hold) -> State:
+        """The realm's records, for a look that is no request's own."""
+        settings, runtime = self.deployment.settings, self.deployment.runtime
+        deadline_ms = runtime.now_ms() + settings.request_ms
+        request = OperationRequest("GET", "", "", None, ANONYMOUS, {}, deadline_ms, hold=hold)
+        return self.registry.session(request).state
+
+    def root_of(self, entity: str) -> str:
+        """The folder for the state of a new catalog."""
+        return f"{self.registry.paths.state}/catalogs/{entity}"
+
+    def check_locations(self, properties: Mapping[str, JsonValue], storage: JsonObject) -> None:
+        """Raises `BadRequest` for a catalog whose tables would lie where the operator does not allow any."""
+        locations = locations_of(properties, storage)
+        check_storage(locations, storage)
+        for location in locations:
+            if not self.deployment.reaches(location):
+                raise BadRequest(
+                    f"{location.uri} is outside the locations that this server may use: the operator allows others by "
+                    "--allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
+                )
+
+    def catalog(self, entry: CatalogEntry) -> Catalog:
+        """The catalog of an entry, as it is to be served. Raises `BadRequest` if the operator no longer allows its
+        locations."""
+        known = self.open.get(entry.entity)
+        if known is not None and known[0] == entry.version:
+            return known[1]
+        allowed = [each for each in locations_of(entry.properties, entry.storage) if self.deployment.reaches(each)]
+        if not allowed:
+            raise BadRequest(f"The locations of catalog {entry.name} are outside those that this server may use")
+        settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True)
+        opened = self._catalog(settings, Paths(entry.root), allowed, (entry.entity, entry.version))
+        if known is not None:  # what it remembers of HEAD stays true
+            opened.caches.head = known[1].caches.head
+        while len(self.open) >= MAX_OPEN:
+            del self.open[next(iter(self.open))]
+        self.open[entry.entity] = entry.version, opened
+        return opened
+
+    def unnamed(self, request: CatalogRequest, root: str) -> Catalog:
+        """A catalog that is yet to get its name."""
+        settings = replace(self.deployment.settings, warehouse=request.name, has_grants=True)
+        return self._catalog(settings, Paths(root), locations_of({**request.properties}, request.storage))
+
+    def _catalog(
+        self, settings: Settings, paths: Paths, allowed: Sequence[Location], entry: tuple[str, int] | None = None
+    ) -> Catalog:
+        deployment, caches = self.deployment, self._caches
+        return Catalog(
+            settings=settings,
+            store=deployment.store,
+            paths=paths,
+            mounts=deployment.mounts,
+            locations=AllowedLocations(allowed, forbidden=[self.state, deployment.base.below(paths.state)]),
+            warehouse=allowed[0],
+            runtime=deployment.runtime,
+            caches=Caches(caches.segments, caches.pointers, caches.values),
+            files=self._files,
+            group_committer=GroupCommitter(),
+            background_tasks=deployment.background_tasks,
+            table_locks=None if deployment.background_tasks is None else AdvisoryLocks(),
+            entry=entry,
+        )
+
+
+async def make_catalog(
+    realm: Realm, session: Session, request: CatalogRequest, root: str | None = None, *, owned: bool = False
+) -> CatalogEntry:
+    """Makes a catalog: first its registry, in a folder that no other catalog ever had, then its name. If the process
+    dies in between, that folder has no name and nobody looks there. `root` is the folder of a catalog that exists
+    already, which is taken into the realm; `owned`: its managers may also read and write all tables. `session` is one
+    with the realm's registry. Raises `AlreadyExists`, and `BadRequest` for locations that it may not have."""
+    realm.check_locations({**request.properties}, request.storage)
+    await check_free(session, request.name)
+    admin = await find_role(realm.registry.session(session.request), SERVICE_ADMIN)
+    entity = session.runtime.ulid()
+    place = root or realm.root_of(entity)
+    await begin_catalog(realm.unnamed(request, place).session(session.request), admin, owned=owned)
+    overlap = session.settings.allow_location_overlap
+    return await create_catalog(session, request, entity, place, overlap=overlap)
+
+
+async def change_catalog(
+    realm: Realm,
+    session: Session,
+    name: str,
+    expected: int | None,
+    properties: Mapping[str, str] | None,
+    storage: JsonObject | None,
+) -> JsonObject:
+    """Changes properties and storage configuration of a catalog; what is None stays. Raises `NotFound`, `CommitFailed`
+    if it has changed, and `BadRequest` for locations that it may not have."""
+    overlap = session.settings.allow_location_overlap
+    check = realm.check_locations
+    return await update_catalog(session, name, expected, properties, storage, check, overlap=overlap)

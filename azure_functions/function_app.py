@@ -1,0 +1,88 @@
+"""The API and the scheduled reconciler as one function app of Azure: the platform imports this module from the root of
+the package, and reads from it which functions there are.
+
+The variables are those of `arco serve` and `ARCO_ENDPOINT`, which says whether App Service authenticates callers.
+"""
+
+import asyncio
+import logging
+import os
+
+import azure.functions as func
+
+from arco_catalog.config.variables import (
+    ENDPOINT,
+    IDEMPOTENCY_DIALECT,
+    LOG_LEVEL,
+    MAX_BODY,
+    REQUEST_MEMORY,
+    SOURCE_PRINCIPALS,
+)
+from arco_catalog.http.app import App, create_app
+from arco_catalog.http.functions_adapter import FunctionsEndpoint, respond
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.operations.environment import catalog_to_serve, opened
+from arco_catalog.operations.invocation import Invocation, Until
+from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.logs import set_levels
+from arco_catalog.telemetry.reconcile_line import reconcile_line
+from arco_catalog.telemetry.setup import lines_telemetry
+
+RECONCILE_MS = 14 * 60_000
+"""How long a run may take: it ends before the next one is due, and before `functionTimeout` of host.json."""
+
+# The worker hands what is logged on to Application Insights by a handler of its own: only levels are ours to set.
+set_levels(LOG_LEVEL.read(os.environ))
+_LINES = logging.getLogger("arco_lines")
+_LINES.setLevel(logging.INFO)  # a line for each request at any level, as in every function
+
+_endpoint = FunctionsEndpoint(ENDPOINT.require(os.environ))
+_options = HttpOptions(
+    dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
+    gzip=True,
+    source_principals=SOURCE_PRINCIPALS.read(os.environ),
+    max_body_bytes=MAX_BODY.read(os.environ),
+    request_memory_bytes=REQUEST_MEMORY.read(os.environ),
+)
+_runtime = SystemRuntime()
+_telemetry = lines_telemetry(os.environ, _runtime, _LINES.info)
+_opening = asyncio.Lock()
+_catalog: Catalog | None = None
+_served: App | None = None
+
+app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)  # keys of functions are shared secrets: Entra ID asks
+
+
+@app.function_name("api")
+@app.route(route="v1/{*path}", methods=[*func.HttpMethod])
+async def api(req: func.HttpRequest) -> func.HttpResponse:
+    """Answers a request of the Iceberg REST API."""
+    answer = await respond(await _app(), req, _endpoint)
+    return func.HttpResponse(answer.body, status_code=answer.status, headers=dict(answer.headers))
+
+
+@app.function_name("reconcile")
+@app.timer_trigger(arg_name="timer", schedule="0 */15 * * * *")
+async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
+    """Runs the walk for as long as there is time, and logs its counts. A failed run raises, so that the platform counts
+    it as failed."""
+    began_ms = _runtime.now_ms()
+    invocation = Invocation(Until(began_ms + RECONCILE_MS, _runtime))
+    async with opened(os.environ, _runtime) as catalog:
+        session = catalog.session(invocation.request("SCHEDULE", "reconcile", _runtime))
+        stats = await reconcile(session, should_stop=invocation.should_stop)
+        warehouse = session.settings.warehouse
+    _LINES.info(reconcile_line(warehouse, stats, began_ms=began_ms, ended_ms=_runtime.now_ms(), namespace=None))
+
+
+async def _app() -> App:
+    """The app, opened by the first request: the module is imported where nothing can be awaited."""
+    global _catalog, _served
+    async with _opening:
+        if _served is None:
+            _catalog = await catalog_to_serve(os.environ, _runtime)
+            _served = create_app({_catalog.settings.warehouse: _catalog}, _options, _telemetry)
+    return _served

@@ -1,0 +1,34 @@
+data "azurerm_client_config" "current" {}
+
+locals {
+  tags  = merge({ Application = var.name }, var.tags)
+  group = var.resource_group_name == null ? azurerm_resource_group.group[0].name : var.resource_group_name
+
+  # Names of accounts and apps are the world's: a digest of the subscription and the group tells deployments apart.
+  digest = substr(sha256("${data.azurerm_client_config.current.subscription_id}/${coalesce(var.resource_group_name, var.name)}/${var.name}"), 0, 8)
+  app    = "${var.name}-${local.digest}"
+  short  = substr(replace(var.name, "-", ""), 0, 12)
+
+  own_account  = var.storage_account_id == null
+  account_id   = local.own_account ? azurerm_storage_account.store[0].id : var.storage_account_id
+  account      = local.own_account ? "${local.short}data${local.digest}" : regex("[^/]+$", var.storage_account_id)
+  container_id = "${local.account_id}/blobServices/default/containers/${local.own_account ? azurerm_storage_container.store[0].name : var.container}"
+  folder       = var.prefix == "" ? "" : "${var.prefix}/"
+  store        = trimsuffix("abfss://${var.container}@${local.account}.dfs.core.windows.net/${var.prefix}", "/")
+
+  # The layout of arco_catalog/state/paths.py.
+  state_path  = "${local.folder}${var.warehouse}/_catalog/*"
+  probe_path  = "${local.folder}_probe/*"
+  tables_path = "${local.folder}${var.warehouse}/warehouse/*"
+
+  url    = "https://${local.app}.azurewebsites.net"
+  tenant = try(coalesce(var.entra.tenant_id, data.azurerm_client_config.current.tenant_id), data.azurerm_client_config.current.tenant_id)
+}
+
+resource "azurerm_resource_group" "group" {
+  count = var.resource_group_name == null ? 1 : 0
+
+  name     = var.name
+  location = var.location
+  tags     = local.tags
+}

@@ -1,0 +1,285 @@
+# What and where
+
+variable "name" {
+  description = "Prefix of the names of everything that is made."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,22}[a-z0-9]$", var.name))
+    error_message = "name must be 3 to 24 lower-case letters, digits and hyphens."
+  }
+}
+
+variable "location" {
+  description = "Region, one that has the Flex Consumption plan."
+  type        = string
+}
+
+variable "resource_group_name" {
+  description = "An existing resource group. Null makes one, called NAME."
+  type        = string
+  default     = null
+}
+
+variable "storage_account_id" {
+  description = "An existing storage account, left as it is: the container must be there. Null makes one for the tables."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = can(regex("^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft.Storage/storageAccounts/[a-z0-9]{3,24}$", coalesce(var.storage_account_id, "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/none")))
+    error_message = "storage_account_id must be the resource id of a storage account."
+  }
+}
+
+variable "container" {
+  description = "Container of the store. Made in an account that is made."
+  type        = string
+  default     = "lake"
+
+  validation {
+    condition     = can(regex("^[a-z0-9]([a-z0-9]|-[a-z0-9]){2,62}$", var.container))
+    error_message = "container must be 3 to 63 lower-case letters, digits and single hyphens."
+  }
+}
+
+variable "prefix" {
+  description = "Folder of the store in the container, without slashes at its ends. Empty: the whole container."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = can(regex("^([A-Za-z0-9_=.-]+(/[A-Za-z0-9_=.-]+)*)?$", var.prefix))
+    error_message = "prefix must be folder names joined by slashes, of letters, digits and _ = . -"
+  }
+  validation {
+    condition     = alltrue([for folder in split("/", var.prefix) : !contains([".", ".."], folder)])
+    error_message = "prefix must not hold . or .. as a folder: the functions do not start with one."
+  }
+}
+
+variable "warehouse" {
+  description = "Name of the catalog, which engines give as `warehouse`: a folder below the prefix."
+  type        = string
+  default     = "main"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$", var.warehouse))
+    error_message = "warehouse must be 1 to 64 letters, digits, hyphens and underscores, and not begin with a hyphen."
+  }
+  validation {
+    condition     = var.warehouse != "_probe"
+    error_message = "warehouse must not be _probe: what lies in that folder expires after a day."
+  }
+}
+
+variable "allow_location_overlap" {
+  description = "Let a table's location lie inside another's."
+  type        = bool
+  default     = false
+}
+
+variable "idempotency_dialect" {
+  description = "How Idempotency-Keys are read and answered: iceberg or polaris."
+  type        = string
+  default     = "iceberg"
+
+  validation {
+    condition     = contains(["iceberg", "polaris"], var.idempotency_dialect)
+    error_message = "idempotency_dialect must be iceberg or polaris."
+  }
+}
+
+# The storage account, if one is made
+
+variable "hierarchical_namespace" {
+  description = "Folders that are real (Data Lake Storage Gen2), as engines like them. Such an account keeps no versions: what is overwritten is gone, what is deleted can be restored."
+  type        = bool
+  default     = true
+}
+
+variable "replication" {
+  description = "How often and where the account keeps its bytes: LRS, ZRS, GRS, RAGRS, GZRS or RAGZRS."
+  type        = string
+  default     = "ZRS"
+
+  validation {
+    condition     = contains(["LRS", "ZRS", "GRS", "RAGRS", "GZRS", "RAGZRS"], var.replication)
+    error_message = "replication must be LRS, ZRS, GRS, RAGRS, GZRS or RAGZRS."
+  }
+}
+
+variable "retention_days" {
+  description = "Days that deleted objects, and replaced versions where there are any, are kept."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.retention_days >= 1 && var.retention_days <= 365
+    error_message = "retention_days must be 1 to 365."
+  }
+}
+
+variable "engine_principal_ids" {
+  description = "Object ids of who reads and writes tables: engines' service principals and managed identities. They may read the container, and write and delete in the warehouse's folder of tables."
+  type        = set(string)
+  default     = []
+}
+
+variable "operator_principal_ids" {
+  description = "Object ids of people who run `arco` commands that write (reconcile, undrop): they may do what the function app may."
+  type        = set(string)
+  default     = []
+}
+
+# Who may call
+
+variable "authorization" {
+  description = "Who may call: entra (bearer tokens of Entra ID, see `entra`) or none."
+  type        = string
+  default     = "entra"
+
+  validation {
+    condition     = contains(["entra", "none"], var.authorization)
+    error_message = "authorization must be entra or none."
+  }
+  validation {
+    condition     = var.authorization != "none" || var.allow_unauthenticated
+    error_message = "authorization = \"none\" opens the catalog to everybody who knows its URL. If that is what you want, set allow_unauthenticated = true."
+  }
+  validation {
+    condition     = var.authorization != "entra" || var.entra != null
+    error_message = "authorization = \"entra\" needs entra = { client_id, applications }: the app registration that tokens are for."
+  }
+  validation {
+    condition     = var.authorization != "entra" || var.entra == null || length(concat(try(var.entra.applications, []), try(var.entra.identities, []))) > 0 || var.allow_any_caller
+    error_message = "entra.applications and entra.identities are empty: every application of the tenant could do anything in the catalog. Name those that may call, or say with allow_any_caller = true that this is meant."
+  }
+  validation {
+    condition     = var.authorization == "entra" || var.entra == null
+    error_message = "entra is set, and nobody would look at a token: set authorization = \"entra\" too."
+  }
+}
+
+variable "allow_unauthenticated" {
+  description = "Say that authorization = \"none\" is meant."
+  type        = bool
+  default     = false
+}
+
+variable "allow_any_caller" {
+  description = "Say that entra without applications and identities is meant: every token for the registration may do everything."
+  type        = bool
+  default     = false
+}
+
+variable "entra" {
+  description = "The app registration that tokens are for (client_id), and who may call: client ids of applications, object ids of users and service principals. Tenant null: the one that Terraform works in. Audiences: besides the client id and api://CLIENT_ID."
+  type = object({
+    client_id    = string
+    tenant_id    = optional(string)
+    audiences    = optional(list(string), [])
+    applications = optional(list(string), [])
+    identities   = optional(list(string), [])
+  })
+  default = null
+
+  validation {
+    condition     = var.entra == null || can(regex("^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", var.entra.client_id))
+    error_message = "entra.client_id must be the application (client) id of an app registration, a UUID in lower case."
+  }
+}
+
+variable "source_principals" {
+  description = "Who may say on whose behalf a request comes (X-Arco-Admin-User, X-Arco-Servo-...): object ids, as receipts name callers; * matches any text. What others say there is ignored."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for principal in var.source_principals : principal != "" && !strcontains(principal, ",")])
+    error_message = "source_principals must be object ids, without commas."
+  }
+}
+
+# The function app
+
+variable "package" {
+  description = "The zip that `make package-azure` builds. Null: dist/arco-catalog-functions.zip of this checkout."
+  type        = string
+  default     = null
+}
+
+variable "memory_mb" {
+  description = "MB of an instance: 512, 2048 or 4096."
+  type        = number
+  default     = 2048
+
+  validation {
+    condition     = contains([512, 2048, 4096], var.memory_mb)
+    error_message = "memory_mb must be 512, 2048 or 4096."
+  }
+}
+
+variable "max_instances" {
+  description = "How many instances there may be at once."
+  type        = number
+  default     = 100
+
+  validation {
+    condition     = var.max_instances >= 1 && var.max_instances <= 1000
+    error_message = "max_instances must be 1 to 1000."
+  }
+}
+
+variable "always_ready" {
+  description = "Instances of the API that are kept warm. Paid by the hour, used or not."
+  type        = number
+  default     = 0
+
+  validation {
+    condition     = var.always_ready >= 0 && var.always_ready <= var.max_instances
+    error_message = "always_ready must be 0 to max_instances."
+  }
+}
+
+variable "app_settings" {
+  description = "More environment variables for the functions. They do not replace the module's own."
+  type        = map(string)
+  default     = {}
+}
+
+# Watching it
+
+variable "log_level" {
+  description = "Least severe level that is logged: DEBUG, INFO, WARNING or ERROR."
+  type        = string
+  default     = "INFO"
+
+  validation {
+    condition     = contains(["DEBUG", "INFO", "WARNING", "ERROR"], upper(var.log_level))
+    error_message = "log_level must be DEBUG, INFO, WARNING or ERROR: the functions do not start with another."
+  }
+}
+
+variable "log_retention_days" {
+  description = "Days that logs are kept: 30 to 730."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.log_retention_days >= 30 && var.log_retention_days <= 730
+    error_message = "log_retention_days must be 30 to 730."
+  }
+}
+
+variable "action_group_ids" {
+  description = "Action groups of Azure Monitor that alerts are sent to."
+  type        = list(string)
+  default     = []
+}
+
+variable "tags" {
+  description = "Tags of everything that takes them."
+  type        = map(string)
+  default     = {}
+}

@@ -1,0 +1,59 @@
+# Who may do what with objects, as values; permissions.tf makes bindings of them.
+#
+# To replace an object takes storage.objects.delete, and so may even a create of an object that is there already, which
+# is how writers race: no right could be given to write state and not to delete it. So the catalog's accounts have it;
+# the catalog uses it for old metadata files and probes alone.
+
+locals {
+  roles = {
+    list  = ["storage.objects.list"]
+    read  = ["storage.objects.get"]
+    write = ["storage.objects.get", "storage.objects.create", "storage.objects.delete"]
+  }
+  metadata_files = [".metadata.json", ".metadata.json.gz"]
+
+  # Of each account or member: what it may write, read, and read or write of metadata files alone, below which folders.
+  rights = merge(
+    {
+      api       = { member = local.members.api, write = [local.state, local.probe], write_metadata = local.table_folders, read_metadata = [], read = [] }
+      reconcile = { member = local.members.reconcile, write = [local.state, local.probe], write_metadata = [], read_metadata = local.table_folders, read = [] }
+    },
+    { for member in toset(var.operator_members) :
+      "operator ${member}" => { member = member, write = [local.state, local.probe], write_metadata = [], read_metadata = [], read = local.table_folders }
+    },
+    { for member in toset(var.engine_members) :
+      "engine ${member}" => { member = member, write = local.table_folders, write_metadata = [], read_metadata = [], read = [] }
+    },
+  )
+
+  grants = flatten([
+    for who, right in local.rights : concat(
+      [for folder in right.write : { who = who, member = right.member, role = "write", folder = folder, only = [] }],
+      [for folder in right.write_metadata : { who = who, member = right.member, role = "write", folder = folder, only = local.metadata_files }],
+      [for folder in right.read_metadata : { who = who, member = right.member, role = "read", folder = folder, only = local.metadata_files }],
+      [for folder in right.read : { who = who, member = right.member, role = "read", folder = folder, only = [] }],
+    )
+  ])
+
+  # With uniform access a condition on an object's name is the way to give a right on a folder.
+  object_bindings = {
+    for grant in local.grants : "${grant.who} ${grant.role} ${grant.folder}" => {
+      bucket = split("/", grant.folder)[2]
+      member = grant.member
+      role   = grant.role
+      condition = join(" && ", concat(
+        ["resource.name.startsWith(\"projects/_/buckets/${split("/", grant.folder)[2]}/objects/${join("/", slice(split("/", grant.folder), 3, length(split("/", grant.folder))))}/\")"],
+        length(grant.only) == 0 ? [] : ["(${join(" || ", [for end in grant.only : "resource.name.endsWith(\"${end}\")"])})"],
+      ))
+    }
+  }
+
+  # A list is asked of the bucket, whose name no folder begins. Without this right Cloud Storage answers 403 for an object
+  # that is missing, and the protocols live on knowing the difference. It shows names of objects, not their contents.
+  list_bindings = {
+    for pair in distinct([for grant in local.grants : { member = grant.member, bucket = split("/", grant.folder)[2] }]) :
+    "${pair.member} list ${pair.bucket}" => { bucket = pair.bucket, member = pair.member, role = "list", condition = null }
+  }
+
+  bindings = merge(local.object_bindings, local.list_bindings)
+}

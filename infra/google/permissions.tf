@@ -1,0 +1,61 @@
+# Roles of just what is needed: Google's own for objects hold more, and are for whole buckets.
+
+resource "google_project_iam_custom_role" "objects" {
+  for_each = local.roles
+
+  project     = var.project
+  role_id     = "${local.id}_objects_${each.key}"
+  title       = "${var.name}: ${each.key} objects"
+  permissions = each.value
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_storage_bucket_iam_member" "objects" {
+  for_each = local.bindings
+
+  bucket = each.value.bucket
+  role   = google_project_iam_custom_role.objects[each.value.role].name
+  member = each.value.member
+
+  dynamic "condition" {
+    for_each = each.value.condition == null ? [] : [each.value.condition]
+    content {
+      title      = "${var.name}-${substr(sha256(each.key), 0, 8)}"
+      expression = condition.value
+    }
+  }
+
+  depends_on = [google_service_account.account, google_storage_bucket.store]
+}
+
+resource "google_service_account" "account" {
+  for_each = local.accounts
+
+  project      = var.project
+  account_id   = each.value
+  display_name = "Iceberg REST catalog ${var.name}: ${each.key}"
+
+  depends_on = [google_project_service.api]
+}
+
+# Who may call, besides through the bucket's rights. All users are one member too, which takes two variables to say.
+resource "google_cloud_run_v2_service_iam_member" "caller" {
+  for_each = toset(var.authorization == "none" ? ["allUsers"] : var.engine_members)
+
+  project  = var.project
+  location = var.region
+  name     = google_cloud_run_v2_service.api.name
+  role     = "roles/run.invoker"
+  member   = each.value
+}
+
+resource "google_cloud_run_v2_job_iam_member" "schedule" {
+  project  = var.project
+  location = var.region
+  name     = google_cloud_run_v2_job.reconcile.name
+  role     = "roles/run.invoker"
+  member   = local.members.schedule
+
+  depends_on = [google_service_account.account]
+}

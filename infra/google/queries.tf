@@ -1,0 +1,49 @@
+# What is asked of Cloud Monitoring, in PromQL, by alerts and dashboard.
+
+locals {
+  by_service = "monitored_resource=\"cloud_run_revision\",service_name=\"${local.service}\""
+  by_job     = "monitored_resource=\"cloud_run_job\",job_name=\"${local.job}\""
+
+  requests       = "run_googleapis_com:request_count"
+  latencies      = "run_googleapis_com:request_latencies_bucket"
+  instances      = "run_googleapis_com:container_instance_count"
+  runs           = "run_googleapis_com:job_completed_execution_count"
+  walks          = "logging_googleapis_com:user_${local.id}_walks_completed"
+  request_metric = { latency = "Latency", store_calls = "StoreCalls", conflicts = "Conflicts" } # fields of a request's line
+
+  alerts = {
+    "5xx" = {
+      says  = "The catalog answers with 5xx"
+      query = "sum(increase(${local.requests}{${local.by_service},response_code_class=\"5xx\"}[5m])) >= 5"
+    }
+    "no-instance" = {
+      says  = "Requests were answered 429: all max_instances are busy"
+      query = "sum(increase(${local.requests}{${local.by_service},response_code=\"429\"}[5m])) >= 5"
+    }
+    "reconcile-failed" = {
+      says  = "A run of the reconciler failed, or found something that it could not read"
+      query = "sum(increase(${local.runs}{${local.by_job},result=\"failed\"}[15m])) > 0"
+    }
+    # Four runs an hour: one that reached the end is enough, none at all is not, whatever kept them from saying so.
+    "reconcile-age" = {
+      says  = "No walk of the reconciler has reached its end for an hour"
+      query = "(sum(increase(${local.walks}{${local.by_job}}[1h])) or vector(0)) < 0.5"
+    }
+  }
+
+  graphs = concat(
+    [
+      { title = "Requests a second, by code", query = "sum by (response_code_class) (rate(${local.requests}{${local.by_service}}[5m]))" },
+      { title = "Latency at Cloud Run, ms (p99)", query = "histogram_quantile(0.99, sum by (le) (rate(${local.latencies}{${local.by_service}}[5m])))" },
+      { title = "Instances", query = "sum by (state) (${local.instances}{${local.by_service}})" },
+      { title = "Runs of the reconciler, by result", query = "sum by (result) (increase(${local.runs}{${local.by_job}}[15m]))" },
+      { title = "Walks that reached their end, in an hour", query = "sum(increase(${local.walks}{${local.by_job}}[1h]))" },
+    ],
+    [
+      for metric, field in var.request_metrics ? local.request_metric : {} : {
+        title = "${field} by operation (p99)"
+        query = "histogram_quantile(0.99, sum by (le, operation) (rate(logging_googleapis_com:user_${local.id}_${metric}_bucket{${local.by_service}}[5m])))"
+      }
+    ],
+  )
+}

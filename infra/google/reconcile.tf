@@ -1,0 +1,65 @@
+# The reconciler, every 15 minutes: a run goes on where the one before it stopped or failed.
+
+resource "google_cloud_run_v2_job" "reconcile" {
+  project             = var.project
+  location            = var.region
+  name                = local.job
+  deletion_protection = false # it holds no state
+  labels              = local.labels
+
+  template {
+    task_count  = 1
+    parallelism = 1
+    labels      = local.labels
+
+    template {
+      service_account = google_service_account.account["reconcile"].email
+      timeout         = "${local.reconcile_timeout_seconds}s"
+      max_retries     = 3 # Cloud Run counts some tasks as retried that were not, and tells to allow three
+
+      containers {
+        image = var.image
+        args  = local.reconcile
+
+        resources {
+          limits = { cpu = "1", memory = "1Gi" }
+        }
+
+        dynamic "env" {
+          for_each = local.container_environment
+          content {
+            name  = env.key
+            value = env.value
+          }
+        }
+      }
+    }
+  }
+
+  depends_on = [google_project_service.api, google_storage_bucket_iam_member.objects]
+}
+
+resource "google_cloud_scheduler_job" "reconcile" {
+  project          = var.project
+  region           = var.region
+  name             = local.job
+  description      = "See that every commit has its receipt"
+  schedule         = "*/15 * * * *"
+  time_zone        = "Etc/UTC"
+  attempt_deadline = "60s"
+
+  retry_config {
+    retry_count = 2
+  }
+
+  http_target {
+    http_method = "POST"
+    uri         = "https://run.googleapis.com/v2/projects/${var.project}/locations/${var.region}/jobs/${local.job}:run"
+
+    oauth_token {
+      service_account_email = google_service_account.account["schedule"].email
+    }
+  }
+
+  depends_on = [google_cloud_run_v2_job_iam_member.schedule]
+}

@@ -1,0 +1,73 @@
+"""What a store tells beside its answers: its time, ids of requests, throttling; and how long it takes."""
+
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from statistics import median
+
+from storage_backends.base import ABSENT, ANY
+from storage_backends.conformance.check import Examination, Fault, Finding, lacking, ok
+
+MAX_SKEW_MS = 30_000
+"""Beyond this the catalog no longer corrects this machine's clock, and engines refuse metadata."""
+REQUEST_IDS = ("x-amz-request-id", "x-guploader-uploadid", "x-ms-request-id")
+THROTTLED = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+TIMED = 10
+
+
+async def store_time(examination: Examination) -> Finding:
+    """Answers tell the store's time, and it is close to this machine's."""
+    before_ms = examination.now_ms()
+    page = await examination.store.list(examination.key("time/"))
+    ahead_ms = page.now_ms - (before_ms + examination.now_ms()) // 2
+    if any("date" not in answer.headers for answer in examination.answers or ()):
+        raise Fault("answers have no Date, so that this machine's clock stands in for the store's")
+    side = "ahead of" if ahead_ms >= 0 else "behind"
+    measured = f"{abs(ahead_ms) / 1000:,.1f} s {side} this machine"
+    if abs(ahead_ms) >= MAX_SKEW_MS:
+        raise Fault(f"the store's clock is {measured}: set this machine's (chrony, ntpd)")
+    return ok("told, within 30 s", measured)
+
+
+async def request_ids(examination: Examination) -> Finding:
+    """Each answer names its request, which is what a vendor's support asks for."""
+    await examination.store.list(examination.key("ids/"))
+    answers = examination.answers or ()
+    names = [name for name in REQUEST_IDS if all(name in answer.headers for answer in answers)]
+    return ok(names[0]) if names and answers else lacking("answers name no request")
+
+
+async def throttling(examination: Examination) -> Finding:
+    """How many answers asked to slow down; what they refused was sent again."""
+    answers = examination.answers or ()
+    slow = sum(answer.status in THROTTLED for answer in answers)
+    return ok("counted", f"{slow} of {len(answers):,} answers")
+
+
+async def write_latency(examination: Examination) -> Finding:
+    """How long writes of new objects take, one after the other."""
+
+    async def write(number: int) -> None:
+        await examination.write(examination.key(f"put/{number}"), b"x" * 1_000, ABSENT)
+
+    return await _timed(write)
+
+
+async def read_latency(examination: Examination) -> Finding:
+    """How long reads of one object take, one after the other."""
+    key = examination.key("get")
+    await examination.write(key, b"x" * 1_000, ANY)
+
+    async def read(number: int) -> None:
+        await examination.store.get(key)
+
+    return await _timed(read)
+
+
+async def _timed(call: Callable[[int], Awaitable[None]]) -> Finding:
+    took: list[float] = []
+    for number in range(TIMED):
+        began = time.perf_counter()
+        await call(number)
+        took.append(1_000 * (time.perf_counter() - began))
+    return ok("measured", f"p50 {median(took):,.1f} ms, max {max(took):,.1f} ms")

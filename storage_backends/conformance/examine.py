@@ -1,0 +1,148 @@
+"""Runs the checks on one store, and removes what they wrote."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from storage_backends.base import (
+    ANY,
+    Applied,
+    Cursor,
+    Found,
+    Missing,
+    ObjectStore,
+    Outcome,
+    Page,
+    StoreError,
+    Unchanged,
+    Version,
+    When,
+)
+from storage_backends.conformance.check import Check, Examination, Fault, Finding, Grade
+from storage_backends.conformance.checks import CHECKS, CREATION
+
+if TYPE_CHECKING:
+    from storage_backends.wire.http1 import Response
+
+CHECK_S = 60.0
+ALL_S = 300.0
+CLEANING_S = 120.0
+DELETED_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What was found by each check's name, and the objects that could not be removed."""
+
+    findings: dict[str, Finding]
+    left_behind: Sequence[str]
+
+
+class _Remembering:
+    """The store, and the keys that were written to it."""
+
+    def __init__(self, inner: ObjectStore) -> None:
+        self._inner = inner
+        self.written: dict[str, None] = {}
+
+    async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
+        return await self._inner.get(key, if_changed_from)
+
+    async def get_range(self, key: str, start: int, length: int) -> Found | Missing:
+        return await self._inner.get_range(key, start, length)
+
+    async def put(self, key: str, body: bytes, when: When) -> Outcome:
+        self.written[key] = None
+        return await self._inner.put(key, body, when)
+
+    async def delete(self, key: str, when: When = ANY) -> Outcome:
+        return await self._inner.delete(key, when)
+
+    async def list(self, prefix: str, after: Cursor | None = None) -> Page:
+        return await self._inner.list(prefix, after)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def examine(
+    store: ObjectStore,
+    folder: str,
+    answers: "Sequence[Response] | None" = None,
+    *,
+    costly: bool = False,
+    checks: Sequence[Check] = CHECKS,
+) -> Examined:
+    """Runs the checks one after the other, in a folder that nothing else uses. `answers` grows with each answer that
+    comes over HTTP.
+
+    Ends within minutes, whatever the store does, and removes what was written also if it is cancelled. Raises nothing
+    of the store's: what fails is a finding.
+    """
+    remembering = _Remembering(store)
+    findings: dict[str, Finding] = {}
+    examination = Examination(remembering, folder, answers)
+    async with _removing(remembering) as left_behind:
+        ends = asyncio.get_running_loop().time() + ALL_S
+        for check in checks:
+            reason = _skipped(check, findings, examination, costly=costly)
+            findings[check.name] = reason or await _run(check, examination, ends)
+    return Examined(findings, left_behind)
+
+
+def _skipped(check: Check, findings: dict[str, Finding], examination: Examination, *, costly: bool) -> Finding | None:
+    created = findings.get(CREATION.name)
+    if check.writes and created is not None and created.grade is Grade.FAILED:
+        return Finding(Grade.SKIPPED, "the store took no write")
+    if check.costly and not costly:
+        return Finding(Grade.SKIPPED, "writes 1,001 objects: only with --pages")
+    if check.needs_answers and examination.answers is None:
+        return Finding(Grade.SKIPPED, "no HTTP")
+    return None
+
+
+async def _run(check: Check, examination: Examination, ends: float) -> Finding:
+    now = asyncio.get_running_loop().time()
+    if now >= ends:
+        return Finding(Grade.SKIPPED, "no time was left")
+    try:
+        async with asyncio.timeout_at(min(now + CHECK_S, ends)):
+            return await check.examine(examination)
+    except Fault as fault:
+        return Finding(Grade.FAILED, str(fault))
+    except StoreError as error:
+        return Finding(Grade.FAILED, type(error).__name__, str(error))
+    except TimeoutError:
+        return Finding(Grade.FAILED, "no end within a minute")
+
+
+@asynccontextmanager
+async def _removing(store: _Remembering) -> AsyncIterator[list[str]]:
+    """Removes what was written within; what could not be is in the list."""
+    left: list[str] = []
+    try:
+        yield left
+    finally:
+        left += await _remove(store)
+
+
+async def _remove(store: _Remembering) -> list[str]:
+    limit, left = asyncio.Semaphore(DELETED_AT_ONCE), dict(store.written)
+
+    async def remove(key: str) -> None:
+        async with limit:
+            try:
+                outcome = await store.delete(key)
+            except StoreError:
+                return  # it stays in `left`, and is told
+        if isinstance(outcome, Applied):
+            del left[key]
+
+    try:
+        async with asyncio.timeout(CLEANING_S):
+            await asyncio.gather(*(remove(key) for key in store.written))
+    except TimeoutError:
+        return [*left]
+    return [*left]

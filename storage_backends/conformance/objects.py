@@ -1,0 +1,214 @@
+"""What one caller at a time sees: conditions, reads, ranges, listings, deletions and names."""
+
+import asyncio
+
+from storage_backends.base import (
+    ABSENT,
+    ANY,
+    Applied,
+    Found,
+    Listed,
+    Matches,
+    Missing,
+    ObjectStore,
+)
+from storage_backends.conformance.check import Examination, Fault, Finding, applied, lacking, ok, refused, together
+from storage_backends.validation import PAGE_SIZE
+
+ODD_NAMES = ("a b", "100%", "%2F", "a+b", "#?&=", "naïve/日本語", "quote'\"", "~!*()")
+LARGE_BYTES = 1 << 20
+MAX_PAGES = 20
+WRITTEN_AT_ONCE = 32
+
+
+async def absence(examination: Examination) -> Finding:
+    """What was never written is missing."""
+    if not isinstance(await examination.store.get(examination.key("never")), Missing):
+        raise Fault("an object that was never written was found")
+    return ok("reported as missing")
+
+
+async def creation(examination: Examination) -> Finding:
+    """An object is created, and read as it was written."""
+    key = examination.key("create")
+    version = await examination.write(key, b"first", ABSENT)
+    if (await examination.require(key, b"first")).version != version:
+        raise Fault("a read tells another version than the write did")
+    return ok("applied, and read back")
+
+
+async def second_creation(examination: Examination) -> Finding:
+    """An object that exists is not created again."""
+    key = examination.key("create-again")
+    await examination.write(key, b"first", ABSENT)
+    refused(await examination.store.put(key, b"second", ABSENT), "a second creation")
+    await examination.require(key, b"first")
+    return ok("refused")
+
+
+async def current_replacement(examination: Examination) -> Finding:
+    """A write on the current version is applied, and makes another version."""
+    key = examination.key("replace")
+    first = await examination.write(key, b"one", ABSENT)
+    second = await examination.write(key, b"two", Matches(first))
+    if first == second:
+        raise Fault("two bodies have one version")
+    await examination.require(key, b"two")
+    return ok("applied")
+
+
+async def stale_replacement(examination: Examination) -> Finding:
+    """A write on a version that was replaced is refused."""
+    key = examination.key("replace-stale")
+    stale = await examination.write(key, b"one", ABSENT)
+    await examination.write(key, b"two", Matches(stale))
+    refused(await examination.store.put(key, b"three", Matches(stale)), "a write on a stale version")
+    await examination.require(key, b"two")
+    return ok("refused")
+
+
+async def missing_replacement(examination: Examination) -> Finding:
+    """A write on a version does not create an object."""
+    version = await examination.write(examination.key("replace-other"), b"one", ABSENT)
+    key = examination.key("replace-missing")
+    refused(await examination.store.put(key, b"two", Matches(version)), "a write on a version of a missing object")
+    if not isinstance(await examination.store.get(key), Missing):
+        raise Fault("a refused write made an object")
+    return ok("refused")
+
+
+async def unchanged_read(examination: Examination) -> Finding:
+    """A read sees what was written since; that nothing was may be told without a body, which is a capability."""
+    key = examination.key("unchanged")
+    held = await examination.write(key, b"one", ABSENT)
+    unchanged = await examination.store.get(key, held)
+    if isinstance(unchanged, Missing) or (isinstance(unchanged, Found) and unchanged.version != held):
+        raise Fault("a read of a version that is held does not find it")
+    await examination.write(key, b"two", Matches(held))
+    changed = await examination.store.get(key, held)
+    if not isinstance(changed, Found) or changed.body != b"two":
+        raise Fault("a read does not see what was written since")
+    if isinstance(unchanged, Found):
+        return lacking("the object is sent again: reads cost more")
+    return ok("told without a body")
+
+
+async def ranges(examination: Examination) -> Finding:
+    """A part of an object, cut at its end."""
+    key = examination.key("range")
+    version = await examination.write(key, b"0123456789", ABSENT)
+    for start, length, expected in ((3, 4, b"3456"), (8, 100, b"89"), (10, 1, b"")):
+        part = await examination.store.get_range(key, start, length)
+        if not isinstance(part, Found) or part.body != expected:
+            raise Fault(f"bytes {start} to {start + length} of 10 are not what was written there")
+        if part.version != version:
+            raise Fault("a part has another version than the whole")
+    return ok("exact, and cut at the end")
+
+
+async def large_body(examination: Examination) -> Finding:
+    """A body of 1 MB stays whole."""
+    key, body = examination.key("large"), bytes(range(256)) * (LARGE_BYTES // 256)
+    await examination.write(key, body, ABSENT)
+    await examination.require(key, body)
+    return ok("whole")
+
+
+async def odd_names(examination: Examination) -> Finding:
+    """Names that have to be encoded and signed are written, read and listed as they are."""
+    keys = [examination.key(f"names/{name}") for name in ODD_NAMES]
+    for key in keys:
+        await examination.write(key, key.encode(), ABSENT)
+        await examination.require(key, key.encode())
+    if {entry.key for entry in await listing(examination.store, examination.key("names/"))} != set(keys):
+        raise Fault("names are listed otherwise than they were written")
+    return ok("kept")
+
+
+async def listed_objects(examination: Examination) -> Finding:
+    """A listing has what was written, with its version and size, and nothing of another prefix."""
+    keys = [examination.key(f"list/{name}") for name in ("a", "b/c", "d")]
+    versions = {key: await examination.write(key, b"1234", ABSENT) for key in keys}
+    entries = await listing(examination.store, examination.key("list/"))
+    if {entry.key: entry.version for entry in entries} != versions:
+        raise Fault("a listing does not have just the objects that were written, in their versions")
+    if any(entry.size != 4 for entry in entries):
+        raise Fault("a listing tells a wrong size")
+    await examination.store.delete(keys[0], ANY)
+    if {entry.key for entry in await listing(examination.store, examination.key("list/"))} != set(keys[1:]):
+        raise Fault("a listing does not see a deletion")
+    return ok("complete and current")
+
+
+async def listing_order(examination: Examination) -> Finding:
+    """Whether a listing is sorted, which nothing depends on."""
+    for name in ("c", "a", "b/z", "b-y"):
+        await examination.write(examination.key(f"order/{name}"), b"", ABSENT)
+    keys = [entry.key for entry in await listing(examination.store, examination.key("order/"))]
+    return ok("sorted") if keys == sorted(keys) else lacking("in no order")
+
+
+async def listing_pages(examination: Examination) -> Finding:
+    """A listing of more than a page goes on until its end."""
+    keys = {examination.key(f"pages/{number:04}") for number in range(PAGE_SIZE + 1)}
+    limit = asyncio.Semaphore(WRITTEN_AT_ONCE)
+
+    async def create(key: str) -> None:
+        async with limit:
+            await examination.write(key, b"", ABSENT)
+
+    await together(create(key) for key in keys)
+    entries = await listing(examination.store, examination.key("pages/"))
+    if len(entries) != len(keys) or {entry.key for entry in entries} != keys:
+        raise Fault(f"of {len(keys):,} objects {len(entries):,} are listed")
+    return ok(f"{len(keys):,} objects, each once")
+
+
+async def deletion(examination: Examination) -> Finding:
+    """What is deleted is missing, and may be deleted again."""
+    key = examination.key("delete")
+    await examination.write(key, b"one", ABSENT)
+    for _ in range(2):
+        applied(await examination.store.delete(key, ANY), "a deletion")
+    if not isinstance(await examination.store.get(key), Missing):
+        raise Fault("an object that was deleted was found")
+    return ok("applied, also where nothing is")
+
+
+async def version_after_deletion(examination: Examination) -> Finding:
+    """A version of a deleted object never matches another object of its name."""
+    key = examination.key("recreated")
+    version = await examination.write(key, b"one", ABSENT)
+    await examination.store.delete(key, ANY)
+    refused(await examination.store.put(key, b"two", Matches(version)), "a write on a version that was deleted")
+    await examination.write(key, b"another", ABSENT)
+    refused(await examination.store.put(key, b"late", Matches(version)), "a write on a version that was deleted")
+    await examination.require(key, b"another")
+    return ok("never matches again")
+
+
+async def conditional_deletion(examination: Examination) -> Finding:
+    """Whether a deletion heeds its condition, which is a capability."""
+    key = examination.key("delete-if")
+    stale = await examination.write(key, b"one", ABSENT)
+    current = await examination.write(key, b"two", Matches(stale))
+    if isinstance(await examination.store.delete(key, Matches(stale)), Applied):
+        return lacking("its condition is ignored: dropped tables leave more to clear away")
+    await examination.require(key, b"two")
+    applied(await examination.store.delete(key, Matches(current)), "a deletion of the current version")
+    if isinstance(await examination.store.delete(key, Matches(current)), Applied):
+        return lacking("refused if stale, not where nothing is")
+    return ok("refused if stale or missing")
+
+
+async def listing(store: ObjectStore, prefix: str) -> list[Listed]:
+    """The whole listing. Raises `Fault` if it does not end."""
+    entries: list[Listed] = []
+    after = None
+    for _ in range(MAX_PAGES):
+        page = await store.list(prefix, after)
+        entries += page.entries
+        after = page.after
+        if after is None:
+            return entries
+    raise Fault("a listing does not end")

@@ -1,0 +1,79 @@
+"""What many callers at once see: one winner of a race, and no lost update."""
+
+import asyncio
+import json
+
+from storage_backends.base import (
+    ABSENT,
+    Applied,
+    Found,
+    Matches,
+    Outcome,
+    PreconditionFailed,
+    StoreUnavailable,
+    Unknown,
+)
+from storage_backends.conformance.check import Examination, Fault, Finding, ok, together
+
+CREATORS = 8
+ROUNDS = 3
+WRITERS = 4
+UPDATES = 3
+"""By each writer. Google Cloud Storage takes one write a second to an object, and these are to one."""
+ATTEMPTS = 200
+PAUSE_S = 0.2
+
+
+async def race_to_create(examination: Examination) -> Finding:
+    """Of many that create one object at once, one wins, and all others are told so."""
+    for number in range(ROUNDS):
+        key = examination.key(f"race/{number}")
+        outcomes = await asyncio.gather(
+            *(examination.store.put(key, f"creator {place}".encode(), ABSENT) for place in range(CREATORS))
+        )
+        winners = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, Applied)]
+        unknown = any(isinstance(outcome, Unknown) for outcome in outcomes)
+        if len(winners) > 1 or not (winners or unknown):
+            raise Fault(f"{len(winners)} of {CREATORS} creators of one object were told that they made it")
+        found = await examination.store.get(key)
+        if not isinstance(found, Found) or (winners and found.body != f"creator {winners[0]}".encode()):
+            raise Fault("the object is not that of the creator who was told that it made it")
+    return ok("one winner in each")
+
+
+async def racing_updates(examination: Examination) -> Finding:
+    """Writers append to one object by compare-and-swap: what was applied is in it, and what was refused is not."""
+    key = examination.key("counter")
+    await examination.write(key, b"[]", ABSENT)
+    told: list[tuple[str, type[Outcome]]] = []
+
+    async def update(name: str) -> None:
+        for attempt in range(ATTEMPTS):
+            tag = f"{name}.{attempt}"
+            try:
+                current = await examination.store.get(key)
+                if not isinstance(current, Found):
+                    raise Fault("the object that is updated is missing")
+                body = json.dumps([*json.loads(current.body), tag]).encode()
+                outcome = await examination.store.put(key, body, Matches(current.version))
+            except StoreUnavailable:  # throttled: not applied
+                outcome = PreconditionFailed(None, 0)
+            told.append((tag, type(outcome)))
+            if not isinstance(outcome, PreconditionFailed):
+                return
+            await asyncio.sleep(PAUSE_S * (attempt + 1) / ATTEMPTS)
+        raise Fault("a writer was refused every time")
+
+    async def work(writer: int) -> None:
+        for number in range(UPDATES):
+            await update(f"{writer}.{number}")
+
+    await together(work(writer) for writer in range(WRITERS))
+    last = await examination.store.get(key)
+    there = json.loads(last.body) if isinstance(last, Found) else []
+    lost = [tag for tag, outcome in told if outcome is Applied and tag not in there]
+    if lost:
+        raise Fault(f"of {WRITERS * UPDATES} updates that were told to be applied {len(lost)} are lost")
+    if any(outcome is PreconditionFailed and tag in there for tag, outcome in told):
+        raise Fault("an update that was refused is there")
+    return ok(f"no update of {WRITERS * UPDATES} lost")

@@ -1,0 +1,36 @@
+"""Our own connections to a store, and what their failures mean: how the wire of every vendor sends a request."""
+
+import asyncio
+from collections.abc import Mapping
+
+from storage_backends.base import StoreUnavailable
+from storage_backends.clock import system_now_ms
+from storage_backends.wire.endpoint import Endpoint
+from storage_backends.wire.exchange import Ambiguous, Oversized
+from storage_backends.wire.http1 import AnswerLost, AnswerTooLarge, NeverSent, Response, request_head
+from storage_backends.wire.pool import Pool, Timeouts, tls_context
+from storage_backends.wire.settings import ConnectionSettings
+
+ALWAYS_SENT = {"accept-encoding": "identity", "user-agent": "arco-catalog"}
+"""Headers that are never signed, since proxies may change them."""
+
+
+async def open_pool(endpoint: Endpoint, settings: ConnectionSettings) -> Pool:
+    """Connections to `endpoint`, none of which is made yet. Raises `StoreError` for a CA bundle that can't be read."""
+    tls = await asyncio.to_thread(tls_context, settings.ca_bundle) if endpoint.tls else None
+    timeouts = Timeouts(settings.connect_timeout_s, settings.idle_timeout_s, settings.exchange_timeout_s)
+    size, most = settings.max_connections, settings.max_answer_bytes
+    return Pool(endpoint.host, endpoint.port, tls, size, timeouts, system_now_ms, most)
+
+
+async def exchange(pool: Pool, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Response:
+    """One exchange, never repeated. Raises what `Transport.send` does."""
+    head = request_head(method, target, {**headers, **ALWAYS_SENT}, len(body))
+    try:
+        return await pool.send(method, head, body)
+    except NeverSent as error:
+        raise StoreUnavailable(str(error)) from error
+    except AnswerTooLarge as error:
+        raise Oversized(str(error)) from error
+    except AnswerLost as error:
+        raise Ambiguous(str(error)) from error

@@ -1,0 +1,47 @@
+"""The address of a store: a value, and how the URL of one is read."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from storage_backends.base import StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """`authority` is what the header `host` says; `path` is what the path of every request begins with."""
+
+    tls: bool
+    host: str
+    port: int
+    authority: str
+    path: str
+
+    @property
+    def origin(self) -> str:
+        """The URL without a path."""
+        return f"{'https' if self.tls else 'http'}://{self.authority}"
+
+    @property
+    def url(self) -> str:
+        """The URL with the path."""
+        return self.origin + self.path
+
+
+def parse_endpoint(url: str, vendor: str) -> Endpoint:
+    """The endpoint that a URL names; its path has no slash at its end. Raises `StoreError`, with the name of the vendor
+    in it, for what is not `http(s)://host[:port][/path]`."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:  # brackets that do not close, ports that are no numbers
+        raise StoreError(f"no {vendor} client can be made: invalid endpoint URL {url!r}: {error}") from error
+    more = "@" in parts.netloc or parts.query or parts.fragment
+    if parts.scheme not in ("http", "https") or not parts.hostname or more:
+        raise StoreError(
+            f"no {vendor} client can be made: expected an endpoint http(s)://host[:port][/path], got {url!r}"
+        )
+    tls = parts.scheme == "https"
+    usual = 443 if tls else 80
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    authority = host if port in (None, usual) else f"{host}:{port}"
+    return Endpoint(tls, parts.hostname, port or usual, authority, parts.path.rstrip("/"))

@@ -1,0 +1,23 @@
+"""How connections to a store are made, whatever the vendor: values that each store's configuration has."""
+
+from dataclasses import dataclass
+
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+"""How long the body of an answer may be where nothing else is said: several times the largest metadata file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """The part of a store's configuration that is about its connections.
+
+    `ca_bundle`, a file or a folder, is trusted in place of the system's authorities. `idle_timeout_s` is how long the
+    server may send and take nothing, `exchange_timeout_s` how long a request and its answer may take, however steadily
+    they trickle.
+    """
+
+    ca_bundle: str | None = None
+    connect_timeout_s: float = 3.0
+    idle_timeout_s: float = 10.0
+    exchange_timeout_s: float = 300.0
+    max_connections: int = 64
+    max_answer_bytes: int = MAX_ANSWER_BYTES

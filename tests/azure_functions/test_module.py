@@ -1,0 +1,127 @@
+"""What can be said of the Terraform module for Azure by reading it, without Terraform and without its provider."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from arco_catalog.config.variables import FUNCTIONS
+from arco_catalog.http.functions_adapter import FunctionsEndpoint
+from storage_backends.azure.config import AzureConfig, DefaultChain
+from tools.package_azure import PLATFORMS
+from tools.support.environment import PROJECT
+
+MODULE = PROJECT / "infra" / "azure"
+TEXTS = {file.name: file.read_text() for file in sorted(MODULE.glob("*.tf"))}
+EVERYTHING = "\n".join(TEXTS.values())
+ROLES = {
+    "Monitoring Metrics Publisher",
+    "Storage Blob Data Contributor",
+    "Storage Blob Data Owner",
+    "Storage Queue Data Contributor",
+    "Storage Table Data Contributor",
+}
+
+
+def blocks(kind: str, text: str) -> dict[str, str]:
+    """Top-level blocks of a kind, as the formatter lays them out, by their last label."""
+    found = re.findall(rf'(?ms)^{kind} (?:"[\w-]+" )*"([\w-]+)" {{\n(.*?)^}}', text)
+    return dict(found)
+
+
+@pytest.mark.parametrize("kind", ["variable", "output"])
+def test_everything_that_goes_in_and_comes_out_is_described(kind: str) -> None:
+    declared = blocks(kind, TEXTS[f"{kind}s.tf"])
+
+    assert len(declared) > 5
+    assert [name for name, body in declared.items() if not re.search(r'(?m)^  description = "[A-Z]', body)] == []
+
+
+def test_a_variable_is_used_and_nothing_is_used_that_is_not_declared() -> None:
+    used = set(re.findall(r"\bvar\.(\w+)", "\n".join(text for name, text in TEXTS.items() if name != "variables.tf")))
+
+    declared = set(blocks("variable", TEXTS["variables.tf"]))
+    said = {"allow_unauthenticated", "allow_any_caller"}  # only looked at by validations
+    assert used == declared - said
+
+
+def test_roles_are_the_few_that_are_needed_and_none_is_over_everything() -> None:
+    named = set(re.findall(r'role_definition_name = "([^"]+)"', EVERYTHING))
+    named |= set(re.findall(r'"([^"]+)"', re.findall(r"for_each = toset\((.*?)\)", TEXTS["permissions.tf"])[0]))
+    scopes = set(re.findall(r"scope +=\s+(\S+)", TEXTS["permissions.tf"]))
+
+    assert named == ROLES
+    assert scopes == {
+        "local.container_id",
+        "azurerm_storage_account.host.id",
+        "azurerm_application_insights.app.id",
+        "azurerm_storage_container.package.id",
+    }
+
+
+def test_both_accounts_are_closed_to_keys_and_to_the_public() -> None:
+    accounts = re.findall(r'(?ms)^resource "azurerm_storage_account" "\w+" {\n(.*?)^}', TEXTS["storage.tf"])
+
+    assert len(accounts) == 2
+    for account in accounts:
+        assert re.search(r"shared_access_key_enabled += false", account)
+        assert re.search(r"allow_nested_items_to_be_public += false", account)
+        assert re.search(r'min_tls_version += "TLS1_2"', account)
+        assert re.search(r"https_traffic_only_enabled += true", account)
+
+
+def test_settings_are_the_application_s_own() -> None:
+    names = set(re.findall(r"(?m)^ +(ARCO_\w+) +=", TEXTS["functions.tf"]))
+
+    assert {"ARCO_STORE", "ARCO_WAREHOUSE", "ARCO_ENDPOINT"} < names
+    assert names <= {variable.name for variable in FUNCTIONS}
+
+
+def test_the_app_is_told_of_authentication_exactly_when_there_is_some() -> None:
+    [setting] = re.findall(r"ARCO_ENDPOINT += (.*)", TEXTS["functions.tf"])
+
+    expected = f'var.authorization == "entra" ? "{FunctionsEndpoint.EASY_AUTH}" : "{FunctionsEndpoint.UNAUTHENTICATED}"'
+    assert setting == expected
+    assert 'for_each = var.authorization == "entra" ? [var.entra] : []' in TEXTS["functions.tf"]
+
+
+def test_the_store_takes_the_identity_and_no_key_from_the_settings() -> None:
+    names = re.findall(r"(?m)^ +(A[zZ]\w+) +=", TEXTS["functions.tf"])
+
+    config = AzureConfig.from_environment(dict.fromkeys(names, "given"))
+
+    assert "AZURE_CLIENT_ID" in names
+    assert config.credentials == DefaultChain()
+
+
+def test_the_package_holds_libraries_for_the_python_that_is_deployed() -> None:
+    [version] = re.findall(r'runtime_version += "([\d.]+)"', TEXTS["functions.tf"])
+
+    assert {platform.python for platform in PLATFORMS} == {version}
+
+
+def test_the_alert_looks_for_what_the_reconciler_logs() -> None:
+    query = TEXTS["monitoring.tf"]
+    line = (PROJECT / "arco_catalog" / "telemetry" / "reconcile_line.py").read_text()
+
+    for name in re.findall(r"line\.(\w+)", query):
+        assert f'"{name}"' in line
+    assert {"api", "reconcile"} == set(re.findall(r"operation_Name == '(\w+)'", query))
+
+
+def test_a_run_of_the_reconciler_ends_before_the_platform_ends_it() -> None:
+    host = json.loads((PROJECT / "azure_functions" / "host.json").read_text())
+    source = (PROJECT / "azure_functions" / "function_app.py").read_text()
+    hours, minutes, seconds = map(int, host["functionTimeout"].split(":"))
+    [most] = re.findall(r"RECONCILE_MS = (\d+) \* 60_000", source)
+
+    assert int(most) * 60 < hours * 3600 + minutes * 60 + seconds
+    assert host["extensions"]["http"]["routePrefix"] == ""
+
+
+@pytest.mark.parametrize("file", sorted(MODULE.rglob("*.tf")), ids=lambda file: Path(file).name)
+def test_no_secret_goes_through_terraform(file: Path) -> None:
+    text = file.read_text()
+
+    assert not re.search(r"access_key +=|client_secret|connection_string +=.*primary|sas_token", text)

@@ -1,0 +1,194 @@
+"""An app over a realm in memory, whose callers are whom their token names: what a token proves is tested elsewhere."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arco_catalog.authentication.authentication import Authentication
+from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.secrets import Secrets, new_secret
+from arco_catalog.http.app import create_app
+from arco_catalog.http.asgi import Asgi
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.realms import RealmService
+from arco_catalog.iceberg.errors import NotAuthorized
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.operations.management.bootstrap import bootstrap
+from arco_catalog.operations.management.principals import NewCredentials, principal_of_client
+from arco_catalog.operations.realms import Deployment, Realm
+from arco_catalog.planning.access import Identity
+from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.operation_request import OperationRequest
+from storage_backends import ObjectStore
+from storage_backends.memory import MemoryStore
+from tests.support.fake_runtime import FakeRuntime
+from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import schema, uuid7
+
+MANAGEMENT = "/api/management/v1"
+
+
+class BelievedTokens:
+    """Believes every token: `realm/id`, `realm/id/role,role`."""
+
+    async def authenticate(self, presented: Presented) -> Authenticated | None:
+        if presented.bearer is None:
+            return None
+        realm, _, rest = presented.bearer.partition("/")
+        principal, _, roles = rest.partition("/")
+        if not principal:
+            raise NotAuthorized("no token of this kind")
+        return Authenticated(realm, Identity(principal, frozenset(roles.split(",")) if roles else None), principal)
+
+
+@dataclass
+class Entropy:
+    """Bytes that differ each time, and are the same in each run."""
+
+    count: int = 0
+
+    def __call__(self, size: int) -> bytes:
+        self.count += 1
+        return hashlib.shake_128(str(self.count).encode()).digest(size)
+
+
+@dataclass
+class RealmApp:
+    """Servers over one store, with the realms that are named; `root` is a client of the first one's root principal."""
+
+    names: tuple[str, ...] = ("r",)
+    clock: FakeRuntime = field(default_factory=FakeRuntime)
+    store: ObjectStore | None = None
+    options: HttpOptions = field(default_factory=HttpOptions)
+    settings: Settings = field(default_factory=lambda: Settings("-"))
+    entropy: Entropy = field(default_factory=Entropy)
+
+    async def start(self) -> "RealmApp":
+        """Bootstraps the realms, and serves them."""
+        self.ids: dict[tuple[str, str], str] = {}
+        self.store = self.store or MemoryStore(now_ms=self.clock.now_ms)
+        for name, realm in self.realms().items():
+            secret = await self.secrets.keep(new_secret(self.entropy))
+            await bootstrap(self.session(realm), NewCredentials(f"root-{name}", secret))
+            root = await principal_of_client(self.session(realm), f"root-{name}")
+            assert root is not None
+            self.ids[name, "root"] = root.entity
+        self.app = self.serve()
+        self.root = self.client("root")
+        return self
+
+    @property
+    def secrets(self) -> Secrets:
+        return Secrets(self.entropy)
+
+    def realms(self) -> dict[str, Realm]:
+        """Realms as a fresh process opens them."""
+        assert self.store is not None
+        deployment = Deployment.of(self.settings, self.store, "memory:///", (), self.clock)
+        return {name: Realm(name, deployment, at_root=len(self.names) == 1) for name in self.names}
+
+    def serve(self) -> Asgi:
+        """Another server over the same store."""
+        service = RealmService(
+            self.realms(), self.names[0], self.secrets, self.entropy, Authentication([BelievedTokens()])
+        )
+        return create_app({}, self.options, realms=service)
+
+    def session(self, realm: Realm) -> Session:
+        """An operator's session with a realm's registry."""
+        deadline = self.clock.now_ms() + 20_000
+        return realm.registry.session(OperationRequest("POST", "", "", None, "operator", {}, deadline))
+
+    def client(self, principal: str, realm: str | None = None, roles: str = "", app: Asgi | None = None) -> Client:
+        """Requests of a principal, by the name that it was made under."""
+        name = realm or self.names[0]
+        token = "/".join(filter(None, (name, self.ids.get((name, principal), principal), roles)))
+        return Client(app or self.app, {"authorization": f"Bearer {token}"})
+
+    # What most tests need.
+
+    async def manage(
+        self, method: str, path: str, body: JsonObject | None = None, client: Client | None = None
+    ) -> Answer:
+        """A request of the management API, of the root unless said otherwise."""
+        headers: Mapping[str, str] = {} if body is None else {"content-type": "application/json"}
+        data = b"" if body is None else dumps(body)
+        return await (client or self.root).send(method, f"{MANAGEMENT}/{path}", data, {**headers})
+
+    async def ok(
+        self, method: str, path: str, body: JsonObject | None = None, client: Client | None = None
+    ) -> JsonObject:
+        """The same, which must succeed."""
+        answer = await self.manage(method, path, body, client)
+        assert answer.status < 300, (path, answer.status, answer.body)
+        return answer.json if answer.body else {}
+
+    async def catalog(self, name: str = "lake", client: Client | None = None, base: str | None = None) -> None:
+        """Makes a catalog."""
+        base = base or f"memory:///{name}"
+        await self.ok(
+            "POST",
+            "catalogs",
+            {
+                "catalog": {
+                    "type": "INTERNAL",
+                    "name": name,
+                    "properties": {"default-base-location": base},
+                    "storageConfigInfo": {"storageType": "FILE", "allowedLocations": [base]},
+                }
+            },
+            client,
+        )
+
+    async def principal(self, name: str, *grants: JsonObject, catalog: str = "lake") -> Client:
+        """Makes a principal with a role of its own that holds these grants in a catalog, and gives a client of it."""
+        made = await self.ok("POST", "principals", {"principal": {"name": name}})
+        token = made["principal"]
+        assert isinstance(token, dict)
+        realm = self.realms()[self.names[0]]
+        found = await principal_of_client(self.session(realm), str(token["clientId"]))
+        assert found is not None
+        self.ids[self.names[0], name] = found.entity
+        role: JsonObject = {"principalRole": {"name": f"{name}-role"}}
+        await self.ok("POST", "principal-roles", role)
+        await self.ok("PUT", f"principals/{name}/principal-roles", role)
+        if grants:
+            await self.grant(name, *grants, catalog=catalog)
+        return self.client(name)
+
+    async def grant(self, name: str, *grants: JsonObject, catalog: str = "lake") -> None:
+        """Gives the role of a principal grants in a catalog, by a catalog role of its own."""
+        role: JsonObject = {"catalogRole": {"name": f"{name}-in-{catalog}"}}
+        made = await self.manage("POST", f"catalogs/{catalog}/catalog-roles", role)
+        assert made.status in (201, 409), made.body
+        await self.ok("PUT", f"principal-roles/{name}-role/catalog-roles/{catalog}", role)
+        for grant in grants:
+            await self.ok("PUT", f"catalogs/{catalog}/catalog-roles/{name}-in-{catalog}/grants", {"grant": grant})
+
+    async def revoke(self, name: str, grant: JsonObject, catalog: str = "lake") -> None:
+        """Takes a grant away again."""
+        await self.ok("POST", f"catalogs/{catalog}/catalog-roles/{name}-in-{catalog}/grants", {"grant": grant})
+
+    def key(self) -> str:
+        """A fresh idempotency key."""
+        return uuid7(self.clock.now_ms(), self.clock)
+
+
+def on_catalog(privilege: str) -> JsonObject:
+    """A grant on the catalog."""
+    return {"type": "catalog", "privilege": privilege}
+
+
+def on_namespace(privilege: str, *levels: str) -> JsonObject:
+    """A grant on a namespace."""
+    return {"type": "namespace", "privilege": privilege, "namespace": [*levels]}
+
+
+def on_table(privilege: str, namespace: str, name: str) -> JsonObject:
+    """A grant on a table."""
+    return {"type": "table", "privilege": privilege, "namespace": [namespace], "tableName": name}
+
+
+def table_request(name: str) -> JsonObject:
+    """A request to create a table."""
+    return {"name": name, "schema": schema("x")}
