@@ -238,10 +238,7 @@ GATEWAY_ROLES_CLAIM = Variable(
 )
 
 AUTHENTICATION: tuple[Variable[object], ...] = (
-    REALM,
-    AUTH,
     TOKEN_KEY,
-    TOKEN_KEY_FILE,
     TOKEN_KEY_SECRET,
     TOKEN_AUDIENCE,
     OIDC_ISSUERS,
@@ -287,6 +284,9 @@ SERVER: tuple[Variable[object], ...] = (
     MAX_BODY,
     MAX_METADATA,
     QUIET,
+    REALM,
+    AUTH,
+    TOKEN_KEY_FILE,
 )
 FUNCTIONS: tuple[Variable[object], ...] = (
     STORE,
@@ -303,4 +303,7 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     ENDPOINT,
     SOURCE_PRINCIPALS,
     SKIP_PROBE,
+    REALM,
+    AUTH,
+    TOKEN_KEY_FILE,
 )

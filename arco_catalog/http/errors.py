@@ -44,6 +44,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.KeyReused: (422, "UnprocessableEntityException"),
     e.KeyInProgress: (503, "SlowDownException"),
     e.Unavailable: (503, "ServiceUnavailableException"),
+    e.CatalogChanged: (503, "ServiceUnavailableException"),
     e.CommitStateUnknown: (500, "CommitStateUnknownException"),
     e.InternalError: (500, "InternalServerError"),
 }
