@@ -83,20 +83,18 @@ ifneq ($(MISSING),)
 endif
 
 # Parts run beside each other, the longest first, so that no core is idle before the last of them. One more than there are
-# cores, since some mostly wait: for JVMs, Terraform and gateways. What is not named here, or
-# lacks its tools, is a part together.
+# cores, since some mostly wait: for JVMs, Terraform and gateways. What is not named here, or lacks its tools, is a part
+# together: tests-of-the-rest.
 JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
-LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler) $(if $(filter terraform,$(MISSING)),tests/infra)
-FOLDERS := $(filter-out $(LEFT_OUT),tests/simulation tests/engines tests/lambda_ tests/fuzz tests/cli tests/serve \
-  tests/packaging tests/infra tests/reconciler)
-DEMOS := $(if $(JVM_TESTS),demo-short demo-short-s3)
-KIT_PARTS := $(if $(JVM_TESTS),rck-serve rck-lambda)
-CI_PARTS := $(if $(filter true,$(CI)),lint $(KIT_PARTS))
-PARTS = $(wordlist 1,1,$(FOLDERS)) $(CI_PARTS) $(wordlist 2,3,$(FOLDERS)) $(DEMOS) $(wordlist 4,99,$(FOLDERS)) tests-of-the-rest
+LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short demo-short-s3 rck-serve rck-lambda) \
+  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,lint rck-serve rck-lambda)
+PARTS := $(filter-out $(LEFT_OUT),tests/simulation tests/engines tests-of-the-rest tests/cli tests/infra tests/storage_backends \
+  rck-serve tests/lambda_ rck-lambda tests/serve tests/packaging demo-short-s3 demo-short lint tests/fuzz tests/reconciler)
+FOLDERS := $(filter tests/%,$(PARTS))
 
 # JVMs of tests live for seconds: to compile what they run as well as can be costs more than it saves.
-$(FOLDERS) tests-of-the-rest $(DEMOS) $(KIT_PARTS): export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1
+$(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1
 
 .PHONY: $(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda
 $(FOLDERS): .venv/.dev $(FETCHED)

@@ -64,6 +64,13 @@ def s3_server() -> Iterator[S3Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def careless_s3() -> Iterator[S3Server]:
+    """A real server that drops `If-Match` and `If-None-Match`, shared by the whole run."""
+    with moto_server(ignore_conditions=True) as server:
+        yield server
+
+
 @pytest.fixture
 def s3_endpoint(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of that S3; the environment of this test, and of what it starts, leads there."""

@@ -29,7 +29,7 @@ from storage_backends.base import (
     Version,
     When,
 )
-from storage_backends.validation import PAGE_SIZE, check_deletable, check_range
+from storage_backends.validation import check_deletable, check_range
 from storage_backends.wire.bucket_store import RANDOM, BucketStore, etag_headers
 from storage_backends.wire.client import Client
 from storage_backends.wire.exchange import Answer, Request
@@ -120,7 +120,7 @@ class AzureStore(BucketStore):
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. Directories of a hierarchical namespace are skipped, and objects whose names are not
         valid keys, such as `folder/`."""
-        query = {"restype": "container", "comp": "list", "maxresults": str(PAGE_SIZE)}
+        query = {"restype": "container", "comp": "list", "maxresults": str(self.page_size)}
         optional = {"prefix": self._prefix + prefix, "marker": after or ""}
         query |= {name: value for name, value in optional.items() if value}  # an empty one may be signed in two ways
         answer = await self._client.read(Request("GET", query=query))

@@ -27,7 +27,7 @@ from storage_backends.gcs.answers import GcsDialect
 from storage_backends.gcs.config import Anonymous, GcsConfig
 from storage_backends.gcs.listing import OBJECT_FIELDS, PAGE_FIELDS, generation_in, read_page, read_state
 from storage_backends.gcs.transport import open_transport
-from storage_backends.validation import PAGE_SIZE, check_deletable, check_range
+from storage_backends.validation import check_deletable, check_range
 from storage_backends.wire.bucket_store import RANDOM, BucketStore
 from storage_backends.wire.client import Client
 from storage_backends.wire.exchange import Request
@@ -121,7 +121,7 @@ class GcsStore(BucketStore):
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""
         resume = {} if after is None else {"pageToken": after}
-        query = {"prefix": self._prefix + prefix, "maxResults": str(PAGE_SIZE), "fields": PAGE_FIELDS, **resume}
+        query = {"prefix": self._prefix + prefix, "maxResults": str(self.page_size), "fields": PAGE_FIELDS, **resume}
         answer = await self._client.read(Request("GET", query=query))
         if answer.status == HTTPStatus.NOT_FOUND:
             raise StoreError(f"bucket {self._bucket!r} does not exist")

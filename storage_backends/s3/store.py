@@ -28,7 +28,7 @@ from storage_backends.s3.carrier import open_transport
 from storage_backends.s3.config import S3Config
 from storage_backends.s3.endpoint import is_directory_bucket
 from storage_backends.s3.listing import read_listing
-from storage_backends.validation import PAGE_SIZE, check_deletable, check_range
+from storage_backends.validation import check_deletable, check_range
 from storage_backends.wire.bucket_store import RANDOM, BucketStore, etag_headers
 from storage_backends.wire.client import Client
 from storage_backends.wire.exchange import Request
@@ -118,7 +118,7 @@ class S3Store(BucketStore):
         resume = {} if after is None else {"continuation-token": after}
         whole = self._prefix + prefix
         asked = whole[: whole.rfind("/") + 1] if self._by_folder else whole
-        query = {"list-type": "2", "encoding-type": "url", "max-keys": str(PAGE_SIZE), "prefix": asked}
+        query = {"list-type": "2", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": asked}
         answer = await self._client.read(Request("GET", "", self._always, {**query, **resume}))
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"unexpected status {answer.status} for a listing")

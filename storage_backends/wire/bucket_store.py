@@ -17,7 +17,7 @@ from storage_backends.base import (
     Version,
     When,
 )
-from storage_backends.validation import check_key, is_key
+from storage_backends.validation import PAGE_SIZE, check_key, is_key
 from storage_backends.wire.client import Client
 from storage_backends.wire.dates import http_date_ms
 from storage_backends.wire.exchange import Answer
@@ -42,6 +42,8 @@ class BucketStore:
     """The header of an answer that has the object's version."""
     version_called = "an ETag"
     """What messages call it."""
+    page_size = PAGE_SIZE
+    """How many objects a listing asks for at a time."""
 
     def __init__(self, prefix: str, client: Client) -> None:
         if prefix:

@@ -14,7 +14,7 @@ from arco_catalog.cli.program import main
 from storage_backends import ANY, Applied
 from storage_backends.open import open_store
 from tools.support.gcs_servers import gcs_protocol_fake
-from tools.support.s3_servers import S3Server, moto_server
+from tools.support.s3_servers import S3Server
 
 Captured = pytest.CaptureFixture[str]
 NOTHING: Mapping[str, str] = {}
@@ -132,15 +132,14 @@ def test_half_a_pair_of_keys_is_told(capsys: Captured) -> None:
     assert "only one of AWS_ACCESS_KEY_ID" in found["credentials"][1]
 
 
-def test_a_store_that_ignores_conditions_fails(capsys: Captured) -> None:
-    with moto_server(ignore_conditions=True) as server:
-        server.make_bucket("careless")
-        store = "s3://careless/catalog"
-        assert main(["init", "--store", store], server.environment) == 1
-        assert "this catalog is read-only" in capsys.readouterr().err
-        asyncio.run(put(store, "arco/_catalog/core/manifest.json", MANIFEST, server.environment))
+def test_a_store_that_ignores_conditions_fails(careless_s3: S3Server, capsys: Captured) -> None:
+    careless_s3.make_bucket("careless-catalog")
+    store, environment = "s3://careless-catalog/catalog", careless_s3.environment
+    assert main(["init", "--store", store], environment) == 1
+    assert "this catalog is read-only" in capsys.readouterr().err
+    asyncio.run(put(store, "arco/_catalog/core/manifest.json", MANIFEST, environment))
 
-        found = examined(capsys, store, code=1, environment=server.environment)
+    found = examined(capsys, store, code=1, environment=environment)
 
     assert found["conditional writes"][0] == "failed"
     assert found["conditional writes"][1].startswith("commits would get lost: the store ")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.process import TIMEOUT_SECONDS, Server, arco, finished, serving, start
 from tools.support.request_bodies import schema, set_property
-from tools.support.s3_servers import S3Server, moto_server
+from tools.support.s3_servers import S3Server
 
 NS = "/v1/arco/namespaces"
 HEALTHY = {"status": "ok", "warehouses": [{"name": "arco", "read_only_because": None}]}
@@ -186,13 +186,12 @@ async def test_debug_shows_each_request_in_a_line(store: str) -> None:
     assert "hunter2" not in ended.err
 
 
-async def test_a_store_that_ignores_conditions_is_served_read_only() -> None:
-    with moto_server(ignore_conditions=True) as s3:
-        s3.make_bucket("loose")
-        async with serving("s3://loose/catalog", **s3.environment) as server:
-            status, refused = await server.call("POST", NS, {"namespace": ["db"]})
-            assert (await server.call("GET", NS))[0] == 200
-            ended = await server.stop()
+async def test_a_store_that_ignores_conditions_is_served_read_only(careless_s3: S3Server) -> None:
+    careless_s3.make_bucket("careless-served")
+    async with serving("s3://careless-served/catalog", **careless_s3.environment) as server:
+        status, refused = await server.call("POST", NS, {"namespace": ["db"]})
+        assert (await server.call("GET", NS))[0] == 200
+        ended = await server.stop()
 
     assert (status, refused["error"]["type"]) == (406, "UnsupportedOperationException")
     assert "READ-ONLY" in ended.err

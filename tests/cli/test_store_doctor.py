@@ -21,7 +21,7 @@ from tests.storage_backends.contract import listed
 from tests.storage_backends.test_negative_control import Ignores
 from tools.support.azurite import AzuriteServer
 from tools.support.gcs_servers import gcs_protocol_fake
-from tools.support.s3_servers import S3Server, moto_server
+from tools.support.s3_servers import S3Server
 
 Captured = pytest.CaptureFixture[str]
 BOTH = ["wire", "sdk"]
@@ -100,10 +100,9 @@ def test_a_store_in_memory_is_examined_too(capsys: Captured) -> None:
     assert "no HTTP" in capsys.readouterr().out
 
 
-def test_a_store_that_ignores_conditions_fails_by_both_clients(capsys: Captured) -> None:
-    with moto_server(ignore_conditions=True) as server:
-        server.make_bucket("careless")
-        assert main(["doctor", "s3://careless/x"], server.environment) == 1
+def test_a_store_that_ignores_conditions_fails_by_both_clients(careless_s3: S3Server, capsys: Captured) -> None:
+    careless_s3.make_bucket("careless-store")
+    assert main(["doctor", "s3://careless-store/x"], careless_s3.environment) == 1
 
     printed = capsys.readouterr().out
     for client in BOTH:

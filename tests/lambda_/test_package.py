@@ -32,16 +32,13 @@ def names(archive: Path) -> list[PurePosixPath]:
 
 
 def test_built_elsewhere_and_later_it_is_the_same_byte_for_byte(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    for folder in SOURCES:
-        shutil.copytree(PROJECT / folder, here / folder)
-    shutil.copytree(here, there, copy_function=shutil.copyfile)  # other times, other permissions
-    for place in (here, there):
-        monkeypatch.setattr("tools.package.PROJECT", place)
-        build(place.with_suffix(".zip"))
-    assert here.with_suffix(".zip").read_bytes() == there.with_suffix(".zip").read_bytes()
+    for folder in SOURCES:  # other times, other permissions
+        shutil.copytree(PROJECT / folder, tmp_path / "there" / folder, copy_function=shutil.copyfile)
+    monkeypatch.setattr("tools.package.PROJECT", tmp_path / "there")
+    build(tmp_path / "there.zip")
+    assert (tmp_path / "there.zip").read_bytes() == archive.read_bytes()
 
 
 def test_a_build_that_fails_leaves_no_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

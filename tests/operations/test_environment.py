@@ -1,13 +1,11 @@
 """A function reads its environment as `arco serve` reads the same variables."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from arco_catalog.cli.program import build_parser
 from arco_catalog.operations.environment import catalog_to_serve, settings_from_env
 from arco_catalog.state.runtime import SystemRuntime
-from tools.support.s3_servers import S3Server, moto_server
+from tools.support.s3_servers import S3Server
 
 STORE = {"ARCO_STORE": "memory:", "ARCO_WAREHOUSE": "wh"}
 
@@ -33,20 +31,19 @@ def test_a_function_takes_no_name_that_the_command_line_refuses(name: str) -> No
 
 
 @pytest.fixture(scope="module")
-def careless_s3() -> Iterator[S3Server]:
-    """A server that ignores conditions."""
-    with moto_server(ignore_conditions=True) as server:
-        server.make_bucket("careless")
-        yield server
+def careless_bucket(careless_s3: S3Server) -> str:
+    """The name of one that ignores conditions."""
+    careless_s3.make_bucket("careless-functions")
+    return "careless-functions"
 
 
 @pytest.mark.parametrize(
     ("skip", "read_only"), [("", "the store ignores If-None-Match: it replaced an object that exists"), ("true", None)]
 )
 async def test_a_function_asks_a_store_that_is_not_amazons_whether_it_honours_conditions(
-    careless_s3: S3Server, monkeypatch: pytest.MonkeyPatch, skip: str, read_only: str | None
+    careless_s3: S3Server, careless_bucket: str, monkeypatch: pytest.MonkeyPatch, skip: str, read_only: str | None
 ) -> None:
-    environment = {"ARCO_STORE": "s3://careless", "ARCO_WAREHOUSE": "wh", "ARCO_SKIP_PROBE": skip}
+    environment = {"ARCO_STORE": f"s3://{careless_bucket}", "ARCO_WAREHOUSE": "wh", "ARCO_SKIP_PROBE": skip}
     for name, value in careless_s3.environment.items():
         monkeypatch.setenv(name, value)
 

@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,7 +12,7 @@ from storage_backends.open import open_store
 from storage_backends.probe import honours_conditions
 from storage_backends.wrappers.nonconditional import NonconditionalStore
 from tests.storage_backends.contract import ConditionalContract, ConditionalDeleteContract, listed
-from tools.support.s3_servers import S3Server, moto_server
+from tools.support.s3_servers import S3Server
 
 
 class Conditions(ConditionalContract, ConditionalDeleteContract):
@@ -23,11 +23,10 @@ RULES = [name for name, _ in inspect.getmembers(Conditions, inspect.isfunction) 
 
 
 @pytest.fixture(scope="module")
-def careless_s3() -> Iterator[S3Server]:
-    """A real server that drops `If-Match` and `If-None-Match`."""
-    with moto_server(ignore_conditions=True) as server:
-        server.make_bucket("careless")
-        yield server
+def careless_bucket(careless_s3: S3Server) -> str:
+    """The name of one for these tests alone."""
+    careless_s3.make_bucket("careless")
+    return "careless"
 
 
 @pytest.fixture(params=["wrapper", "server"])
@@ -35,8 +34,9 @@ async def careless(request: pytest.FixtureRequest) -> AsyncIterator[ObjectStore]
     if request.param == "wrapper":
         yield NonconditionalStore(MemoryStore())
         return
+    bucket = request.getfixturevalue("careless_bucket")
     environment = request.getfixturevalue("careless_s3").environment
-    store = open_store(f"s3://careless/{request.node.nodeid.encode().hex()[-200:]}", environment)
+    store = open_store(f"s3://{bucket}/{request.node.nodeid.encode().hex()[-200:]}", environment)
     yield store
     await store.close()
 

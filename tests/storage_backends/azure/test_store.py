@@ -22,7 +22,7 @@ from storage_backends import (
 from storage_backends.azure.config import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, ClientKind, SasToken, SharedKey
 from storage_backends.azure.store import AzureStore
 from storage_backends.probe import honours_conditions
-from tests.storage_backends.contract import ODD_KEYS, EveryVersionIsNew, StoreContract, applied, found
+from tests.storage_backends.contract import ODD_KEYS, SHORT_PAGE, EveryVersionIsNew, StoreContract, applied, found
 from tools.support.azurite import AzuriteServer
 
 pytestmark = pytest.mark.needs("node", "npm")
@@ -61,6 +61,7 @@ class TestAzureStoreWithTheSdk(AzureContract):
     async def store(self, azurite_server: AzuriteServer) -> AsyncIterator[AzureStore]:
         config = replace(azurite_server.config, client=ClientKind.SDK)
         store = AzureStore(new_container(azurite_server), "some/prefix", config=config)
+        store.page_size = SHORT_PAGE
         yield store
         await store.close()
 

@@ -8,7 +8,8 @@ import pytest
 from storage_backends import ABSENT, Found, ObjectStore
 from storage_backends.gcs.config import GcsClient
 from storage_backends.gcs.store import GcsStore
-from tests.storage_backends.contract import EveryVersionIsNew, StoreContract, WriteContract, applied
+from storage_backends.validation import PAGE_SIZE
+from tests.storage_backends.contract import SHORT_PAGE, EveryVersionIsNew, StoreContract, WriteContract, applied
 from tools.support.gcs_servers import GcsServer, fake_gcs_server, gcs_protocol_fake
 
 _buckets = itertools.count(1)
@@ -26,10 +27,11 @@ def their_fake() -> Iterator[GcsServer]:
         yield server
 
 
-async def opened(server: GcsServer, client: GcsClient) -> AsyncIterator[GcsStore]:
+async def opened(server: GcsServer, client: GcsClient, page_size: int = SHORT_PAGE) -> AsyncIterator[GcsStore]:
     bucket = f"bucket-{next(_buckets)}"
     server.make_bucket(bucket)
     store = GcsStore(bucket, config=server.config(client))
+    store.page_size = page_size
     yield store
     await store.close()
 
@@ -55,10 +57,11 @@ class OnFakeGcsServer(WriteContract):
     """It ignores the preconditions of reads and deletions: only what its uploads show is to be trusted."""
 
     CLIENT: GcsClient
+    PAGE_SIZE = SHORT_PAGE
 
     @pytest.fixture
     async def store(self, their_fake: GcsServer) -> AsyncIterator[GcsStore]:
-        async for store in opened(their_fake, self.CLIENT):
+        async for store in opened(their_fake, self.CLIENT, self.PAGE_SIZE):
             yield store
 
     async def test_a_get_of_what_one_holds_is_unchanged(self, store: ObjectStore) -> None:
@@ -70,6 +73,7 @@ class OnFakeGcsServer(WriteContract):
 @pytest.mark.needs("go")
 class TestWireOnFakeGcsServer(OnFakeGcsServer):
     CLIENT = GcsClient.WIRE
+    PAGE_SIZE = PAGE_SIZE
 
 
 @pytest.mark.needs("go")

@@ -20,7 +20,7 @@ from storage_backends import (
 )
 from storage_backends.s3.signature import Credentials
 from storage_backends.s3.store import S3Store
-from tests.storage_backends.contract import EveryVersionIsNew, StoreContract
+from tests.storage_backends.contract import SHORT_PAGE, EveryVersionIsNew, StoreContract
 from tests.storage_backends.s3.express_protocol_fake import ExpressProtocolFake, Refused
 from tests.storage_backends.s3.scripted_s3 import Drop, Reply, Step, scripted_s3
 from tests.support.stub_server import stub_server
@@ -43,6 +43,7 @@ def express() -> ExpressProtocolFake:
 async def store(express: ExpressProtocolFake) -> AsyncIterator[ObjectStore]:
     async with stub_server(express.handle) as server:
         store = S3Store(BUCKET, "a/prefix", config=S3Server(server.uri).config, sleep=no_pause)
+        store.page_size = SHORT_PAGE
         yield store
         await store.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from storage_backends.s3.config import Carrier
 from storage_backends.s3.store import S3Store
-from tests.storage_backends.contract import StoreContract, WriteContract
+from tests.storage_backends.contract import SHORT_PAGE, StoreContract, WriteContract
 from tools.support.s3_servers import S3Server, versitygw
 
 _buckets = itertools.count(1)
@@ -23,6 +23,7 @@ class TestS3Store(StoreContract):
         self, s3_server: S3Server, s3_bucket: str, request: pytest.FixtureRequest
     ) -> AsyncIterator[S3Store]:
         store = S3Store(s3_bucket, config=replace(s3_server.config, carrier=request.param))
+        store.page_size = SHORT_PAGE
         yield store
         await store.close()
 
@@ -44,5 +45,7 @@ class TestS3StoreOnVersityGateway(WriteContract):
         bucket = f"bucket-{next(_buckets)}"
         gateway.make_bucket(bucket)
         store = S3Store(bucket, config=replace(gateway.config, carrier=request.param, checksum=True))
+        if request.param is Carrier.SDK:
+            store.page_size = SHORT_PAGE
         yield store
         await store.close()
