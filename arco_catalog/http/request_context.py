@@ -25,7 +25,7 @@ from arco_catalog.http.requires import Requires
 from arco_catalog.http.responses import Response
 from arco_catalog.http.source import Source, update_source
 from arco_catalog.http.spelling import Spelling, spelling_of
-from arco_catalog.iceberg.errors import BadRequest, InternalError, NoSuchWarehouse, NotFound
+from arco_catalog.iceberg.errors import BadRequest, InternalError, NoSuchWarehouse, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields
 from arco_catalog.planning.access import Requirement
@@ -296,14 +296,22 @@ class RequestContext:
 
     async def catalog_session(self, name: str, *, judged: bool = False) -> Session:
         """A session with the registry of a catalog that the path of a management route names; with `judged` for a
-        request that was judged already. Raises `NotFound`."""
+        request that was judged already. Raises `NotFound`, and `Forbidden` for a caller who may not know that there is
+        none of this name."""
         try:
             await self.look_up(name)
         except NoSuchWarehouse:
-            raise NotFound(f"Catalog does not exist: {name}") from None
+            raise await self._unknown_catalog(name) from None
         source = update_source(self.headers, self.caller, self.options.source_principals)
         request = self._operation(self.catalog, source)
         return self.catalog.session(request, None if judged else self._access(self.catalog, hides=False))
+
+    async def _unknown_catalog(self, name: str) -> Refusal:
+        from arco_catalog.protocol.rights import refuse_unknown
+
+        if self.caller.identity is None:
+            return NotFound(f"Catalog does not exist: {name}")
+        return await refuse_unknown(self.judged_realm_session().state, name, self.caller.identity)
 
     def required(self) -> Sequence[Requirement]:
         """The privileges that this request needs. Raises `BadRequest`."""

@@ -172,8 +172,8 @@ async def make_catalog(
     dies in between, that folder has no name and nobody looks there. `root` is the folder of a catalog that exists
     already, which is taken into the realm; `owned`: its managers may also read and write all tables. `session` is one
     with the realm's registry. Raises `AlreadyExists`, and `BadRequest` for locations that it may not have."""
-    realm.check_locations({**request.properties}, request.storage)
     await check_free(session, request.name)
+    realm.check_locations({**request.properties}, request.storage)
     admin = await find_role(realm.registry.session(session.request), SERVICE_ADMIN)
     entity = session.runtime.ulid()
     place = root or realm.root_of(entity)

@@ -90,10 +90,13 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
     return Standing(principal.entity, name, roles, service, principal.must_rotate)
 
 
-def judge(index: Index, catalog: str, standing: Standing, requirements: Sequence[Requirement]) -> Steps[None]:
-    """Returns if the caller has all that is required, by a catalog's registry. Raises `Forbidden`; and what is raised
-    for something that does not exist, if the caller may not know that it does. What does not exist is left to the
-    operation to refuse."""
+def judge(
+    index: Index, catalog: str, standing: Standing, requirements: Sequence[Requirement], *, hides: bool = True
+) -> Steps[None]:
+    """Returns if the caller has all that is required, by a catalog's registry. Raises `Forbidden`; and with `hides`
+    what is raised for something that does not exist, if the caller may not know that it does. What does not exist is
+    left to the operation to refuse; without `hides` only to a caller who would have what is required on it, through
+    what it would lie in. Raises `NoSuchWarehouse` for a caller without any privilege in the catalog."""
     _check_rotated(standing)
     yield Needs(scans=[Scan(used_by(role)) for role in standing.roles])
     roles = sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
@@ -102,14 +105,16 @@ def judge(index: Index, catalog: str, standing: Standing, requirements: Sequence
         raise NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
     for requirement in requirements:
         chain = yield from chain_of(index, requirement.on)
-        if chain is None:
+        if chain is None and hides:
             continue
+        if chain is None:
+            chain = yield from _nearest_chain(index, requirement.on)
         yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
         held = _allowed(name for securable in chain for name in privileges_held(index, securable, roles))
         if requirement.privilege in held or requirement.privilege in standing.service:
             continue
         own = any(True for _ in privileges_held(index, chain[-1], roles))
-        if own or _LISTS[_type(requirement.on)] in held or not requirement.on.namespace:
+        if not hides or own or _LISTS[_type(requirement.on)] in held or not requirement.on.namespace:
             raise lacking(standing, requirement)
         raise absent(requirement.on)
 
@@ -132,7 +137,7 @@ def lacking(standing: Standing, requirement: Requirement) -> Forbidden:
 
 def _check_rotated(standing: Standing) -> None:
     if standing.must_rotate:
-        raise Forbidden(f"Principal {standing.name} must rotate its credentials before it may do anything else")
+        raise Forbidden(f"Principal {standing.name} must rotate credentials first, before it may do anything else")
 
 
 def _allowed(names: Iterable[str]) -> frozenset[Privilege]:
@@ -159,6 +164,15 @@ def _type(securable: Securable) -> str:
     if securable.name is not None:
         return securable.kind
     return "namespace" if securable.namespace else "catalog"
+
+
+def _nearest_chain(index: Index, securable: Securable) -> Steps[Sequence[str]]:
+    """The chain of the innermost thing that exists of all that a securable lies in."""
+    while True:
+        chain = yield from chain_of(index, securable)
+        if chain is not None:
+            return chain
+        securable = Securable(securable.namespace if securable.name is not None else securable.namespace[:-1])
 
 
 def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:

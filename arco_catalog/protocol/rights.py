@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import CatalogChanged, Forbidden, NoSuchWarehouse, NotAuthorized, Refusal
+from arco_catalog.iceberg.errors import CatalogChanged, Forbidden, NoSuchWarehouse, NotAuthorized, NotFound, Refusal
 from arco_catalog.planning.access import Identity, Requirement, Standing, judge, judge_service, standing_of
+from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.lookup import carry_out, carry_out_loaded
 from arco_catalog.protocol.mutation import Freshness
@@ -115,24 +116,23 @@ class CatalogAccess(Access):
         if self._judged.is_allowed(head, self.standing, required):
             return
         try:
-            await carry_out(state, head.index, judge(head.index, self._catalog, self.standing, self.requirements))
+            await carry_out(state, head.index, self._steps(head.index, self.standing))
         except NoSuchWarehouse:
             if self._hides:
                 raise
-            raise Forbidden(f"Principal {self.standing.name} has no privilege in catalog {self._catalog}") from None
+            raise without_privileges(self.standing, self._catalog) from None
         self._judged.keep_allowed(head, self.standing, required)
 
     def judge_loaded(self, index: Index) -> bool:
         assert self.standing is not None
-
-        def judged(standing: Standing) -> Steps[bool]:
-            yield from judge(index, self._catalog, standing, self.requirements)
-            return True
-
         try:
-            return carry_out_loaded(index, judged(self.standing)) is True
+            return carry_out_loaded(index, self._steps(index, self.standing)) is True
         except Refusal:
             return False
+
+    def _steps(self, index: Index, standing: Standing) -> Steps[bool]:
+        yield from judge(index, self._catalog, standing, self.requirements, hides=self._hides)
+        return True
 
     async def _standing(self, head: RegistryState) -> Standing | None:
         """What the identity amounts to on this HEAD of the realm. Raises `NoSuchWarehouse` and `CatalogChanged` if the
@@ -188,6 +188,23 @@ class RealmAccess(Access):
         except Refusal:
             return False
         return True
+
+
+async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:
+    """What a caller is told of a catalog that does not exist: only those who may list catalogs learn that it does not.
+    Raises `NotAuthorized` if its principal is gone."""
+    head = await realm.head()
+    standing = await carry_out(realm, head.index, standing_of(head.index, identity))
+    if standing is None:
+        raise gone()
+    if Privilege.CATALOG_LIST in standing.service and not standing.must_rotate:
+        return NotFound(f"Catalog does not exist: {name}")
+    return without_privileges(standing, name)
+
+
+def without_privileges(standing: Standing, catalog: str) -> Forbidden:
+    """What a caller is told who has no privilege in a catalog, where it need not seem to be missing."""
+    return Forbidden(f"Principal {standing.name} has no privilege in catalog {catalog}")
 
 
 def gone() -> NotAuthorized:

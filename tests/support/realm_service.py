@@ -14,7 +14,7 @@ from arco_catalog.http.realms import RealmService
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.operations.management.bootstrap import bootstrap
-from arco_catalog.operations.management.principals import NewCredentials, principal_of_client
+from arco_catalog.operations.management.principals import NewCredentials, principal_of_client, principal_of_name
 from arco_catalog.operations.realms import Deployment, Realm
 from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.catalog import Session, Settings
@@ -142,19 +142,20 @@ class RealmApp:
 
     async def principal(self, name: str, *grants: JsonObject, catalog: str = "lake") -> Client:
         """Makes a principal with a role of its own that holds these grants in a catalog, and gives a client of it."""
-        made = await self.ok("POST", "principals", {"principal": {"name": name}})
-        token = made["principal"]
-        assert isinstance(token, dict)
-        realm = self.realms()[self.names[0]]
-        found = await principal_of_client(self.session(realm), str(token["clientId"]))
-        assert found is not None
-        self.ids[self.names[0], name] = found.entity
+        await self.ok("POST", "principals", {"principal": {"name": name}})
+        await self.adopt(name)
         role: JsonObject = {"principalRole": {"name": f"{name}-role"}}
         await self.ok("POST", "principal-roles", role)
         await self.ok("PUT", f"principals/{name}/principal-roles", role)
         if grants:
             await self.grant(name, *grants, catalog=catalog)
         return self.client(name)
+
+    async def adopt(self, name: str) -> None:
+        """Lets `client` know a principal that was made otherwise."""
+        found = await principal_of_name(self.session(self.realms()[self.names[0]]), name)
+        assert found is not None
+        self.ids[self.names[0], name] = found.entity
 
     async def grant(self, name: str, *grants: JsonObject, catalog: str = "lake") -> None:
         """Gives the role of a principal grants in a catalog, by a catalog role of its own."""

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 
+from arco_catalog.http.names import check_name, check_namespace
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.shapes import BOOLEAN, INT, OBJECT, STRING, STRINGS, Fields
+from arco_catalog.iceberg.shapes import BOOLEAN, INT, OBJECT, STRING, STRINGS, Fields, list_of, one_of
+from arco_catalog.planning.access import Securable
+from arco_catalog.planning.privileges import GRANTABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,39 @@ def read_entity(context: RequestContext, field: str) -> Entity:
 def read_name_of(context: RequestContext, field: str) -> str:
     """The name of an entity that a body only refers to. Raises `BadRequest`."""
     return Fields(context.fields.required(field, OBJECT), f"request.{field}").required("name", STRING)
+
+
+@dataclass(frozen=True, slots=True)
+class GrantBody:
+    """A privilege on a securable as a body describes it. There are no policies yet: `securable` is the namespace of
+    one."""
+
+    kind: str
+    securable: Securable
+    privilege: str
+    policy: str | None = None
+
+
+def read_grant(context: RequestContext) -> GrantBody:
+    """The grant in the body. Raises `BadRequest`."""
+    at = "request.grant"
+    fields = Fields(context.fields.required("grant", OBJECT), at)
+    kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
+    if kind == "catalog":
+        return GrantBody(kind, Securable(), privilege)
+    levels = fields.required("namespace", list_of(STRING))
+    namespace = check_namespace(levels, f"{at}.namespace", context.options.namespace_separator)
+    if kind == "namespace":
+        return GrantBody(kind, Securable(namespace), privilege)
+    name = check_name(fields.required(f"{kind}Name", STRING), f"{at}.{kind}Name")
+    if kind == "policy":
+        return GrantBody(kind, Securable(namespace), privilege, name)
+    return GrantBody(kind, Securable(namespace, name, "view" if kind == "view" else "table"), privilege)
+
+
+def granted_on(context: RequestContext) -> Securable:
+    """What the privilege in the body is on. Raises `BadRequest`."""
+    return read_grant(context).securable
 
 
 def read_update(context: RequestContext) -> tuple[int, dict[str, str]]:

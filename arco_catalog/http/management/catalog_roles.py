@@ -1,17 +1,13 @@
 """Handlers of catalog roles, and of what they hold."""
 
-from arco_catalog.http.management.bodies import read_entity, read_update
+from arco_catalog.http.management.bodies import read_entity, read_grant, read_update
 from arco_catalog.http.management.principals import CREATED
-from arco_catalog.http.names import check_name, check_namespace
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
 from arco_catalog.iceberg.errors import NotFound
-from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of, one_of
 from arco_catalog.operations.management import catalog_roles, principal_roles
 from arco_catalog.operations.management import grants as granting
 from arco_catalog.operations.management.grants import Grant
-from arco_catalog.planning.access import Securable
-from arco_catalog.planning.privileges import GRANTABLE
 from arco_catalog.protocol.catalog import Session
 
 
@@ -62,31 +58,25 @@ async def grants(context: RequestContext) -> Response:
 
 async def grant(context: RequestContext) -> Response:
     """Gives a catalog role a privilege."""
-    asked = _grant(context)
-    await granting.add_grant(await _session(context), context.params["catalog-role"], asked)
+    session, asked = await _granting(context)
+    await granting.add_grant(session, context.params["catalog-role"], asked)
     return CREATED
 
 
 async def revoke(context: RequestContext) -> Response:
     """Takes a privilege from a catalog role; with `cascade` also on all that lies inside."""
-    asked = _grant(context)
     cascade = context.query.flag("cascade")
-    await granting.revoke_grant(await _session(context), context.params["catalog-role"], asked, cascade)
+    session, asked = await _granting(context)
+    await granting.revoke_grant(session, context.params["catalog-role"], asked, cascade)
     return CREATED
 
 
-def _grant(context: RequestContext) -> Grant:
-    """The grant in the body. Raises `BadRequest`, and `NotFound` for one on a policy, of which there are none."""
-    at = "request.grant"
-    fields = Fields(context.fields.required("grant", OBJECT), at)
-    kind, privilege = fields.required("type", one_of(*GRANTABLE)), fields.required("privilege", STRING)
-    if kind == "catalog":
-        return Grant.of(kind, Securable(), privilege)
-    levels = fields.required("namespace", list_of(STRING))
-    namespace = check_namespace(levels, f"{at}.namespace", context.options.namespace_separator)
-    if kind == "namespace":
-        return Grant.of(kind, Securable(namespace), privilege)
-    name = check_name(fields.required(f"{kind}Name", STRING), f"{at}.{kind}Name")
-    if kind == "policy":
-        raise NotFound(f"Policy does not exist: {'.'.join((*namespace, name))}")
-    return Grant.of(kind, Securable(namespace, name, "view" if kind == "view" else "table"), privilege)
+async def _granting(context: RequestContext) -> tuple[Session, Grant]:
+    """A session, and the grant in the body. Raises `BadRequest`, and `NotFound` for one on a policy."""
+    body = read_grant(context)
+    grant = Grant.of(body.kind, body.securable, body.privilege)
+    session = await _session(context)
+    if body.policy is not None:
+        await session.head()  # only who may grant anything there is told
+        raise NotFound(f"Policy does not exist: {'.'.join((*body.securable.namespace, body.policy))}")
+    return session, grant

@@ -62,6 +62,7 @@ async def assign(context: RequestContext) -> Response:
     """Gives a principal role a catalog role."""
     name = read_name_of(context, "catalogRole")
     session = await context.catalog_session(context.params["catalog"])
+    await session.head()  # before anything of the realm is told
     await used.assign_catalog_role(session, await _principal_role(context), name)
     return CREATED
 
@@ -69,6 +70,7 @@ async def assign(context: RequestContext) -> Response:
 async def revoke(context: RequestContext) -> Response:
     """Takes a catalog role from a principal role."""
     session = await context.catalog_session(context.params["catalog"])
+    await session.head()  # before anything of the realm is told
     await used.revoke_catalog_role(session, await _principal_role(context), context.params["catalog-role"])
     return NO_CONTENT
 

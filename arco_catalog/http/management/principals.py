@@ -66,6 +66,7 @@ async def _with_new_credentials(
     context: RequestContext, session: Session, client_id: str | None, secret: str | None, *, rotate: bool
 ) -> Response:
     service = context.realm_service
+    await session.head()  # nobody else makes this server work on a secret
     secret = new_secret(service.entropy) if secret is None else secret
     kept = await service.secrets.keep(secret)
     shown = await principals.change_credentials(

@@ -3,6 +3,7 @@ is judged by the realm's registry; what is done to catalog roles and grants by t
 
 from collections.abc import Sequence
 
+from arco_catalog.http.management.bodies import granted_on
 from arco_catalog.http.request_context import Effect, Route
 from arco_catalog.http.requires import Requires, needs
 from arco_catalog.planning.privileges import Privilege
@@ -91,7 +92,13 @@ MANAGEMENT: Sequence[Route] = (
     _changes("DELETE", CATALOG_ROLE, "catalog_roles.drop", Privilege.CATALOG_ROLE_DROP),
     _reads(f"{CATALOG_ROLE}/principal-roles", "catalog_roles.principal_roles_of", Privilege.CATALOG_ROLE_LIST_GRANTS),
     _reads(f"{CATALOG_ROLE}/grants", "catalog_roles.grants", Privilege.CATALOG_ROLE_LIST_GRANTS),
-    _changes("PUT", f"{CATALOG_ROLE}/grants", "catalog_roles.grant", Privilege.CATALOG_MANAGE_ACCESS),
+    _route(
+        "PUT",
+        f"{CATALOG_ROLE}/grants",
+        "catalog_roles.grant",
+        needs(Privilege.CATALOG_MANAGE_ACCESS, granted_on),
+        Effect.MUTATES,
+    ),
     _changes("POST", f"{CATALOG_ROLE}/grants", "catalog_roles.revoke", Privilege.CATALOG_MANAGE_ACCESS),
 )
 """All 33 operations."""

@@ -102,6 +102,36 @@ def locations_of(properties: Mapping[str, JsonValue], storage: JsonObject) -> li
     return locations
 
 
+def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonObject:
+    """The storage configuration with the base location among the allowed ones, where it stays when the catalog gets
+    another: tables lie there."""
+    base = properties.get(BASE_LOCATION)
+    allowed = texts(storage, "allowedLocations")
+    listed: list[JsonValue] = [base, *allowed] if base not in allowed else [*allowed]
+    return {**storage, "allowedLocations": listed}
+
+
+def check_storage_change(before: JsonObject, after: JsonObject) -> None:
+    """Raises `BadRequest` for a change to another kind of store, or to somebody else's account of a cloud: what trusts
+    the catalog there was told of the account that it was made for."""
+    for what, part in _FIXED_STORAGE.items():
+        if part(before) != part(after):
+            raise BadRequest(f"Cannot modify {what} of a catalog from {part(before)!r} to {part(after)!r}")
+
+
+def _aws_account(storage: JsonObject) -> str | None:
+    arn = str(storage.get("roleArn") or "").split(":")
+    return arn[4] if len(arn) > 5 else None
+
+
+_FIXED_STORAGE: Mapping[str, Callable[[JsonObject], JsonValue]] = {
+    "storage type": lambda storage: storage.get("storageType"),
+    "AWS account ID": _aws_account,
+    "ExternalId": lambda storage: storage.get("externalId"),
+    "TenantId": lambda storage: storage.get("tenantId"),
+}
+
+
 def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
     """Raises `BadRequest` for a storage configuration of another kind of store than the catalog's locations lie in."""
     kind = storage.get("storageType")
@@ -185,7 +215,7 @@ class _Create(EntityChange):
             at_ms=attempt.now_ms,
             type=self.request.kind,
             root=self.root,
-            storage=self.request.storage,
+            storage=with_base(self.request.properties, self.request.storage),
             **({} if self.request.connection is None else {"connection": self.request.connection}),
         )
         return {catalog_key(self.request.name): entry.json}, None
@@ -214,9 +244,10 @@ class _Update(EntityChange):
         before = existing_catalog(index, self.name)
         check_version(before, self.expected, "Catalog")
         properties: JsonObject = before.properties if self.properties is None else {**self.properties}
-        storage = before.storage if self.storage is None else self.storage
-        if storage.get("storageType") != before.storage.get("storageType"):
-            raise BadRequest("The storage type of a catalog cannot be changed: its tables lie where they are")
+        if not properties.get(BASE_LOCATION):
+            properties = {**properties, BASE_LOCATION: before.properties.get(BASE_LOCATION)}
+        storage = with_base(properties, before.storage if self.storage is None else self.storage)
+        check_storage_change(before.storage, storage)
         self.check(properties, storage)
         if not self.overlap:
             _refuse_overlap(index, self.name, locations_of(properties, storage))

@@ -20,6 +20,9 @@ MAX_NAME = 256
 """Characters of a name of a principal, role or catalog."""
 MAX_PROPERTIES_BYTES = 64 << 10
 """Bytes of the names and values of one entity's properties."""
+RESERVED_PROPERTIES = "polaris."
+CATALOG_CONFIG = f"{RESERVED_PROPERTIES}config."
+"""What Polaris's own settings of a catalog begin with: they are kept, and mean nothing here."""
 _RESERVED = re.compile(r"\s*system\$", re.IGNORECASE)
 
 
@@ -44,16 +47,19 @@ class EntityChange(RegistryMutation):
 def check_entity_name(name: str, what: str) -> str:
     """The name, if a principal, a role or a catalog may have it. Raises `BadRequest`."""
     if not 1 <= len(name) <= MAX_NAME:
-        raise BadRequest(f"The name of a {what} must have 1 to {MAX_NAME} characters, not {len(name)}")
+        raise BadRequest(f"Invalid value: the name of a {what} must have 1 to {MAX_NAME} characters, not {len(name)}")
     if _RESERVED.match(name):
-        raise BadRequest(f"The name of a {what} must not begin with 'system$': {name!r}")
+        raise BadRequest(f"Invalid value: the name of a {what} must not begin with 'system$': {name!r}")
     if not name.isprintable() or name != name.strip() or name in (".", ".."):
-        raise BadRequest(f"The name of a {what} must be printable, without spaces around it: {name!r}")
+        raise BadRequest(f"Invalid value: the name of a {what} must be printable, without spaces around it: {name!r}")
     return name
 
 
 def check_entity_properties(properties: Mapping[str, str], what: str) -> None:
-    """Raises `BadRequest` for properties that are too large."""
+    """Raises `BadRequest` for properties that are too large, or reserved."""
+    for name in properties:
+        if name.startswith(RESERVED_PROPERTIES) and not (what == "catalog" and name.startswith(CATALOG_CONFIG)):
+            raise BadRequest(f"Property {name!r} of a {what} has the reserved prefix {RESERVED_PROPERTIES!r}")
     size = sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
     if size > MAX_PROPERTIES_BYTES:
         raise BadRequest(f"The properties of a {what} may take {MAX_PROPERTIES_BYTES:,} bytes at most, not {size:,}")
