@@ -25,7 +25,7 @@ FAKE_GCS := $(if $(filter go,$(MISSING)),,.tools/fake-gcs-server)
 AZURITE := $(if $(filter node npm,$(MISSING)),,.tools/azurite/complete)
 OIDC_PROVIDER := $(if $(AZURITE),.tools/oidc-provider/complete)
 CI_KITS := $(if $(filter true,$(CI)),$(KITS))
-FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(AZURITE) $(OIDC_PROVIDER)
+FETCHED := $(if $(JVM_TESTS),$(JARS) $(RETRYING) $(firstword $(KITS)) $(TRINO)) $(VERSITYGW) $(FAKE_GCS) $(AZURITE) $(OIDC_PROVIDER) .venv-polaris/.complete
 
 # uv does not read pip's configuration; an index named in pip's environment variable holds for both.
 ifdef PIP_INDEX_URL
@@ -234,13 +234,13 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth --extra lambda --extra functions --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra s3-sdk pyproject.toml -c requirements/dev.txt -o requirements/lambda-sdk.txt
-	for engine in audit docs engines engines-flink trino; do \
+	for engine in audit docs engines engines-flink polaris trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 	$(if $(AZURITE),for server in azurite oidc-provider; do (cd requirements/$$server && \
 	  npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund); done)
 
 clean: ## Remove everything that make made, but not the store in .arco
-	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink .venv-polaris build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A folder's jars all go on a class path: none may be there that its list of checksums does not name.

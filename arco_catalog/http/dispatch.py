@@ -57,7 +57,7 @@ class Dispatch:
             return self._wrong_method(request, sorted(match.routes))
         request.route = route
         context = await self._context(route, match.params, request, realm)
-        if route.has_body or (route.optional_json and request.has_content):
+        if route.has_body or route.optional_json:
             await self._read_body(context, request)
         elif route.takes_form:
             context.form = await request.form(context.options)
@@ -112,7 +112,9 @@ class Dispatch:
 
     async def _read_body(self, context: RequestContext, request: Request) -> None:
         try:
-            context.body, context.body_bytes = await request.json_object(context.options)
+            context.body, context.body_bytes = await request.json_object(
+                context.options, optional=context.route.optional_json
+            )
         except SlowBody as slow:
             raise _unread(context.route, request, str(slow)) from slow
 

@@ -100,11 +100,6 @@ class Request:
         return Query.parse(self.raw_query) if self.raw_query else NO_QUERY
 
     @property
-    def has_content(self) -> bool:
-        """Whether a body comes with it, as far as its head tells."""
-        return self.headers.get("content-length", "0") != "0" or "transfer-encoding" in self.headers
-
-    @property
     def head_bytes(self) -> int:
         """The size of what came ahead of the body."""
         return len(self.raw_path) + len(self.raw_query) + sum(map(len, self.headers.values()))
@@ -154,10 +149,12 @@ class Request:
             raise UnsupportedMediaType(f"Content-Type must be {FORM}, not {given[:100]!r}")
         return await self.body(replace(options, max_body_bytes=min(MAX_FORM_BYTES, options.max_body_bytes)))
 
-    async def json_object(self, options: HttpOptions) -> tuple[JsonObject, int]:
-        """The body, which must be a JSON object, and how many bytes it had. Raises what `body` does, and
-        `BadRequest`."""
+    async def json_object(self, options: HttpOptions, *, optional: bool = False) -> tuple[JsonObject | None, int]:
+        """The body, which must be a JSON object, and how many bytes it had; None for an `optional` one that is not
+        there, which its head need not tell. Raises what `body` does, and `BadRequest`."""
         data = await self.body(options)
+        if optional and not data.strip():
+            return None, len(data)
         values = await off_loop(len(data), lambda: sum(data.count(mark) for mark in _MARKS))
         if values > MAX_VALUES:
             raise PayloadTooLarge(f"The request body holds more than {MAX_VALUES:,} values")
