@@ -9,7 +9,6 @@ import pytest
 from arco_catalog.cli.program import SERVE
 from arco_catalog.config.variable import Variable
 from arco_catalog.config.variables import (
-    AUTH,
     AUTHENTICATION,
     AZURE_CLIENT,
     CACHE_MEMORY,
@@ -19,12 +18,10 @@ from arco_catalog.config.variables import (
     IDEMPOTENCY_DIALECT,
     MAX_BODY,
     MAX_METADATA,
-    REALM,
     REQUEST_MEMORY,
     SERVER,
     STORE,
     STORE_SETTINGS,
-    TOKEN_KEY_FILE,
     WAREHOUSE,
 )
 from arco_catalog.http.options import HttpOptions
@@ -50,7 +47,7 @@ def test_stores_read_the_variables_that_the_table_says_they_do() -> None:
 
 
 def test_the_server_has_an_option_for_each_of_its_variables() -> None:
-    assert [option.variable for option in SERVE] == [*SERVER, REALM, AUTH, TOKEN_KEY_FILE]
+    assert [option.variable for option in SERVE] == [*SERVER]
 
 
 def test_no_module_spells_a_variable_that_the_table_has() -> None:
