@@ -49,9 +49,10 @@ def test_trino_writes_as_the_owner_and_reads_as_the_reader(trino: Sql, realm: Re
     trino("CREATE TABLE owner.tr.t (x bigint)")
     trino("INSERT INTO owner.tr.t VALUES 1, 2")
     assert trino("SELECT * FROM reader.tr.t ORDER BY x") == [(1,), (2,)]
-    for statement, privilege in (("INSERT INTO reader.tr.t VALUES 3", ""), ("DROP TABLE reader.tr.t", "TABLE_DROP")):
-        with pytest.raises(TrinoQueryError, match=f"lacks the privilege {privilege}|Failed to commit"):
-            trino(statement)
+    with pytest.raises(TrinoQueryError, match=r"lacks the privilege|Failed to commit"):
+        trino("INSERT INTO reader.tr.t VALUES 3")
+    with pytest.raises(TrinoQueryError, match="Failed to drop table"):  # it keeps the reason for its log
+        trino("DROP TABLE reader.tr.t")
     with pytest.raises(TrinoQueryError, match=r"The client id is unknown|Failed to|Not authorized"):
         trino("SHOW SCHEMAS FROM stranger")
     await_renewal(realm, lambda: trino("SELECT count(*) FROM reader.tr.t"))
