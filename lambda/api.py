@@ -8,7 +8,14 @@ import os
 
 from mangum import Mangum
 
-from arco_catalog.config.variables import ENDPOINT, IDEMPOTENCY_DIALECT, MAX_BODY, REQUEST_MEMORY, SOURCE_PRINCIPALS
+from arco_catalog.config.variables import (
+    AUTH,
+    ENDPOINT,
+    IDEMPOTENCY_DIALECT,
+    MAX_BODY,
+    REQUEST_MEMORY,
+    SOURCE_PRINCIPALS,
+)
 from arco_catalog.http.app import create_app
 from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
 from arco_catalog.http.options import HttpOptions
@@ -28,6 +35,11 @@ asyncio.set_event_loop(_loop)
 _endpoint = Endpoint(ENDPOINT.require(os.environ))
 _runtime = SystemRuntime()
 _catalog = _loop.run_until_complete(catalog_to_serve(os.environ, _runtime))
+_realms = None
+if AUTH.read(os.environ):
+    from arco_catalog.http.function_realms import realms_from_env  # a cold start without realms does not pay for them
+
+    _realms = _loop.run_until_complete(realms_from_env(os.environ, _catalog, _runtime))
 _options = HttpOptions(
     dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
     gzip=True,
@@ -38,7 +50,8 @@ _options = HttpOptions(
     request_memory_bytes=REQUEST_MEMORY.read(os.environ),
 )
 _telemetry = function_telemetry(os.environ, _runtime)
-_app = WithRawPath(create_app({_catalog.settings.warehouse: _catalog}, _options, _telemetry), _endpoint)
+_catalogs = {} if _realms else {_catalog.settings.warehouse: _catalog}
+_app = WithRawPath(create_app(_catalogs, _options, _telemetry, _realms), _endpoint)
 if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
     import_handlers()  # into SnapStart's snapshot, or ahead of requests that provisioned concurrency keeps waiting
 

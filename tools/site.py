@@ -19,7 +19,7 @@ OUTSIDE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "security.md",
+    "SECURITY.md": "reporting.md",
     "arco_catalog/operations/README.md": "operations.md",
     "infra/README.md": "infra.md",
     "infra/google/README.md": "infra-google.md",

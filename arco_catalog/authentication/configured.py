@@ -28,6 +28,7 @@ from arco_catalog.config.variables import (
     TOKEN_KEY,
     TOKEN_KEY_FILE,
     TOKEN_KEY_SECRET,
+    TOKEN_LIFETIME,
 )
 from arco_catalog.state.runtime import Runtime
 
@@ -74,6 +75,8 @@ def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> 
         return Configured(Authentication(()), open=True)
     if {INTERNAL, OIDC} & set(kinds) and find_spec("jwt") is None:
         raise ValueError(f"{AUTH.name}: PyJWT is not installed: pip install 'arco-catalog[auth]'")
+    if OIDC in kinds and find_spec("cryptography") is None:
+        raise ValueError(f"{AUTH.name}: cryptography is not installed: pip install 'arco-catalog[auth]'")
     authenticators: list[Authenticator] = []
     tokens = oidc = None
     if GATEWAY in kinds:
@@ -81,7 +84,8 @@ def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> 
     if INTERNAL in kinds:
         from arco_catalog.authentication.tokens import InternalAuthenticator, OwnTokens
 
-        tokens = OwnTokens(key_source(environment, runtime), runtime, TOKEN_AUDIENCE.read(environment))
+        audience, lifetime_s = TOKEN_AUDIENCE.read(environment), TOKEN_LIFETIME.read(environment)
+        tokens = OwnTokens(key_source(environment, runtime), runtime, audience, lifetime_s)
         authenticators.append(InternalAuthenticator(tokens, runtime.now_ms))
     if OIDC in kinds:
         oidc = _oidc(environment, realm, runtime)

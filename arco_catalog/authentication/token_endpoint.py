@@ -33,7 +33,7 @@ MAX_FIELDS = 32
 MAX_CLIENT_ID = 256
 
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-_UNKNOWN_CLIENT = "The client id is not known, or the secret is not its"
+_UNKNOWN_CLIENT = "The client id is unknown, or the secret is wrong"
 _DEAD_SUBJECT = "The subject token is no live access token of this realm"
 
 

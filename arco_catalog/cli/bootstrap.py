@@ -13,16 +13,13 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.bootstrap import bootstrap
 from arco_catalog.operations.management.catalogs import BASE_LOCATION, STORAGE_SCHEMES, CatalogRequest
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, change_credentials
-from arco_catalog.operations.realms import Deployment, Realm, make_catalog
+from arco_catalog.operations.realms import DEFAULT_REALM, Deployment, Realm, make_catalog
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url, opener_in
 from storage_backends.probe import honours_conditions
-
-DEFAULT_REALM = "default"
-"""What the one realm of a store is called that has no prefix of its own."""
 
 
 @dataclass(frozen=True, slots=True)

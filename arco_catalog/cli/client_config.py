@@ -1,11 +1,13 @@
 """Configuration of engines for a catalog that has just started, to be pasted.
 
-No secret is in it: engines take keys from where the server took its own.
+No secret is in it: engines take keys from where the server took its own, and what a client logs in with is left to be
+filled in.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from arco_catalog.authentication.configured import INTERNAL, OIDC
 from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
 from storage_backends.gcs.config import Anonymous, GcsConfig
 from storage_backends.open import canonical_url
@@ -34,17 +36,49 @@ class StoreSettings:
     trino: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a client presents: a setting's name, the same to Spark and PyIceberg, and what stands for its value; whether
+    it is exchanged for a token at the server."""
+
+    setting: str
+    placeholder: str
+    exchanged: bool
+
+    @classmethod
+    def of(cls, auth: Sequence[str]) -> "Login | None":
+        """By who is let in; None where clients need no settings for it."""
+        if INTERNAL in auth:
+            return cls("credential", "CLIENT_ID:CLIENT_SECRET", exchanged=True)
+        return cls("token", "TOKEN", exchanged=False) if OIDC in auth else None
+
+    def settings(self, uri: str) -> Mapping[str, str]:
+        """As Spark and PyIceberg name them."""
+        where = {"scope": ALL_ROLES, "oauth2-server-uri": f"{uri}{TOKENS}"} if self.exchanged else {}
+        return {self.setting: self.placeholder, **where}
+
+    def of_trino(self, uri: str) -> Mapping[str, str]:
+        """As Trino names them."""
+        prefix = "iceberg.rest-catalog.oauth2."
+        where = {f"{prefix}scope": ALL_ROLES, f"{prefix}server-uri": f"{uri}{TOKENS}"} if self.exchanged else {}
+        return {"iceberg.rest-catalog.security": "OAUTH2", f"{prefix}{self.setting}": self.placeholder, **where}
+
+
+TOKENS = "/v1/oauth/tokens"
+ALL_ROLES = "PRINCIPAL_ROLE:ALL"
 IN_MEMORY = """\
 # The store lives in this process's memory: no engine can read or write files there, and it ends with the server.
 # Take --store file:/absolute/path to work with tables."""
 
 
-def client_config(uri: str, warehouse: str, store: str, environment: Mapping[str, str]) -> str:
-    """Configuration for Spark, PyIceberg and Trino, each block ready to paste."""
+def client_config(
+    uri: str, warehouse: str, store: str, environment: Mapping[str, str], login: Login | None = None
+) -> str:
+    """Configuration for Spark, PyIceberg and Trino, each block ready to paste, but for what a client logs in with."""
     if store.partition(":")[0] == "memory":
         return IN_MEMORY
     settings = store_settings(store, environment)
-    return "\n\n".join(block(uri, warehouse, settings) for block in (_spark, _pyiceberg, _trino))
+    return "\n\n".join(block(uri, warehouse, settings, login) for block in (_spark, _pyiceberg, _trino))
 
 
 def store_settings(store: str, environment: Mapping[str, str]) -> StoreSettings:
@@ -118,7 +152,7 @@ def _azure(store: str, environment: Mapping[str, str]) -> StoreSettings:
     return StoreSettings(AZURE_BUNDLE, spark, python, trino)
 
 
-def _spark(uri: str, warehouse: str, store: StoreSettings) -> str:
+def _spark(uri: str, warehouse: str, store: StoreSettings, login: Login | None) -> str:
     catalog = f"spark.sql.catalog.{CATALOG}"
     settings = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -127,6 +161,7 @@ def _spark(uri: str, warehouse: str, store: StoreSettings) -> str:
         f"{catalog}.uri": uri,
         f"{catalog}.warehouse": warehouse,
         "spark.sql.defaultCatalog": CATALOG,
+        **{f"{catalog}.{name}": value for name, value in (login.settings(uri) if login else {}).items()},
         **{f"{catalog}.{name}": value for name, value in store.spark.items()},
     }
     lines = [
@@ -136,14 +171,15 @@ def _spark(uri: str, warehouse: str, store: StoreSettings) -> str:
     return "# Spark 4.1, on a command line\n" + " \\\n  ".join(lines)
 
 
-def _pyiceberg(uri: str, warehouse: str, store: StoreSettings) -> str:
-    settings = {"type": "rest", "uri": uri, "warehouse": warehouse, **store.pyiceberg}
+def _pyiceberg(uri: str, warehouse: str, store: StoreSettings, login: Login | None) -> str:
+    logged_in = login.settings(uri) if login else {}
+    settings = {"type": "rest", "uri": uri, "warehouse": warehouse, **logged_in, **store.pyiceberg}
     lines = ["catalog = load_catalog(", f'    "{CATALOG}",', "    **{"]
     lines += [f'        "{name}": "{value}",' for name, value in settings.items()]
     return "\n".join(["# PyIceberg", "from pyiceberg.catalog import load_catalog", "", *lines, "    },", ")"])
 
 
-def _trino(uri: str, warehouse: str, store: StoreSettings) -> str:
+def _trino(uri: str, warehouse: str, store: StoreSettings, login: Login | None) -> str:
     settings = {
         "connector.name": "iceberg",
         "iceberg.catalog.type": "rest",
@@ -151,6 +187,7 @@ def _trino(uri: str, warehouse: str, store: StoreSettings) -> str:
         "iceberg.rest-catalog.warehouse": warehouse,
         "iceberg.rest-catalog.nested-namespace-enabled": "true",
         "iceberg.rest-catalog.view-endpoints-enabled": "true",
+        **(login.of_trino(uri) if login else {}),
         **store.trino,
     }
     return "\n".join([f"# Trino, as etc/catalog/{CATALOG}.properties", *(f"{k}={v}" for k, v in settings.items())])

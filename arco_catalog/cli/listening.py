@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from arco_catalog.cli.client_config import client_config
+from arco_catalog.authentication.configured import NONE
+from arco_catalog.cli.client_config import Login, client_config
 from arco_catalog.cli.errors import CliError
 from arco_catalog.http.browsers import is_loopback
 
@@ -21,6 +22,9 @@ class Announced(Protocol):
 
     @property
     def warehouse(self) -> str: ...
+
+    @property
+    def auth(self) -> Sequence[str]: ...
 
     @property
     def quiet(self) -> bool: ...
@@ -57,10 +61,11 @@ def listen_together(host: str, port: int, count: int) -> Sequence[socket.socket]
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What a catalog's store turned out not to honour, and not to have."""
+    """What a catalog's store turned out not to honour, and not to have, and whether a realm is in it."""
 
     read_only_because: str | None
     lacks: Sequence[str]
+    has_realm: bool = False
 
 
 def announce(said: Announced, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
@@ -70,18 +75,41 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport, worke
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
     for capability in store.lacks:
         print(f"arco: the store does not support {capability}", file=sys.stderr)
-    print(f"Arco serves the warehouse {said.warehouse!r} of {said.store} at {uri} (Ctrl-C stops it)")
-    if not is_loopback(listener.getsockname()[0]):
-        print(
-            "arco: other machines can reach this address, and the catalog does not authenticate yet: anyone who can "
-            "connect can change everything. Put an authenticating proxy in front of it (docs/operating.md)",
-            file=sys.stderr,
-        )
+    what = "the realm in" if store.has_realm else f"the warehouse {said.warehouse!r} of"
+    print(f"Arco serves {what} {said.store} at {uri} (Ctrl-C stops it)")
+    kinds = [kind for kind in said.auth if kind != NONE]
+    exposed = not is_loopback(listener.getsockname()[0])
+    if exposed:
+        print(f"arco: {_exposed(kinds, store.has_realm)}", file=sys.stderr)
+    elif not said.quiet:
+        print(_on_loopback(kinds, store.has_realm))
     if workers is not None and not said.quiet:
         print(workers)
     if not said.quiet:
-        print(f"\n{client_config(uri, said.warehouse, said.store, said.environment)}\n")
+        print(f"\n{client_config(uri, said.warehouse, said.store, said.environment, Login.of(kinds))}\n")
     sys.stdout.flush()
+
+
+def _exposed(kinds: Sequence[str], has_realm: bool) -> str:
+    """What is said where other machines can connect."""
+    if kinds:
+        return (
+            "other machines can reach this address, and it has no TLS: who listens in between can take tokens and "
+            "secrets. Put a proxy with TLS in front of it (docs/containers.md)"
+        )
+    how = "--auth says who is let in" if has_realm else "`arco bootstrap` and --auth make logins"
+    return (
+        "other machines can reach this address, and nobody is asked who they are: anyone who can connect can change "
+        f"everything. {how}; or put an authenticating proxy in front of it (docs/operating.md)"
+    )
+
+
+def _on_loopback(kinds: Sequence[str], has_realm: bool) -> str:
+    """Who is let in, where only this machine can connect."""
+    if kinds:
+        return f"Clients must authenticate ({', '.join(kinds)})"
+    how = "--auth asks for one" if has_realm else "`arco bootstrap` and --auth make logins"
+    return f"No login: only this machine can connect, and whoever does may change everything ({how})"
 
 
 def uri_of(listener: socket.socket) -> str:

@@ -142,7 +142,7 @@ async def _serve(options: ServeOptions) -> None:
                 timeout_graceful_shutdown=catalog.settings.request_ms // 1000 + MARGIN_SECONDS,
             )
             crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
-            server = Server(config, crowd, lambda: _announce(options, catalog, listener))
+            server = Server(config, crowd, lambda: _announce(options, catalog, realms is not None, listener))
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
             await server.serve([listener])
@@ -204,8 +204,8 @@ def _allowed_hosts(options: ServeOptions) -> tuple[str, ...]:
         raise CliError(f"--allowed-host: {error}") from error
 
 
-def _announce(options: ServeOptions, catalog: Catalog, listener: socket.socket) -> None:
-    report = StoreReport(catalog.settings.read_only_because, catalog.settings.lacks)
+def _announce(options: ServeOptions, catalog: Catalog, has_realm: bool, listener: socket.socket) -> None:
+    report = StoreReport(catalog.settings.read_only_because, catalog.settings.lacks, has_realm)
     if options.listener is None:
         announce(options, listener, report)
     else:

@@ -5,15 +5,11 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from arco_catalog.authentication.configured import INTERNAL, Configured, configured
-from arco_catalog.authentication.secrets import Secrets
-from arco_catalog.authentication.token_endpoint import TokenEndpoint
-from arco_catalog.cli.bootstrap import DEFAULT_REALM
 from arco_catalog.cli.errors import CliError
 from arco_catalog.config.variables import AUTH, TOKEN_KEY_FILE
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.http.realms import RealmService
-from arco_catalog.operations.open import location_of
-from arco_catalog.operations.realms import Deployment, Realm
+from arco_catalog.operations.realms import realm_beside
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url
@@ -45,9 +41,8 @@ class Asked(Protocol):
 async def served_realms(catalog: Catalog, asked: Asked, runtime: SystemRuntime) -> AsyncIterator[RealmService | None]:
     """The realm of a store, over the stores that `catalog` has open; None where there is none, and nobody asked for
     one. Raises `CliError`, and `ValueError` for what variables say."""
-    name = asked.realm or DEFAULT_REALM
-    realm = Realm(name, _deployment(catalog, asked), at_root=asked.realm is None)
-    wanted = _wanted(asked, name, runtime)
+    realm = realm_beside(catalog, canonical_url(asked.store, asked.environment), asked.realm)
+    wanted = _wanted(asked, realm.name, runtime)
     if (await realm.lookups().head()).version is None:
         if (wanted is not None and not wanted.open) or asked.realm is not None:
             raise CliError(
@@ -59,19 +54,11 @@ async def served_realms(catalog: Catalog, asked: Asked, runtime: SystemRuntime) 
         raise CliError(
             f"other machines can reach {asked.host}: say who is let in by --auth; --auth none lets in anybody"
         )
-    secrets = Secrets(runtime.entropy)
-    endpoint = None if wanted is None or wanted.tokens is None else TokenEndpoint(wanted.tokens, secrets)
-    authentication = None if wanted is None or wanted.open else wanted.authentication
     try:
-        yield RealmService({name: realm}, name, secrets, runtime.entropy, authentication, endpoint)
+        yield RealmService.of(realm, wanted, runtime.entropy)
     finally:
         if wanted is not None:
             await wanted.close()
-
-
-def _deployment(catalog: Catalog, asked: Asked) -> Deployment:
-    base = location_of(canonical_url(asked.store, asked.environment))
-    return Deployment(catalog.settings, catalog.store, base, catalog.mounts, catalog.runtime, catalog.background_tasks)
 
 
 def _wanted(asked: Asked, realm: str, runtime: SystemRuntime) -> Configured | None:

@@ -8,6 +8,7 @@ from storage_backends import probe
 
 LEAST_BYTES = 1 << 20
 MOST_WORKERS = 64
+LEAST_LIFETIME_S, MOST_LIFETIME_S = 10, 86_400
 AUTO_WORKERS = "auto"
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
@@ -55,6 +56,13 @@ def parse_count(text: str) -> int:
     """How many, at least one."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 10**9:
         raise ValueError(f"expected a number of at least 1, got {text!r}")
+    return int(text)
+
+
+def parse_lifetime(text: str) -> int:
+    """Seconds that a token lives: from ten, since its client must have time to use it, to a day."""
+    if not text.isascii() or not text.isdigit() or not LEAST_LIFETIME_S <= int(text) <= MOST_LIFETIME_S:
+        raise ValueError(f"expected a number of seconds from {LEAST_LIFETIME_S} to {MOST_LIFETIME_S}, got {text!r}")
     return int(text)
 
 

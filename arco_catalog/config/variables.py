@@ -7,6 +7,7 @@ from arco_catalog.config.parsing import (
     choice,
     parse_bool,
     parse_count,
+    parse_lifetime,
     parse_port,
     parse_size,
     parse_warehouse,
@@ -184,6 +185,9 @@ TOKEN_AUDIENCE = Variable(
     "arco-catalog",
     "NAME",
 )
+TOKEN_LIFETIME = Variable(
+    "ARCO_TOKEN_LIFETIME", "seconds until own tokens expire, from 10 to 86400", parse_lifetime, "3600", "SECONDS"
+)
 OIDC_ISSUERS = Variable(
     "ARCO_OIDC_ISSUERS",
     "issuers whose tokens are taken, as URL or REALM=URL; comma-separated",
@@ -241,6 +245,7 @@ AUTHENTICATION: tuple[Variable[object], ...] = (
     TOKEN_KEY,
     TOKEN_KEY_SECRET,
     TOKEN_AUDIENCE,
+    TOKEN_LIFETIME,
     OIDC_ISSUERS,
     OIDC_AUDIENCES,
     OIDC_ALGORITHMS,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import REALM_HEADER, Authentication
 from arco_catalog.authentication.authenticator import Presented
+from arco_catalog.authentication.configured import Configured
 from arco_catalog.authentication.secrets import Entropy, Secrets
 from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.http.principal import Caller
@@ -31,6 +32,14 @@ class RealmService:
     entropy: Entropy
     authentication: Authentication | None = None
     token_endpoint: TokenEndpoint | None = None
+
+    @classmethod
+    def of(cls, realm: Realm, wanted: Configured | None, entropy: Entropy) -> "RealmService":
+        """One realm, for those who are let in; without `wanted` for everybody."""
+        secrets = Secrets(entropy)
+        endpoint = None if wanted is None or wanted.tokens is None else TokenEndpoint(wanted.tokens, secrets)
+        authentication = None if wanted is None or wanted.open else wanted.authentication
+        return cls({realm.name: realm}, realm.name, secrets, entropy, authentication, endpoint)
 
     def named(self, headers: Mapping[str, str]) -> Realm:
         """The realm that the headers name, or the default. Raises `NotAuthorized` if there is none of this name."""

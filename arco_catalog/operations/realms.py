@@ -37,6 +37,8 @@ from storage_backends.wrappers.request import RequestStore
 MAX_OPEN = 256
 """Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
 FOLDER = "_realm"
+DEFAULT_REALM = "default"
+"""What the one realm of a store is called that has no prefix of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,15 @@ class Realm:
             table_locks=None if deployment.background_tasks is None else AdvisoryLocks(),
             entry=entry,
         )
+
+
+def realm_beside(catalog: Catalog, url: str, name: str | None) -> Realm:
+    """The realm over the stores that `catalog` has open, whether it exists or not: below the folder `name` of the store
+    at `url`, or at its root."""
+    deployment = Deployment(
+        catalog.settings, catalog.store, location_of(url), catalog.mounts, catalog.runtime, catalog.background_tasks
+    )
+    return Realm(name or DEFAULT_REALM, deployment, at_root=name is None)
 
 
 async def make_catalog(

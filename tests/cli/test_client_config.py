@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from arco_catalog.cli.client_config import client_config
+from arco_catalog.cli.client_config import Login, client_config
 
 URI = "http://127.0.0.1:8181"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_SESSION_TOKEN": "hunter3"}
@@ -55,6 +55,34 @@ iceberg.rest-catalog.view-endpoints-enabled=true
 fs.native-local.enabled=true
 local.location=/"""
     )
+
+
+def test_clients_with_a_secret_are_told_where_to_put_it() -> None:
+    text = client_config(URI, "lake", "file:/data", {}, Login.of(["oidc", "internal"]))
+
+    for line in (
+        "--conf spark.sql.catalog.arco.credential=CLIENT_ID:CLIENT_SECRET \\\n",
+        "--conf spark.sql.catalog.arco.scope=PRINCIPAL_ROLE:ALL",
+        "--conf spark.sql.catalog.arco.oauth2-server-uri=http://127.0.0.1:8181/v1/oauth/tokens",
+        '"credential": "CLIENT_ID:CLIENT_SECRET"',
+        "iceberg.rest-catalog.security=OAUTH2\n",
+        "iceberg.rest-catalog.oauth2.credential=CLIENT_ID:CLIENT_SECRET\n",
+        "iceberg.rest-catalog.oauth2.server-uri=http://127.0.0.1:8181/v1/oauth/tokens\n",
+    ):
+        assert line in text
+
+
+def test_owners_of_another_issuers_token_are_told_where_to_put_it() -> None:
+    text = client_config(URI, "lake", "file:/data", {}, Login.of(["oidc"]))
+
+    assert "spark.sql.catalog.arco.token=TOKEN" in text
+    assert "iceberg.rest-catalog.oauth2.token=TOKEN\n" in text
+    assert "credential" not in text
+    assert "oauth2-server-uri" not in text
+
+
+def test_signers_need_no_settings() -> None:
+    assert Login.of(["gateway"]) is Login.of([]) is None
 
 
 def test_amazons_own_s3_needs_a_region_and_no_endpoint() -> None:

@@ -59,6 +59,9 @@ ENVIRONMENT = {
     "ARCO_CACHE_MEMORY": "64mb",
     "ARCO_MAX_BODY": "2048KB",
     "ARCO_MAX_METADATA": "1048577",
+    "ARCO_REALM": "acme",
+    "ARCO_AUTH": "internal,oidc",
+    "ARCO_TOKEN_KEY_FILE": "/etc/arco/token.key",
 }
 
 
@@ -84,6 +87,9 @@ def test_every_option_has_a_variable() -> None:
         cache_memory=64 << 20,
         max_body=2048 << 10,
         max_metadata=1048577,
+        realm="acme",
+        auth=("internal", "oidc"),
+        token_key_file="/etc/arco/token.key",
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.engines.lake import Lake, lake
+from tests.engines.realm import Realm, realm_served
 from tests.engines.shell import Sql
 from tests.engines.spark_shell import spark_shell
 from tests.engines.trino_server import run, trino_server
@@ -41,6 +42,13 @@ def s3_lake(s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> It
             yield opened
 
 
+@pytest.fixture(scope="package")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
+    """A realm on local files, whose tokens live for ten seconds."""
+    with realm_served(tmp_path_factory.mktemp("realm")) as served:
+        yield served
+
+
 @pytest.fixture(params=["rest", "s3"])
 def either_lake(request: pytest.FixtureRequest, local_lake: Lake, s3_lake: Lake) -> Lake:
     """Each of them in turn."""
@@ -48,14 +56,14 @@ def either_lake(request: pytest.FixtureRequest, local_lake: Lake, s3_lake: Lake)
 
 
 @pytest.fixture(scope="package")
-def spark(local_lake: Lake, s3_lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
+def spark(local_lake: Lake, s3_lake: Lake, realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     """Spark SQL."""
-    with spark_shell(local_lake, [s3_lake], tmp_path_factory.mktemp("spark")) as sql:
+    with spark_shell(local_lake, [s3_lake, *realm.lakes], tmp_path_factory.mktemp("spark")) as sql:
         yield sql
 
 
 @pytest.fixture(scope="package")
-def trino(local_lake: Lake, s3_lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
+def trino(local_lake: Lake, s3_lake: Lake, realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     """Trino's SQL."""
-    with trino_server([local_lake, s3_lake], tmp_path_factory.mktemp("trino")) as connection:
+    with trino_server([local_lake, s3_lake, *realm.lakes], tmp_path_factory.mktemp("trino")) as connection:
         yield lambda statement: run(connection, statement)

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyiceberg.catalog import Catalog
@@ -20,13 +20,14 @@ class Lake:
     """A server over a store, and PyIceberg as a client that nobody else knows of.
 
     `name` is what every engine calls the catalog; `s3` says where the store's S3 is, in the words of Iceberg's clients,
-    and nothing on local files.
+    and nothing on local files; `login` what a client logs in with, in the words of Spark and PyIceberg.
     """
 
     name: str
     server: Server
     bystander: Catalog
     s3: Mapping[str, str]
+    login: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self, table: str) -> Rows:
         """What is in a table, in an order of its own: an engine's word is not taken for it."""

@@ -20,11 +20,13 @@ from tests.engines.shell import Sql, answer, outcomes, shell
 from tools.demo.engines import PROJECT, spark_session
 from tools.demo.server import WAREHOUSE
 
+LOCAL = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
+
 
 @contextmanager
 def spark_shell(first: Lake, others: Sequence[Lake], scratch: Path) -> Iterator[Sql]:
     """Spark's SQL, with each lake as a catalog. Its log is `scratch/spark.log`."""
-    catalogs = [(lake.name, lake.server.uri, json.dumps(dict(lake.s3))) for lake in others]
+    catalogs = [(lake.name, lake.server.uri, json.dumps({**(lake.s3 or LOCAL), **lake.login})) for lake in others]
     arguments = [first.server.uri, str(scratch), *(argument for catalog in catalogs for argument in catalog)]
     with shell([sys.executable, "-m", "tests.engines.spark_shell", *arguments], PROJECT, scratch) as sql:
         yield sql
@@ -42,7 +44,7 @@ def main(out: TextIO, uri: str, scratch: str, *others: str) -> None:
 
 
 def add_catalog(session: SparkSession, name: str, uri: str, properties: dict[str, str]) -> None:
-    """A catalog on S3 beside the session's own."""
+    """A catalog beside the session's own, on S3 unless its properties say otherwise."""
     settings = {
         "": "org.apache.iceberg.spark.SparkCatalog",
         ".type": "rest",

@@ -105,6 +105,11 @@ def run(connection: Connection, statement: str) -> Rows:
 def _catalog(lake: Lake) -> dict[str, str]:
     """The settings of a catalog, as docs/engines/trino.md tells the user."""
     here = {**CATALOG, "iceberg.rest-catalog.uri": lake.server.uri}
+    if lake.login:
+        here["iceberg.rest-catalog.security"] = "OAUTH2"
+        here |= {
+            f"iceberg.rest-catalog.oauth2.{name.removeprefix('oauth2-')}": value for name, value in lake.login.items()
+        }
     if not lake.s3:
         return {**here, "fs.native-local.enabled": "true", "local.location": "/"}
     return {

@@ -24,7 +24,7 @@ async def serve(options: argparse.Namespace, folder: Path) -> None:
     for wish in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(wish, stop.set)
     async with open_gateway(
-        function, endpoint, stage=options.stage, concurrency=options.processes, port=options.port
+        function, endpoint, stage=options.stage, concurrency=options.processes, port=options.port, caller=options.caller
     ) as (uri, _):
         sys.stdout.write(f"{uri}\n")
         sys.stdout.flush()
@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("--stage", help="the stage that is called; a REST API's is `live` unless named")
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--processes", type=int, default=4, help="how many events are worked on at once, default 4")
+    parser.add_argument("--caller", help="the ARN that signs every request, as far as the function is told")
     parser.add_argument("--log", type=Path, default=Path(os.devnull), help="where the function writes")
     options = parser.parse_args()
     with unzipped(options.zip) as folder:

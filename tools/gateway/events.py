@@ -32,12 +32,14 @@ class NoResponse(ValueError):
 
 @dataclass(frozen=True)
 class Arrival:
-    """What an endpoint knows of a request: when it came, its id, and the stage that was called."""
+    """What an endpoint knows of a request: when it came, its id, the stage that was called, and the ARN of the caller
+    whose signature it verified, None where it verifies nothing."""
 
     request: Request
     request_id: str
     now_ms: int
     stage: str
+    caller: str | None = None
 
     @property
     def path(self) -> str:
@@ -98,6 +100,7 @@ def _format_2(arrival: Arrival, path: str) -> Event:
         "requestContext": {
             "accountId": ACCOUNT,
             "apiId": API_ID,
+            **({} if arrival.caller is None else {"authorizer": {"iam": {"userArn": arrival.caller}}}),
             "domainName": DOMAIN,
             "domainPrefix": API_ID,
             "http": {
@@ -145,7 +148,11 @@ def _rest_api(arrival: Arrival) -> Event:
             "domainName": DOMAIN,
             "domainPrefix": API_ID,
             "httpMethod": request.method,
-            "identity": {"sourceIp": SOURCE_IP, "userAgent": arrival.header("user-agent")},
+            "identity": {
+                "sourceIp": SOURCE_IP,
+                "userAgent": arrival.header("user-agent"),
+                "userArn": arrival.caller,
+            },
             "path": arrival.path,
             "protocol": "HTTP/1.1",
             "requestId": arrival.request_id,

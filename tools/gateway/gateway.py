@@ -38,9 +38,12 @@ LIMITS: Mapping[Endpoint, Limits] = {
 class Gateway:
     """One endpoint in front of one function, callable as an HTTP server's answer."""
 
-    def __init__(self, pool: Pool, endpoint: Endpoint, stage: str, limits: Limits | None = None) -> None:
+    def __init__(
+        self, pool: Pool, endpoint: Endpoint, stage: str, limits: Limits | None = None, caller: str | None = None
+    ) -> None:
         self.endpoint = endpoint
         self.stage = stage
+        self.caller = caller
         self._pool = pool
         self._limits = limits or LIMITS[endpoint]
         self._left_alone: set[asyncio.Task[bytes]] = set()
@@ -64,7 +67,7 @@ class Gateway:
         if self.base_path and not request.target.startswith(f"{self.base_path}/"):
             return _message(*((404, "Not Found") if self.endpoint is Endpoint.HTTP_API else (403, "Forbidden")))
         try:
-            arrival = Arrival(request, request_id, _RUNTIME.now_ms(), self.stage)
+            arrival = Arrival(request, request_id, _RUNTIME.now_ms(), self.stage, self.caller)
             event = json.dumps(event_of(arrival, self.endpoint)).encode()
         except NotRoutable:
             return _message(400, "Bad Request")

@@ -36,10 +36,12 @@ async def open_gateway(
     limits: Limits | None = None,
     concurrency: int = 4,
     port: int = 0,
+    caller: str | None = None,
 ) -> AsyncIterator[tuple[str, Pool]]:
-    """Yields the URI to call, and the processes behind it."""
+    """Yields the URI to call, and the processes behind it. With `caller`, the ARN of whoever is taken to have signed,
+    each event says that the gateway verified it."""
     async with Pool(function, concurrency) as pool:
-        gateway = Gateway(pool, endpoint, stage or default_stage(endpoint), limits)
+        gateway = Gateway(pool, endpoint, stage or default_stage(endpoint), limits, caller)
         try:
             async with listening(gateway, port) as address:
                 yield f"http://{address}{gateway.base_path}", pool
@@ -56,7 +58,9 @@ def unzipped(archive: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def running(archive: Path, endpoint: Endpoint, log: Path, environment: Mapping[str, str]) -> Iterator[str]:
+def running(
+    archive: Path, endpoint: Endpoint, log: Path, environment: Mapping[str, str], *options: str
+) -> Iterator[str]:
     """Runs a gateway over the API of a zip in a process of its own. Yields the URI to call. Raises `RuntimeError` if
     it does not start or stop."""
     command: list[str | Path] = [
@@ -69,6 +73,7 @@ def running(archive: Path, endpoint: Endpoint, log: Path, environment: Mapping[s
         endpoint,
         "--log",
         log,
+        *options,
     ]
     project = Path(__file__).resolve().parents[2]
     with subprocess.Popen(
