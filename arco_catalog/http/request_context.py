@@ -239,6 +239,12 @@ class RequestContext:
         session.stats.ignored_claim = source.ignored
         return session
 
+    async def check_allowed(self) -> None:
+        """For a request that looks at nothing: returns if its caller may make it. Raises as `Session.head` does."""
+        session = self.session()
+        if session.access is not None:
+            await session.head()
+
     def _operation(self, catalog: Catalog, source: Source) -> OperationRequest:
         route = self.route
         return OperationRequest(

@@ -41,10 +41,11 @@ class Securable:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A privilege that a request needs, and on what."""
+    """A privilege that a request needs, and on what; with `if_there` only if that exists."""
 
     privilege: Privilege
     on: Securable = Securable()
+    if_there: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,9 @@ def judge(
     index: Index, catalog: str, standing: Standing, requirements: Sequence[Requirement], *, hides: bool = True
 ) -> Steps[None]:
     """Returns if the caller has all that is required, by a catalog's registry. Raises `Forbidden`; and with `hides`
-    what is raised for something that does not exist, if the caller may not know that it does. What does not exist is
-    left to the operation to refuse; without `hides` only to a caller who would have what is required on it, through
-    what it would lie in. Raises `NoSuchWarehouse` for a caller without any privilege in the catalog."""
+    what is raised for something that does not exist, if the caller may not know that it does. What does not exist takes
+    the privileges of what it would lie in: whoever may not know of it is told the same as if it were there. Raises
+    `NoSuchWarehouse` for a caller without any privilege in the catalog."""
     _check_rotated(standing)
     yield Needs(scans=[Scan(used_by(role)) for role in standing.roles])
     roles = sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
@@ -104,15 +105,15 @@ def judge(
     if not standing.service and not any(index.any_in(granted_to(role)) for role in roles):
         raise NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
     for requirement in requirements:
-        chain = yield from chain_of(index, requirement.on)
-        if chain is None and hides:
+        chain, exists = yield from _found(index, requirement.on)
+        if not exists and requirement.if_there:
             continue
-        if chain is None:
-            chain = yield from _nearest_chain(index, requirement.on)
         yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
         held = _allowed(name for securable in chain for name in privileges_held(index, securable, roles))
         if requirement.privilege in held or requirement.privilege in standing.service:
             continue
+        if not exists and hides:
+            raise absent(requirement.on)
         own = any(True for _ in privileges_held(index, chain[-1], roles))
         if not hides or own or _LISTS[_type(requirement.on)] in held or not requirement.on.namespace:
             raise lacking(standing, requirement)
@@ -166,17 +167,14 @@ def _type(securable: Securable) -> str:
     return "namespace" if securable.namespace else "catalog"
 
 
-def _nearest_chain(index: Index, securable: Securable) -> Steps[Sequence[str]]:
-    """The chain of the innermost thing that exists of all that a securable lies in."""
-    while True:
-        chain = yield from chain_of(index, securable)
-        if chain is not None:
-            return chain
-        securable = Securable(securable.namespace if securable.name is not None else securable.namespace[:-1])
-
-
 def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
     """The ids of a securable and of all that contains it, outermost first; None if it does not exist."""
+    chain, exists = yield from _found(index, securable)
+    return chain if exists else None
+
+
+def _found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
+    """The ids of a securable and of all that contains it, as far as these exist, and whether they all do."""
     namespaces = [securable.namespace[:depth] for depth in range(1, len(securable.namespace) + 1)]
     keys = [namespace_key(namespace) for namespace in namespaces]
     if securable.name is not None:
@@ -186,11 +184,11 @@ def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
     for namespace in namespaces:
         entry = find_namespace(index, namespace)
         if entry is None:
-            return None
+            return chain, False
         chain.append(entry.entity)
     if securable.name is not None:
         relation = find_kind(index, securable.namespace, securable.name, securable.kind)
         if relation is None:
-            return None
+            return chain, False
         chain.append(relation.entity)
-    return chain
+    return chain, True
