@@ -134,6 +134,14 @@ class CatalogAccess(Access):
         yield from judge(index, self._catalog, standing, self.requirements, hides=self._hides)
         return True
 
+    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
+        assert self.standing is not None
+        try:
+            yield from judge(index, self._catalog, self.standing, [requirement])
+        except Refusal:
+            return False
+        return True
+
     async def _standing(self, head: RegistryState) -> Standing | None:
         """What the identity amounts to on this HEAD of the realm. Raises `NoSuchWarehouse` and `CatalogChanged` if the
         catalog is no longer what this request takes it for."""
@@ -188,6 +196,10 @@ class RealmAccess(Access):
         except Refusal:
             return False
         return True
+
+    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
+        standing = yield from standing_of(index, self.identity)
+        return standing is not None and requirement.privilege in standing.service
 
 
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:

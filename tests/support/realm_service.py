@@ -123,9 +123,13 @@ class RealmApp:
         assert answer.status < 300, (path, answer.status, answer.body)
         return answer.json if answer.body else {}
 
+    def base(self, catalog: str, realm: str | None = None) -> str:
+        """Where the tables of a catalog lie unless said otherwise."""
+        return f"memory:///{catalog}" if len(self.names) == 1 else f"memory:///{realm or self.names[0]}/{catalog}"
+
     async def catalog(self, name: str = "lake", client: Client | None = None, base: str | None = None) -> None:
         """Makes a catalog."""
-        base = base or f"memory:///{name}"
+        base = base or self.base(name)
         await self.ok(
             "POST",
             "catalogs",
