@@ -21,8 +21,6 @@ from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.realm import PrincipalEntry
 
-ACT_FOR_OTHERS = "arco.act-for-others"
-"""The property by which a principal is registered to ask for tokens of other principals: `true`."""
 CLIENT_CREDENTIALS = "client_credentials"
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
@@ -191,7 +189,7 @@ class TokenEndpoint:
         except OAuthError as error:
             raise refused from error
         actor, name = await principals.by_id(says.principal), claims.get("sub")
-        if actor is None or says.actor is not None or not isinstance(name, str) or not _acts_for_others(actor):
+        if actor is None or says.actor is not None or not isinstance(name, str) or not actor.acts_for_others:
             raise refused
         principal = await principals.by_name(name)
         if principal is None:
@@ -236,11 +234,7 @@ def asked_roles(scope: str | None, granted: frozenset[str] | None) -> frozenset[
     return asked
 
 
-def _acts_for_others(principal: PrincipalEntry) -> bool:
-    return principal.properties.get(ACT_FOR_OTHERS) == "true"
-
-
 async def _check_may_act(actor: PrincipalEntry, principal: PrincipalEntry, principals: Principals) -> None:
     """Raises `OAuthError` unless an actor is registered to act for others, and the principal is one of these."""
-    if not _acts_for_others(actor) or await principals.manages_access(principal):
+    if not actor.acts_for_others or await principals.manages_access(principal):
         raise OAuthError("unauthorized_client", "The subject token is not signed, and the client may not act for it")

@@ -245,6 +245,19 @@ class RequestContext:
         if session.access is not None:
             await session.head()
 
+    async def check_visible(self) -> None:
+        """Returns if the caller may know that the catalog of the path exists. Raises `NoSuchWarehouse`."""
+        if self.realm is None or self.caller.identity is None or self.named is None or self.named.entry is None:
+            return
+        from arco_catalog.protocol.rights import CatalogAccess  # only where there are realms
+
+        catalog, registry = self.named, self.realm.registry
+        deadline_ms = catalog.runtime.now_ms() + catalog.settings.request_ms
+        request = OperationRequest("GET", "", "", None, self.caller.principal, {}, deadline_ms, hold=self.hold)
+        state, name = registry.session(request).state, catalog.settings.warehouse
+        assert catalog.entry is not None
+        await catalog.session(request, CatalogAccess(state, name, catalog.entry, self.caller.identity, ())).head()
+
     def _operation(self, catalog: Catalog, source: Source) -> OperationRequest:
         route = self.route
         return OperationRequest(

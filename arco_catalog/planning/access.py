@@ -14,6 +14,7 @@ from arco_catalog.state.entries import Kind, find_kind, find_namespace
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import (
+    PrincipalEntry,
     find_principal,
     name_under,
     names_under,
@@ -52,11 +53,14 @@ class Requirement:
 class Identity:
     """Who a request says that it is, verified: the principal's id in its realm; or, with `issued`, who it is to
     somebody else who vouches for it, as principals are registered by (`PrincipalEntry.subject`). `activated` are the
-    principal roles that it activates by their names, None for all that it has."""
+    principal roles that it activates by their names, None for all that it has. `secret` is the fingerprint of the
+    secret that a token of ours was given for, and `actor` the id of the principal who asked for it on its behalf."""
 
     principal: str
     activated: frozenset[str] | None = None
     issued: bool = False
+    secret: str | None = None
+    actor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +76,14 @@ class Standing:
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
-    """What an identity amounts to by the realm's registry; None if the principal is gone."""
+    """What an identity amounts to by the realm's registry; None if the principal is gone, or
+    what its token was given for."""
     key = (subject_key if identity.issued else principal_id_key)(identity.principal)
-    yield Needs(keys=[key])
-    name = name_under(index, key)
-    if name is None:
-        return None
-    yield Needs(keys=[principal_key(name)])
-    principal = find_principal(index, name)
-    if principal is None:
+    principal = yield from _principal_under(index, key)
+    actor = principal
+    if identity.actor is not None:
+        actor = yield from _principal_under(index, principal_id_key(identity.actor))
+    if principal is None or actor is None or not _is_live(identity, actor):
         return None
     yield Needs(scans=[Scan(roles_of(principal.entity))])
     has = names_under(index, roles_of(principal.entity))
@@ -88,7 +91,25 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
     roles = tuple(sorted(active))
     yield Needs(keys=[grant_key(ROOT, role) for role in roles])
     service = _allowed(privileges_held(index, ROOT, roles))
-    return Standing(principal.entity, name, roles, service, principal.must_rotate)
+    if identity.actor is not None and Privilege.SERVICE_MANAGE_ACCESS in service:
+        return None
+    return Standing(principal.entity, principal.name, roles, service, principal.must_rotate)
+
+
+def _principal_under(index: Index, key: str) -> Steps[PrincipalEntry | None]:
+    yield Needs(keys=[key])
+    name = name_under(index, key)
+    if name is None:
+        return None
+    yield Needs(keys=[principal_key(name)])
+    return find_principal(index, name)
+
+
+def _is_live(identity: Identity, actor: PrincipalEntry) -> bool:
+    """Whether a token would be given to its `actor` again: a secret that was reset takes the tokens with it that were
+    given for it."""
+    given_for = identity.secret is None or identity.secret in {secret.fingerprint for secret in actor.secrets}
+    return given_for and (identity.actor is None or actor.acts_for_others)
 
 
 def judge(

@@ -56,7 +56,7 @@ def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
 def refuse_outside(context: Context, index: Index, locations: Iterable[Location], folder: Location) -> Steps[None]:
     """Raises `Forbidden` for a location outside a namespace's folder that the caller may not choose: what lies there
     belongs to others."""
-    outside = [location for location in locations if not location.inside(folder)]
+    outside = [location for location in locations if not location.written_below(folder)]
     if outside and not (yield from context.may(index, Requirement(Privilege.CATALOG_MANAGE_CONTENT))):
         raise Forbidden(
             f"Location {outside[0].uri} is outside of {folder.uri}, the folder of its namespace: to choose it "

@@ -20,6 +20,10 @@ class Access(ABC):
         self.identity = identity
         self.requirements = [*requirements]
 
+    async def page_key(self) -> bytes | None:
+        """What page tokens are sealed with; None where there are no pages."""
+        return None
+
     @property
     @abstractmethod
     def is_fresh(self) -> bool:

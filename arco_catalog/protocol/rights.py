@@ -100,6 +100,9 @@ class CatalogAccess(Access):
         if self.standing is None:
             raise gone()
 
+    async def page_key(self) -> bytes | None:
+        return await self._realm.page_key()
+
     async def has_changed(self) -> bool:
         if self._fresh:
             return False
@@ -220,5 +223,5 @@ def without_privileges(standing: Standing, catalog: str) -> Forbidden:
 
 
 def gone() -> NotAuthorized:
-    """What somebody is told whose principal no longer exists."""
-    return NotAuthorized("The principal of this token does not exist (any more)")
+    """What somebody is told whose principal, or secret, no longer exists."""
+    return NotAuthorized("The principal of this token, or the secret that it was given for, does not exist (any more)")
