@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from arco_catalog.authentication.authenticator import Presented
 from arco_catalog.authentication.claims import read_unsigned
-from arco_catalog.authentication.secrets import Secrets, fingerprint
+from arco_catalog.authentication.secrets import MAX_CLIENT_ID, Secrets, fingerprint
 from arco_catalog.authentication.tokens import OwnTokens, TokenClaims, roles_of_scope, scope_of
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject
@@ -28,7 +28,6 @@ JWT = "urn:ietf:params:oauth:token-type:jwt"
 DEFAULT_SCOPE = "catalog"
 """What clients ask for where no scope was configured: here, all roles that they have."""
 MAX_FIELDS = 32
-MAX_CLIENT_ID = 256
 
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _UNKNOWN_CLIENT = "The client id is not known, or the secret is not its"

@@ -160,7 +160,6 @@ FOREIGN = (
     "memory:///lake/elsewhere",
     "memory:///lake/mine/../db",
     "memory:///lake/mine2",
-    "memory:///lake//mine",
     "memory:///lake/%6dine/x",
     "memory:///lake/MINE/x",
     "memory:///lake/_catalog",
