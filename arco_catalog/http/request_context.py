@@ -247,16 +247,14 @@ class RequestContext:
 
     async def check_visible(self) -> None:
         """Returns if the caller may know that the catalog of the path exists. Raises `NoSuchWarehouse`."""
-        if self.realm is None or self.caller.identity is None or self.named is None or self.named.entry is None:
+        catalog = self.named
+        if catalog is None or catalog.entry is None:
             return
-        from arco_catalog.protocol.rights import CatalogAccess  # only where there are realms
-
-        catalog, registry = self.named, self.realm.registry
         deadline_ms = catalog.runtime.now_ms() + catalog.settings.request_ms
         request = OperationRequest("GET", "", "", None, self.caller.principal, {}, deadline_ms, hold=self.hold)
-        state, name = registry.session(request).state, catalog.settings.warehouse
-        assert catalog.entry is not None
-        await catalog.session(request, CatalogAccess(state, name, catalog.entry, self.caller.identity, ())).head()
+        access = self._access_for(catalog, ())
+        if access is not None:
+            await catalog.session(request, access).head()
 
     def _operation(self, catalog: Catalog, source: Source) -> OperationRequest:
         route = self.route
@@ -281,6 +279,13 @@ class RequestContext:
         """What this request needs; None where nobody asks. Raises `BadRequest`."""
         if self.realm is None or self.caller.identity is None:
             return None
+        return self._access_for(catalog, self.required(), hides=hides)
+
+    def _access_for(
+        self, catalog: Catalog, requirements: Sequence[Requirement], *, hides: bool = True
+    ) -> Access | None:
+        if self.realm is None or self.caller.identity is None:
+            return None
         from arco_catalog.protocol.rights import CatalogAccess  # only where there are realms
 
         realm = self.realm
@@ -291,7 +296,7 @@ class RequestContext:
             catalog.settings.warehouse,
             catalog.entry,
             self.caller.identity,
-            self.required(),
+            requirements,
             hides=hides,
         )
 

@@ -177,7 +177,7 @@ async def test_nobody_places_anything_among_what_belongs_to_others(location: str
     lake, outsider = await attacked()
     theirs = str((await lake.manager.get(T)).json["metadata-location"])
     await lake.ok(await outsider.post(f"{MINE}/tables", table_request("own")))
-    written = {"write.data.path": location}
+    written: JsonObject = {"write.data.path": location}
     tries: Sequence[tuple[str, JsonObject]] = (
         (f"{MINE}/tables", {**table_request("n"), "location": location}),
         (f"{MINE}/tables", {**table_request("n"), "location": location, "stage-create": True}),

@@ -89,7 +89,7 @@ async def test_nothing_is_placed_in_the_other_realm(below: str) -> None:
     found = await realms()
     location = f"memory:///b{below}"
     table = str((await found.bob.get(f"{NAMESPACES}/secretdb/tables/secrettable")).json["metadata-location"])
-    written = {"write.data.path": location}
+    written: JsonObject = {"write.data.path": location}
     tries: list[tuple[str, JsonObject]] = [
         (f"{NAMESPACES}/db/tables", {**table_request("n"), "location": location}),
         (f"{NAMESPACES}/db/tables", {**table_request("n"), "properties": written}),
@@ -112,7 +112,7 @@ async def test_nothing_is_placed_in_the_other_realm(below: str) -> None:
     }
     answer = await found.lake.app.manage("POST", "catalogs", {"catalog": catalog})
     assert answer.status == 400, answer.body
-    beside = {**catalog, "properties": {"default-base-location": "memory:///a/thief"}}
+    beside: JsonObject = {**catalog, "properties": {"default-base-location": "memory:///a/thief"}}
     answer = await found.lake.app.manage("POST", "catalogs", {"catalog": beside})
     assert answer.status == 400, answer.body
 
