@@ -25,6 +25,8 @@ WAITING = 16
 
 SHA256, SCRYPT = "sha256", "scrypt"
 _GENERATED = re.compile(r"[0-9a-f]{64}")
+MAX_CLIENT_ID = 256
+_CLIENT_ID = re.compile(rf"[A-Za-z0-9._@~-]{{1,{MAX_CLIENT_ID}}}")
 _SALT_BYTES = 16
 _NOBODYS_SALT = bytes(_SALT_BYTES)
 # As much work as OWASP's password storage cheat sheet asks for, in the variant that needs the least memory: 16 MB.
@@ -38,6 +40,12 @@ Entropy = Callable[[int], bytes]
 def new_client_id(entropy: Entropy) -> str:
     """A client id that no other principal has."""
     return entropy(16).hex()
+
+
+def check_client_id(client_id: str) -> None:
+    """Raises `IllegalArgument` for one that could never be presented: a colon ends it in a header."""
+    if _CLIENT_ID.fullmatch(client_id) is None:
+        raise IllegalArgument(f"A client id must have 1 to {MAX_CLIENT_ID} letters, digits, or any of . _ @ ~ -")
 
 
 def new_secret(entropy: Entropy) -> str:
@@ -57,7 +65,7 @@ def with_secret(kept: Iterable[Secret], secret: Secret) -> tuple[Secret, ...]:
 
 def fingerprint(secret: Secret) -> str:
     """Tells a kept secret from others, and nothing about it: tokens say by it what they were given for."""
-    return hashlib.sha256(f"arco fingerprint {secret.salt} {secret.digest}".encode()).hexdigest()[:16]
+    return secret.fingerprint
 
 
 class Secrets:

@@ -15,14 +15,12 @@ from urllib.parse import parse_qsl
 
 from arco_catalog.authentication.authenticator import Presented
 from arco_catalog.authentication.claims import read_unsigned
-from arco_catalog.authentication.secrets import Secrets, fingerprint
+from arco_catalog.authentication.secrets import MAX_CLIENT_ID, Secrets, fingerprint
 from arco_catalog.authentication.tokens import OwnTokens, TokenClaims, roles_of_scope, scope_of
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.realm import PrincipalEntry
 
-ACT_FOR_OTHERS = "arco.act-for-others"
-"""The property by which a principal is registered to ask for tokens of other principals: `true`."""
 CLIENT_CREDENTIALS = "client_credentials"
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
@@ -30,7 +28,6 @@ JWT = "urn:ietf:params:oauth:token-type:jwt"
 DEFAULT_SCOPE = "catalog"
 """What clients ask for where no scope was configured: here, all roles that they have."""
 MAX_FIELDS = 32
-MAX_CLIENT_ID = 256
 
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _UNKNOWN_CLIENT = "The client id is unknown, or the secret is wrong"
@@ -191,7 +188,7 @@ class TokenEndpoint:
         except OAuthError as error:
             raise refused from error
         actor, name = await principals.by_id(says.principal), claims.get("sub")
-        if actor is None or says.actor is not None or not isinstance(name, str) or not _acts_for_others(actor):
+        if actor is None or says.actor is not None or not isinstance(name, str) or not actor.acts_for_others:
             raise refused
         principal = await principals.by_name(name)
         if principal is None:
@@ -236,11 +233,7 @@ def asked_roles(scope: str | None, granted: frozenset[str] | None) -> frozenset[
     return asked
 
 
-def _acts_for_others(principal: PrincipalEntry) -> bool:
-    return principal.properties.get(ACT_FOR_OTHERS) == "true"
-
-
 async def _check_may_act(actor: PrincipalEntry, principal: PrincipalEntry, principals: Principals) -> None:
     """Raises `OAuthError` unless an actor is registered to act for others, and the principal is one of these."""
-    if not _acts_for_others(actor) or await principals.manages_access(principal):
+    if not actor.acts_for_others or await principals.manages_access(principal):
         raise OAuthError("unauthorized_client", "The subject token is not signed, and the client may not act for it")

@@ -129,7 +129,12 @@ class InternalAuthenticator:
         if verified is None:
             return None
         says, until_ms, key = verified
-        found = Authenticated(says.realm, Identity(says.principal, says.roles), says.name, says.actor)
+        found = Authenticated(
+            says.realm,
+            Identity(says.principal, says.roles, secret=says.secret, actor=says.actor),
+            says.name,
+            says.actor,
+        )
         self._remembered.put(token, (found, key), until_ms)
         return found
 

@@ -17,6 +17,7 @@ from arco_catalog.iceberg.errors import (
     NoSuchRoute,
     NoSuchWarehouse,
     NotAuthorized,
+    PayloadTooLarge,
     Unsupported,
 )
 from arco_catalog.protocol.catalog import Catalog
@@ -57,12 +58,15 @@ class Dispatch:
             return self._wrong_method(request, sorted(match.routes))
         request.route = route
         context = await self._context(route, match.params, request, realm)
-        if route.has_body or route.optional_json:
-            await self._read_body(context, request)
-        elif route.takes_form:
-            context.form = await request.form(context.options)
         try:
+            if route.has_body or route.optional_json:
+                await self._read_body(context, request)
+            elif route.takes_form:
+                context.form = await request.form(context.options)
             return await route.handler(context)
+        except (BadRequest, PayloadTooLarge):  # what is wrong with a request is not told before grants are looked at
+            await context.check_visible()
+            raise
         except CatalogChanged:  # before anything was done: what this process remembered of the catalog is old
             if route.has_prefix:
                 context.named = await self._catalog(context.params[PREFIX[1:-1]], realm, request)

@@ -239,6 +239,23 @@ class RequestContext:
         session.stats.ignored_claim = source.ignored
         return session
 
+    async def check_allowed(self) -> None:
+        """For a request that looks at nothing: returns if its caller may make it. Raises as `Session.head` does."""
+        session = self.session()
+        if session.access is not None:
+            await session.head()
+
+    async def check_visible(self) -> None:
+        """Returns if the caller may know that the catalog of the path exists. Raises `NoSuchWarehouse`."""
+        catalog = self.named
+        if catalog is None or catalog.entry is None:
+            return
+        deadline_ms = catalog.runtime.now_ms() + catalog.settings.request_ms
+        request = OperationRequest("GET", "", "", None, self.caller.principal, {}, deadline_ms, hold=self.hold)
+        access = self._access_for(catalog, ())
+        if access is not None:
+            await catalog.session(request, access).head()
+
     def _operation(self, catalog: Catalog, source: Source) -> OperationRequest:
         route = self.route
         return OperationRequest(
@@ -262,6 +279,13 @@ class RequestContext:
         """What this request needs; None where nobody asks. Raises `BadRequest`."""
         if self.realm is None or self.caller.identity is None:
             return None
+        return self._access_for(catalog, self.required(), hides=hides)
+
+    def _access_for(
+        self, catalog: Catalog, requirements: Sequence[Requirement], *, hides: bool = True
+    ) -> Access | None:
+        if self.realm is None or self.caller.identity is None:
+            return None
         from arco_catalog.protocol.rights import CatalogAccess  # only where there are realms
 
         realm = self.realm
@@ -272,7 +296,7 @@ class RequestContext:
             catalog.settings.warehouse,
             catalog.entry,
             self.caller.identity,
-            self.required(),
+            requirements,
             hides=hides,
         )
 

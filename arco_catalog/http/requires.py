@@ -106,7 +106,7 @@ def registration(context: "RequestContext") -> Sequence[Requirement]:
     required = [Requirement(Privilege.TABLE_CREATE, namespace(context))]
     name = context.fields.values.get("name")
     if context.fields.values.get("overwrite") is True and isinstance(name, str):
-        required.append(Requirement(Privilege.TABLE_FULL_METADATA, Securable(context.namespace, name)))
+        required.append(Requirement(Privilege.TABLE_FULL_METADATA, Securable(context.namespace, name), if_there=True))
     return required
 
 

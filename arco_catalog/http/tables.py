@@ -56,6 +56,7 @@ async def report_metrics(context: RequestContext) -> Response:
     """
     _ = context.namespace, context.table  # possible ones, at least
     context.fields.required("report-type", NAME)
+    await context.check_allowed()
     return NO_CONTENT
 
 

@@ -15,16 +15,19 @@ async def list_functions(context: RequestContext) -> Response:
 
 async def load_function(context: RequestContext) -> Response:
     """Raises `NoSuchFunction`: no namespace has functions."""
+    await context.check_allowed()
     raise NoSuchFunction(f"Function does not exist: {dotted(context.namespace, context.params['function'])}")
 
 
 async def load_credentials(context: RequestContext) -> Response:
     """Raises `Unsupported`: clients use their own credentials for the store."""
+    await context.check_allowed()
     raise Unsupported("This catalog does not vend credentials: configure the client with its own access to the store")
 
 
 async def sign(context: RequestContext) -> Response:
     """Raises `Unsupported`: clients sign with their own credentials."""
+    await context.check_allowed()
     raise Unsupported("This catalog does not sign requests: configure the client with its own access to the store")
 
 

@@ -3,11 +3,14 @@
 A page token names the registry commit that the first page was read from, and the key at which the next page begins.
 Commits and segments are immutable, so creates and drops between two pages change no page. Names in that commit may wait
 for transactions that were undecided: the first page determines which of these had committed (see instant.py), and the
-token tells the other pages.
+token tells the other pages. Where there are grants, a token is sealed: it is good for the principal, catalog and route
+that it was given for, and nobody can make one (docs/design/access.md#pages).
 """
 
 import base64
 import binascii
+import hashlib
+import hmac
 import re
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import aclosing
@@ -150,14 +153,14 @@ async def _page(session: Session, level: _Level, shown: _Shown, start: str, size
     items: list[JsonValue] = []
     for number, key_range in enumerate(index.key_ranges(level.prefix, start)):
         if items or number == EMPTY_SEGMENTS:
-            return Listed(items, _encode(shown, key_range.low))
+            return Listed(items, await _sealed(session, _encode(shown, key_range.low)))
         segment = None if key_range.ref is None else await session.state.segment(key_range.ref.id)
         for key, entry in index.entries(key_range, segment):
             item = level.item(key, entry)
             if item is None or not shown.stands(entry):
                 continue
             if len(items) == limit:
-                return Listed(items, _encode(shown, key))
+                return Listed(items, await _sealed(session, _encode(shown, key)))
             items.append(item)
     return Listed(items, None)
 
@@ -184,9 +187,35 @@ def _encode(shown: _Shown, start: str) -> str:
     return base64.urlsafe_b64encode(dumps(token)).decode().rstrip("=")
 
 
+async def _sealed(session: Session, token: str) -> str:
+    """A token with its seal, where there are grants."""
+    seal = await _seal_of(session, token)
+    return token if seal is None else f"{token}.{seal}"
+
+
+async def _unsealed(session: Session, sealed: str) -> str:
+    """The token inside. Raises `BadRequest` for a seal that is not ours, or not for this request."""
+    token, _, given = sealed.rpartition(".")
+    seal = await _seal_of(session, token)
+    if seal is None:
+        return sealed
+    if not hmac.compare_digest(seal.encode(), given.encode("utf-8", "surrogatepass")):
+        raise BadRequest("The page token was not given for this listing: list again from the start")
+    return token
+
+
+async def _seal_of(session: Session, token: str) -> str | None:
+    key = None if session.access is None else await session.access.page_key()
+    if key is None:
+        return None
+    entity, _ = session.catalog.entry or ("", 0)
+    what = dumps([entity, session.request.principal, session.request.method, session.request.path, token])
+    return hmac.new(key, what, hashlib.sha256).hexdigest()[:32]
+
+
 async def _as_of(session: Session, level: _Level, token: str) -> tuple[_Shown, str]:
     """What a token's listing shows, and where its page begins. Raises `BadRequest`."""
-    commit, start, bits = _decode(token, level.prefix)
+    commit, start, bits = _decode(await _unsealed(session, token), level.prefix)
     head = await _head_as_of(session, commit)
     waiting = pending_transactions(head.index, level.lists)
     return _Shown(

@@ -9,6 +9,7 @@ from arco_catalog.iceberg.shapes import quoted
 from arco_catalog.planning.answers import Answer, Document, NamespaceValue
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.names import dotted, existing_namespace
+from arco_catalog.planning.overlap import refuse_outside
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.planning.writes import RecordWrite
 from arco_catalog.protocol.catalog import Session
@@ -129,10 +130,16 @@ class _NamespaceChange(RegistryMutation):
         value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"
         return value, RecordWrite(self.context.paths.entity_value("namespace", value), body)
 
-    def allowed_location(self, properties: Mapping[str, JsonValue], default: Location) -> str:
-        """Where the namespace's tables go. Raises `BadRequest` outside the allowed locations."""
-        asked = properties.get(LOCATION)
-        return self.context.locations.check(asked).uri if isinstance(asked, str) else default.uri
+    def allowed_location(self, index: Index, properties: Mapping[str, JsonValue], now: str | None = None) -> Steps[str]:
+        """Where the namespace's tables go; what it has `now` it may keep. Raises `BadRequest` outside the allowed
+        locations, and `Forbidden`."""
+        asked, default = properties.get(LOCATION), self.default_location(index)
+        if not isinstance(asked, str):
+            return default.uri
+        location = self.context.locations.check(asked)
+        if location.uri != now:
+            yield from refuse_outside(self.context, index, [location], default)
+        return location.uri
 
     @property
     def keys(self) -> list[str]:
@@ -163,7 +170,7 @@ class _Create(_NamespaceChange):
             existing_namespace(index, self.namespace[:-1])
         if find_namespace(index, self.namespace) is not None:
             raise AlreadyExists(f"Namespace already exists: {dotted(self.namespace)}")
-        location = self.allowed_location(self.properties, self.default_location(index))
+        location = yield from self.allowed_location(index, self.properties)
         properties: JsonObject = {**self.properties, LOCATION: self.properties.get(LOCATION, location)}
         check_properties(self.namespace, properties, properties)
         value, write = self.value(attempt, properties)
@@ -210,7 +217,7 @@ class _UpdateProperties(_NamespaceChange):
         removed = {key: None for key in self.removals if key in before}  # in order, and looked up at once
         properties: JsonObject = {key: value for key, value in before.items() if key not in removed}
         properties.update(self.updates)
-        location = self.allowed_location(properties, self.default_location(read_set.head.index))
+        location = yield from self.allowed_location(read_set.head.index, properties, entry.location)
         told: JsonObject = {
             "updated": [*self.updates],
             "removed": [*removed],

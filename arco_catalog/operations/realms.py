@@ -122,6 +122,17 @@ class Realm:
                     f"{location.uri} is outside the locations that this server may use: the operator allows others by "
                     "--allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
                 )
+            if not self.may_use(location):
+                folders = " or ".join(folder.uri for folder in self._folders())
+                raise BadRequest(f"{location.uri} is not the realm's own: use {folders}, or a folder inside")
+
+    def may_use(self, location: Location) -> bool:
+        """Whether tables of this realm may be there: where there are several, each has folders of its own."""
+        return self.deployment.reaches(location) and any(location.inside(folder) for folder in self._folders())
+
+    def _folders(self) -> Sequence[Location]:
+        roots = [mount.root for mount in self.deployment.mounts]
+        return roots if self.at_root else [root.below(self.name) for root in roots]
 
     def catalog(self, entry: CatalogEntry) -> Catalog:
         """The catalog of an entry, as it is to be served. Raises `BadRequest` if the operator no longer allows its
@@ -129,7 +140,7 @@ class Realm:
         known = self.open.get(entry.entity)
         if known is not None and known[0] == entry.version:
             return known[1]
-        allowed = [each for each in locations_of(entry.properties, entry.storage) if self.deployment.reaches(each)]
+        allowed = [each for each in locations_of(entry.properties, entry.storage) if self.may_use(each)]
         if not allowed:
             raise BadRequest(f"The locations of catalog {entry.name} are outside those that this server may use")
         settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True)

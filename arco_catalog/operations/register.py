@@ -16,7 +16,7 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.metadata_file import pointer_summary
 from arco_catalog.planning.names import dotted, existing_namespace
-from arco_catalog.planning.overlap import refuse_folders, refuse_overlap
+from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
 from arco_catalog.planning.registry_change import Change, tombstone_edits
 from arco_catalog.planning.writes import PointerWrite
 from arco_catalog.protocol.catalog import Session
@@ -109,6 +109,8 @@ class _Register(RegistryMutation):
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         index = read_set.head.index
         yield from self._check_name(index)
+        # Before anything is told of what the file holds, or whether there is one.
+        yield from check_choice(self.context, index, [self.context.locations.check(self.file)], self.namespace)
         if read_set.refusal is not None:
             raise read_set.refusal
         body, document = self._body or b"", self._document
@@ -157,6 +159,7 @@ class _Register(RegistryMutation):
         named = [table.location(document), *table.written_locations(document)]
         locations = {(place := allowed.check(location)).normal: place for location in named}
         but = [] if replaced is None else [replaced.entity]
+        yield from check_choice(self.context, index, locations.values(), self.namespace)
         yield from refuse_overlap(self.context, index, locations.values(), but=but)
         yield from refuse_folders(self.context, index, locations.values(), self.namespace)
         return list(locations)

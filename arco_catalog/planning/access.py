@@ -14,6 +14,7 @@ from arco_catalog.state.entries import Kind, find_kind, find_namespace
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import (
+    PrincipalEntry,
     find_principal,
     name_under,
     names_under,
@@ -41,21 +42,25 @@ class Securable:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A privilege that a request needs, and on what."""
+    """A privilege that a request needs, and on what; with `if_there` only if that exists."""
 
     privilege: Privilege
     on: Securable = Securable()
+    if_there: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Who a request says that it is, verified: the principal's id in its realm; or, with `issued`, who it is to
     somebody else who vouches for it, as principals are registered by (`PrincipalEntry.subject`). `activated` are the
-    principal roles that it activates by their names, None for all that it has."""
+    principal roles that it activates by their names, None for all that it has. `secret` is the fingerprint of the
+    secret that a token of ours was given for, and `actor` the id of the principal who asked for it on its behalf."""
 
     principal: str
     activated: frozenset[str] | None = None
     issued: bool = False
+    secret: str | None = None
+    actor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +76,14 @@ class Standing:
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
-    """What an identity amounts to by the realm's registry; None if the principal is gone."""
+    """What an identity amounts to by the realm's registry; None if the principal is gone, or
+    what its token was given for."""
     key = (subject_key if identity.issued else principal_id_key)(identity.principal)
-    yield Needs(keys=[key])
-    name = name_under(index, key)
-    if name is None:
-        return None
-    yield Needs(keys=[principal_key(name)])
-    principal = find_principal(index, name)
-    if principal is None:
+    principal = yield from _principal_under(index, key)
+    actor = principal
+    if identity.actor is not None:
+        actor = yield from _principal_under(index, principal_id_key(identity.actor))
+    if principal is None or actor is None or not _is_live(identity, actor):
         return None
     yield Needs(scans=[Scan(roles_of(principal.entity))])
     has = names_under(index, roles_of(principal.entity))
@@ -87,16 +91,34 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
     roles = tuple(sorted(active))
     yield Needs(keys=[grant_key(ROOT, role) for role in roles])
     service = _allowed(privileges_held(index, ROOT, roles))
-    return Standing(principal.entity, name, roles, service, principal.must_rotate)
+    if identity.actor is not None and Privilege.SERVICE_MANAGE_ACCESS in service:
+        return None
+    return Standing(principal.entity, principal.name, roles, service, principal.must_rotate)
+
+
+def _principal_under(index: Index, key: str) -> Steps[PrincipalEntry | None]:
+    yield Needs(keys=[key])
+    name = name_under(index, key)
+    if name is None:
+        return None
+    yield Needs(keys=[principal_key(name)])
+    return find_principal(index, name)
+
+
+def _is_live(identity: Identity, actor: PrincipalEntry) -> bool:
+    """Whether a token would be given to its `actor` again: a secret that was reset takes the tokens with it that were
+    given for it."""
+    given_for = identity.secret is None or identity.secret in {secret.fingerprint for secret in actor.secrets}
+    return given_for and (identity.actor is None or actor.acts_for_others)
 
 
 def judge(
     index: Index, catalog: str, standing: Standing, requirements: Sequence[Requirement], *, hides: bool = True
 ) -> Steps[None]:
     """Returns if the caller has all that is required, by a catalog's registry. Raises `Forbidden`; and with `hides`
-    what is raised for something that does not exist, if the caller may not know that it does. What does not exist is
-    left to the operation to refuse; without `hides` only to a caller who would have what is required on it, through
-    what it would lie in. Raises `NoSuchWarehouse` for a caller without any privilege in the catalog."""
+    what is raised for something that does not exist, if the caller may not know that it does. What does not exist takes
+    the privileges of what it would lie in: whoever may not know of it is told the same as if it were there. Raises
+    `NoSuchWarehouse` for a caller without any privilege in the catalog."""
     _check_rotated(standing)
     yield Needs(scans=[Scan(used_by(role)) for role in standing.roles])
     roles = sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
@@ -104,15 +126,15 @@ def judge(
     if not standing.service and not any(index.any_in(granted_to(role)) for role in roles):
         raise NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
     for requirement in requirements:
-        chain = yield from chain_of(index, requirement.on)
-        if chain is None and hides:
+        chain, exists = yield from _found(index, requirement.on)
+        if not exists and requirement.if_there:
             continue
-        if chain is None:
-            chain = yield from _nearest_chain(index, requirement.on)
         yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
         held = _allowed(name for securable in chain for name in privileges_held(index, securable, roles))
         if requirement.privilege in held or requirement.privilege in standing.service:
             continue
+        if not exists and hides:
+            raise absent(requirement.on)
         own = any(True for _ in privileges_held(index, chain[-1], roles))
         if not hides or own or _LISTS[_type(requirement.on)] in held or not requirement.on.namespace:
             raise lacking(standing, requirement)
@@ -166,17 +188,14 @@ def _type(securable: Securable) -> str:
     return "namespace" if securable.namespace else "catalog"
 
 
-def _nearest_chain(index: Index, securable: Securable) -> Steps[Sequence[str]]:
-    """The chain of the innermost thing that exists of all that a securable lies in."""
-    while True:
-        chain = yield from chain_of(index, securable)
-        if chain is not None:
-            return chain
-        securable = Securable(securable.namespace if securable.name is not None else securable.namespace[:-1])
-
-
 def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
     """The ids of a securable and of all that contains it, outermost first; None if it does not exist."""
+    chain, exists = yield from _found(index, securable)
+    return chain if exists else None
+
+
+def _found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
+    """The ids of a securable and of all that contains it, as far as these exist, and whether they all do."""
     namespaces = [securable.namespace[:depth] for depth in range(1, len(securable.namespace) + 1)]
     keys = [namespace_key(namespace) for namespace in namespaces]
     if securable.name is not None:
@@ -186,11 +205,11 @@ def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
     for namespace in namespaces:
         entry = find_namespace(index, namespace)
         if entry is None:
-            return None
+            return chain, False
         chain.append(entry.entity)
     if securable.name is not None:
         relation = find_kind(index, securable.namespace, securable.name, securable.kind)
         if relation is None:
-            return None
+            return chain, False
         chain.append(relation.entity)
-    return chain
+    return chain, True

@@ -1,12 +1,19 @@
 """What planning relies on besides what was read: who asks, where files may lie, how large metadata may become."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import MetadataTooLarge
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.access import Requirement
 from arco_catalog.planning.answer_limit import AnswerLimit
+from arco_catalog.state.index import Index
 from arco_catalog.state.locations import AllowedLocations, Location
+from arco_catalog.state.needs import Steps, immediately
 from arco_catalog.state.paths import Paths
+
+Holds = Callable[[Index, Requirement], Steps[bool]]
+"""Whether the caller has what is required, by an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,7 @@ class Caller:
 @dataclass(frozen=True, slots=True)
 class Context:
     """One request's. `max_metadata_bytes` is how large a metadata file may be, unpacked; `answer_limit` is what the
-    host can carry back, None for everything."""
+    host can carry back, None for everything; `holds` says what the caller may do, None where nobody asks."""
 
     caller: Caller
     paths: Paths
@@ -31,6 +38,11 @@ class Context:
     allow_location_overlap: bool
     max_metadata_bytes: int
     answer_limit: AnswerLimit | None
+    holds: Holds | None = None
+
+    def may(self, index: Index, requirement: Requirement) -> Steps[bool]:
+        """Whether the caller has what is required."""
+        return immediately(True) if self.holds is None else self.holds(index, requirement)
 
     def check_metadata(self, metadata: bytes, name: str) -> None:
         """Raises `AnswerTooLarge` if the host could not carry back what a change is about to make current, and

@@ -18,7 +18,7 @@ from arco_catalog.planning.context import Context
 from arco_catalog.planning.kinds import Semantics
 from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
 from arco_catalog.planning.names import dotted, existing_namespace
-from arco_catalog.planning.overlap import refuse_folders, refuse_overlap
+from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
 from arco_catalog.planning.reserved_locations import check_named
 from arco_catalog.planning.writes import PlannedWrite, PointerWrite
 from arco_catalog.state.entries import RelationEntry, find_relation, location_holds
@@ -82,7 +82,8 @@ class Creator(ABC):
         raise self.semantics.name_taken(existing.kind, self.namespace, self.name)
 
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
-        """Raises `BadRequest` if one is taken, or is a namespace's folder."""
+        """Raises `BadRequest` if one is taken, or is a namespace's folder, and `Forbidden`."""
+        yield from check_choice(self.context, index, locations, self.namespace)
         yield from refuse_overlap(self.context, index, locations, fresh=entity)
         yield from refuse_folders(self.context, index, locations, self.namespace, fresh=entity)
 

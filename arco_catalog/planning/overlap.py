@@ -7,10 +7,12 @@ The refusal is a 400. Clients would take a 409 for "the table exists" on a creat
 
 from collections.abc import Iterable, Sequence
 
-from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.errors import BadRequest, Forbidden
+from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.context import Context
-from arco_catalog.planning.names import dotted
-from arco_catalog.state.entries import Holder, find_namespace, find_relation, overlapping
+from arco_catalog.planning.names import dotted, existing_namespace
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.state.entries import Holder, Kind, find_namespace, find_relation, overlapping
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Steps
@@ -31,21 +33,35 @@ def refuse_overlap(
     for location in locations:
         holder = yield from overlapping(index, location, but=but, fresh=fresh)
         if holder is not None:
-            holding = yield from _described(index, holder)
+            holding = yield from _described(context, index, holder)
             raise BadRequest(
                 f"Location {location.uri} overlaps the location of {holding}: tables and views may not share a folder"
             )
 
 
-def _described(index: Index, holder: Holder) -> Steps[str]:
-    """What a client is told about the holder. There are no grants yet: everybody may see every name."""
+def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
+    """What a client is told about the holder: its name, if the caller may list it."""
     if len(holder.name) > 1:
         namespace, name = holder.name[:-1], holder.name[-1]
         yield Needs(keys=[relation_key(namespace, name)])
         found = find_relation(index, namespace, name)
         if found is not None and found.entity == holder.entity:
-            return f"{found.kind} {dotted(namespace, name)}"
-    return f"another table or view (entity {holder.entity})"
+            kind: Kind = "view" if found.kind == "view" else "table"
+            lists = Privilege.VIEW_LIST if kind == "view" else Privilege.TABLE_LIST
+            if (yield from context.may(index, Requirement(lists, Securable(namespace, name, kind)))):
+                return f"{found.kind} {dotted(namespace, name)}"
+    return "another table or view" + (f" (entity {holder.entity})" if context.holds is None else "")
+
+
+def refuse_outside(context: Context, index: Index, locations: Iterable[Location], folder: Location) -> Steps[None]:
+    """Raises `Forbidden` for a location outside a namespace's folder that the caller may not choose: what lies there
+    belongs to others."""
+    outside = [location for location in locations if not location.written_below(folder)]
+    if outside and not (yield from context.may(index, Requirement(Privilege.CATALOG_MANAGE_CONTENT))):
+        raise Forbidden(
+            f"Location {outside[0].uri} is outside of {folder.uri}, the folder of its namespace: to choose it "
+            "takes the privilege CATALOG_MANAGE_CONTENT on the catalog"
+        )
 
 
 def refuse_folders(
@@ -76,3 +92,11 @@ def _refuse_folder(index: Index, location: Location, candidates: Iterable[Namesp
                 f"Location {location.uri} is, or contains, the folder of namespace {dotted(candidate)}: no other table "
                 "could be created there by default. Choose a folder inside it"
             )
+
+
+def check_choice(context: Context, index: Index, locations: Iterable[Location], namespace: Namespace) -> Steps[None]:
+    """The same for locations that a table or view of a namespace is to have. Raises `NoSuchNamespace`, too."""
+    if context.holds is not None:
+        yield Needs(keys=[namespace_key(namespace)])
+        folder = Location.parse(existing_namespace(index, namespace).location)
+        yield from refuse_outside(context, index, locations, folder)

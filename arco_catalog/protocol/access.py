@@ -8,19 +8,21 @@ from arco_catalog.planning.access import Identity, Requirement
 from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
+from arco_catalog.state.needs import Steps
 from arco_catalog.state.registry import RegistryState
 
 
 class Access(ABC):
-    """What a request needs, and who asks. `requirements` are those of its route and, once it is read, of its body."""
+    """What a request needs, and who asks. `requirements` are those of its route and body; what is
+    required by what a request turns out to mean is asked with `holds`."""
 
     def __init__(self, identity: Identity, requirements: Sequence[Requirement]) -> None:
         self.identity = identity
         self.requirements = [*requirements]
 
-    def require(self, *requirements: Requirement) -> None:
-        """Adds what the body turned out to need."""
-        self.requirements += [each for each in requirements if each not in self.requirements]
+    async def page_key(self) -> bytes | None:
+        """What page tokens are sealed with; None where there are no pages."""
+        return None
 
     @property
     @abstractmethod
@@ -43,3 +45,7 @@ class Access(ABC):
     @abstractmethod
     def judge_loaded(self, index: Index) -> bool:
         """The same without reading: whether it is known to be allowed."""
+
+    @abstractmethod
+    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
+        """Whether the caller has one thing more that turned out to be required."""

@@ -135,6 +135,7 @@ class Session:
             allow_location_overlap=settings.allow_location_overlap,
             max_metadata_bytes=settings.max_metadata_bytes,
             answer_limit=request.answer_limit,
+            holds=None if self.access is None else self.access.holds,
         )
 
     async def head(self) -> RegistryState:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import dotted
-from arco_catalog.planning.overlap import refuse_folders, refuse_overlap
+from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
 from arco_catalog.planning.relation_change import MissingLocations
 from arco_catalog.planning.reserved_locations import MAX_HELD
 from arco_catalog.protocol.catalog import Session
@@ -63,6 +63,7 @@ class Reservation:
             entry = yield from self._entry(head)
             if entry is None:
                 return None
+            yield from check_choice(self.session.context, head.index, self.locations, self.namespace)
             yield from refuse_overlap(self.session.context, head.index, self.locations, but=[self.entity])
             yield from refuse_folders(self.session.context, head.index, self.locations, self.namespace)
             held = [*entry.locations, *added]

@@ -100,6 +100,9 @@ class CatalogAccess(Access):
         if self.standing is None:
             raise gone()
 
+    async def page_key(self) -> bytes | None:
+        return await self._realm.page_key()
+
     async def has_changed(self) -> bool:
         if self._fresh:
             return False
@@ -132,6 +135,14 @@ class CatalogAccess(Access):
 
     def _steps(self, index: Index, standing: Standing) -> Steps[bool]:
         yield from judge(index, self._catalog, standing, self.requirements, hides=self._hides)
+        return True
+
+    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
+        assert self.standing is not None
+        try:
+            yield from judge(index, self._catalog, self.standing, [requirement])
+        except Refusal:
+            return False
         return True
 
     async def _standing(self, head: RegistryState) -> Standing | None:
@@ -189,6 +200,10 @@ class RealmAccess(Access):
             return False
         return True
 
+    def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
+        standing = yield from standing_of(index, self.identity)
+        return standing is not None and requirement.privilege in standing.service
+
 
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:
     """What a caller is told of a catalog that does not exist: only those who may list catalogs learn that it does not.
@@ -208,5 +223,5 @@ def without_privileges(standing: Standing, catalog: str) -> Forbidden:
 
 
 def gone() -> NotAuthorized:
-    """What somebody is told whose principal no longer exists."""
-    return NotAuthorized("The principal of this token does not exist (any more)")
+    """What somebody is told whose principal, or secret, no longer exists."""
+    return NotAuthorized("The principal of this token, or the secret that it was given for, does not exist (any more)")

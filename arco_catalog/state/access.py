@@ -2,13 +2,14 @@
 once, and move by compare-and-swap until the store's answer is definite (docs/design/commit.md#unknown-outcomes)."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.cache import ByteCache
-from arco_catalog.state.fields import mapping, parse_record
+from arco_catalog.state.fields import mapping, parse_record, text
 from arco_catalog.state.index import Edits, no_segments
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.paths import Paths
@@ -214,6 +215,21 @@ class State:
         if not isinstance(found, Found):
             raise InternalError(f"{key} is gone")
         return parse_record(found.body, key)
+
+    async def page_key(self) -> bytes:
+        """What a realm seals page tokens with: made once, by whichever process needs it first, and never changed."""
+        path = self.paths.page_key
+        known = self._caches.values.get(path)
+        while known is None:
+            match await self.store.get(path):
+                case Found(body):
+                    known = parse_record(body, path)
+                    self._caches.values.put(path, known, PARSED_SIZE * len(body))
+                case _:
+                    made: JsonObject = {"version": 1, "key": f"{self._runtime.uuid()}{self._runtime.uuid()}"}
+                    with suppress(Occupied):  # another process was first: its key is read
+                        await self.create(path, dumps(made))
+        return text(known, "key").encode()
 
     # Pointers
 

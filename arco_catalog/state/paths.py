@@ -44,6 +44,11 @@ class Paths:
         """One immutable value of an entity: a namespace's properties, say."""
         return f"{self.state}/core/entities/{kind}/{value_id}.json"
 
+    @property
+    def page_key(self) -> str:
+        """What a realm seals page tokens with."""
+        return f"{self.state}/core/page_key.json"
+
     @cached_property
     def pointers(self) -> str:
         """Prefix of all pointers."""
@@ -103,6 +108,7 @@ _CORE: Mapping[str, str] = {
     "commits": "registry-commit",
     "index": "registry-index",
     "entities": "registry-value",
+    "page_key.json": "page-key",
 }
 
 

@@ -1,6 +1,7 @@
 """What the registry of a realm holds: catalogs, principals, principal roles, and which principal has which
 (docs/design/access.md#realms)."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -14,6 +15,9 @@ SERVICE_ADMIN = "service_admin"
 """The principal role that manages a realm."""
 CATALOG_ADMIN = "catalog_admin"
 """The catalog role that manages a catalog."""
+
+ACT_FOR_OTHERS = "arco.act-for-others"
+"""The property by which a principal is registered to ask for tokens of other principals: `true`."""
 
 
 def catalogs() -> str:
@@ -105,6 +109,11 @@ class Secret:
     def digest(self) -> str:
         return text(self.json, "digest")
 
+    @property
+    def fingerprint(self) -> str:
+        """Tells it from other secrets, and nothing about it: tokens say by it what they were given for."""
+        return hashlib.sha256(f"arco fingerprint {self.salt} {self.digest}".encode()).hexdigest()[:16]
+
 
 class PrincipalEntry(Described):
     """Somebody, or something, that makes requests."""
@@ -128,6 +137,11 @@ class PrincipalEntry(Described):
     def must_rotate(self) -> bool:
         """Whether it may do nothing before it has rotated its credentials."""
         return self.json.get("must_rotate") is True
+
+    @property
+    def acts_for_others(self) -> bool:
+        """Whether it is registered to ask for tokens of other principals."""
+        return self.properties.get(ACT_FOR_OTHERS) == "true"
 
     def with_secrets(self, secrets: tuple[Secret, ...], at_ms: int, **changed: str | bool) -> Self:
         """The entry with these secrets and no others."""

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from arco_catalog.authentication.authenticator import Authenticated, Presented
 from arco_catalog.authentication.token_endpoint import (
     ACCESS_TOKEN,
-    ACT_FOR_OTHERS,
     JWT,
     MAX_FIELDS,
     TOKEN_EXCHANGE,
@@ -24,6 +23,7 @@ from arco_catalog.authentication.token_endpoint import (
 )
 from arco_catalog.authentication.tokens import ALL_ROLES, TokenClaims
 from arco_catalog.planning.access import Identity
+from arco_catalog.state.realm import ACT_FOR_OTHERS
 from tests.authentication.realm import KEY, OTHER_KEY, Realm, authenticator, endpoint, own_tokens
 from tests.support.fake_runtime import FakeRuntime
 
@@ -93,7 +93,9 @@ async def who(realm: Realm, answer: TokenAnswer) -> Authenticated:
 async def test_client_credentials_in_a_form_give_a_token(realm: Realm) -> None:
     """As Spark, Flink, PyIceberg, DuckDB and Polaris's command line send them."""
     answer = await ask(realm, credentials(realm, "ada"))
-    assert await who(realm, answer) == Authenticated("r1", Identity(realm.principals["ada"].entity), "ada")
+    ada = realm.principals["ada"]
+    identity = Identity(ada.entity, secret=ada.secrets[0].fingerprint)
+    assert await who(realm, answer) == Authenticated("r1", identity, "ada")
     assert answer.body["scope"] == ALL_ROLES
 
 
@@ -261,12 +263,13 @@ async def test_an_engine_that_was_registered_acts_for_its_users(realm: Realm) ->
     engine = token_in(await ask(realm, credentials(realm, "trino")))
     form = exchange(unsigned(sub="ada", iss="481", iat=1), JWT, actor_token=engine, actor_token_type=ACCESS_TOKEN)
     answer = await ask(realm, form, bearer(engine))
-    entities = {name: principal.entity for name, principal in realm.principals.items()}
-    assert await who(realm, answer) == Authenticated("r1", Identity(entities["ada"]), "ada", entities["trino"])
+    ada, trino = realm.principals["ada"], realm.principals["trino"]
+    identity = Identity(ada.entity, secret=trino.secrets[0].fingerprint, actor=trino.entity)
+    assert await who(realm, answer) == Authenticated("r1", identity, "ada", trino.entity)
 
     token = token_in(answer)
     again = await ask(realm, exchange(token), bearer(token))
-    assert await who(realm, again) == Authenticated("r1", Identity(entities["ada"]), "ada", entities["trino"])
+    assert await who(realm, again) == Authenticated("r1", identity, "ada", trino.entity)
 
 
 @pytest.mark.parametrize("subject", ["root", "nobody", "trino ", "", None, 7, ["ada"], {"sub": "ada"}])

@@ -44,10 +44,10 @@ async def test_a_token_says_whose_it_is_in_which_realm_and_which_roles_it_activa
     check = authenticator(runtime, tokens)
 
     assert await check.authenticate(bearing(await tokens.issue(SAYS))) == Authenticated(
-        "r1", Identity("01PRINCIPAL"), "ada"
+        "r1", Identity("01PRINCIPAL", secret="f1"), "ada"
     )
     assert await check.authenticate(bearing(await tokens.issue(some))) == Authenticated(
-        "r2", Identity("01OTHER", frozenset({"reader", "a.b:c"})), "bob", "01ACTOR"
+        "r2", Identity("01OTHER", frozenset({"reader", "a.b:c"}), secret="f2", actor="01ACTOR"), "bob", "01ACTOR"
     )
 
 

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arco_catalog.authentication.authentication import Authentication
-from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.authenticator import Authenticated, Authenticator, Presented
 from arco_catalog.authentication.secrets import Secrets, new_secret
+from arco_catalog.authentication.token_endpoint import TokenEndpoint
+from arco_catalog.authentication.tokens import InternalAuthenticator, OwnTokens
 from arco_catalog.http.app import create_app
 from arco_catalog.http.asgi import Asgi
 from arco_catalog.http.options import HttpOptions
@@ -62,13 +64,17 @@ class RealmApp:
     options: HttpOptions = field(default_factory=HttpOptions)
     settings: Settings = field(default_factory=lambda: Settings("-"))
     entropy: Entropy = field(default_factory=Entropy)
+    tokens: OwnTokens | None = None
+    """If given, tokens are taken for what they prove."""
 
     async def start(self) -> "RealmApp":
         """Bootstraps the realms, and serves them."""
         self.ids: dict[tuple[str, str], str] = {}
+        self.clear: dict[str, str] = {}
         self.store = self.store or MemoryStore(now_ms=self.clock.now_ms)
         for name, realm in self.realms().items():
-            secret = await self.secrets.keep(new_secret(self.entropy))
+            self.clear[name] = new_secret(self.entropy)
+            secret = await self.secrets.keep(self.clear[name])
             await bootstrap(self.session(realm), NewCredentials(f"root-{name}", secret))
             root = await principal_of_client(self.session(realm), f"root-{name}")
             assert root is not None
@@ -89,9 +95,14 @@ class RealmApp:
 
     def serve(self) -> Asgi:
         """Another server over the same store."""
-        service = RealmService(
-            self.realms(), self.names[0], self.secrets, self.entropy, Authentication([BelievedTokens()])
-        )
+        authenticator: Authenticator = BelievedTokens()
+        endpoint = None
+        if self.tokens is not None:
+            authenticator = InternalAuthenticator(self.tokens, self.clock.now_ms)
+            endpoint = TokenEndpoint(self.tokens, self.secrets)
+        authentication = Authentication([authenticator])
+        realms, secrets = self.realms(), self.secrets
+        service = RealmService(realms, self.names[0], secrets, self.entropy, authentication, endpoint)
         return create_app({}, self.options, realms=service)
 
     def session(self, realm: Realm) -> Session:
@@ -111,8 +122,10 @@ class RealmApp:
         self, method: str, path: str, body: JsonObject | None = None, client: Client | None = None
     ) -> Answer:
         """A request of the management API, of the root unless said otherwise."""
-        headers: Mapping[str, str] = {} if body is None else {"content-type": "application/json"}
+        headers: Mapping[str, str] = {}
         data = b"" if body is None else dumps(body)
+        if data:
+            headers = {"content-type": "application/json", "content-length": str(len(data))}
         return await (client or self.root).send(method, f"{MANAGEMENT}/{path}", data, {**headers})
 
     async def ok(
@@ -123,9 +136,13 @@ class RealmApp:
         assert answer.status < 300, (path, answer.status, answer.body)
         return answer.json if answer.body else {}
 
+    def base(self, catalog: str, realm: str | None = None) -> str:
+        """Where the tables of a catalog lie unless said otherwise."""
+        return f"memory:///{catalog}" if len(self.names) == 1 else f"memory:///{realm or self.names[0]}/{catalog}"
+
     async def catalog(self, name: str = "lake", client: Client | None = None, base: str | None = None) -> None:
         """Makes a catalog."""
-        base = base or f"memory:///{name}"
+        base = base or self.base(name)
         await self.ok(
             "POST",
             "catalogs",

@@ -1,6 +1,6 @@
 """Handlers of principals."""
 
-from arco_catalog.authentication.secrets import new_client_id, new_secret
+from arco_catalog.authentication.secrets import check_client_id, new_client_id, new_secret
 from arco_catalog.http.management.bodies import read_entity, read_name_of, read_update
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
@@ -67,12 +67,14 @@ async def _with_new_credentials(
 ) -> Response:
     service = context.realm_service
     await session.head()  # nobody else makes this server work on a secret
+    if client_id is not None:
+        check_client_id(client_id)
     secret = new_secret(service.entropy) if secret is None else secret
     kept = await service.secrets.keep(secret)
     shown = await principals.change_credentials(
         session,
         context.params["principal"],
-        lambda principal: NewCredentials(client_id or principal.client_id, kept),
+        lambda principal: NewCredentials(principal.client_id if client_id is None else client_id, kept),
         rotate=rotate,
     )
     return json_response(_with_credentials(shown, secret))

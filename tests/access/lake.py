@@ -1,0 +1,72 @@
+"""A catalog of a realm with something of every kind in it, for tests of what callers may do to it."""
+
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.json import JsonObject
+from tests.support.realm_service import RealmApp, on_catalog, table_request
+from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import view_request
+
+NAMESPACES = "/v1/lake/namespaces"
+DB = f"{NAMESPACES}/db"
+T = f"{DB}/tables/t"
+
+DENIALS = {
+    "NotAuthorizedException",
+    "NoSuchWarehouseException",
+    "NoSuchNamespaceException",
+    "NoSuchTableException",
+    "NoSuchViewException",
+}
+
+
+@dataclass
+class Lake:
+    """`db` with the tables `t` and `u` and the view `v`, an empty namespace `other`, and two metadata files that are
+    nobody's."""
+
+    app: RealmApp = field(default_factory=RealmApp)
+    table_file: str = ""
+    view_file: str = ""
+
+    async def start(self) -> "Lake":
+        """Makes all of it, as a principal that may."""
+        await self.app.start()
+        await self.app.catalog()
+        self.manager = await self.app.principal("manager", on_catalog("CATALOG_MANAGE_CONTENT"))
+        for name in ("db", "other"):
+            await self.ok(await self.manager.post(NAMESPACES, {"namespace": [name]}))
+        for name in ("t", "u", "gone"):
+            made = await self.ok(await self.manager.post(f"{DB}/tables", table_request(name)))
+            self.table_file = str(made["metadata-location"])
+        await self.ok(await self.manager.post(f"{DB}/tables/gone/unregister", {}))
+        for name in ("v", "gone"):
+            made = await self.ok(await self.manager.post(f"{DB}/views", view_request(name)))
+            self.view_file = str(made["metadata-location"])
+        await self.ok(await self.manager.delete(f"{DB}/views/gone"))
+        return self
+
+    async def ok(self, answer: Answer) -> JsonObject:
+        """What was answered, which must be a success."""
+        assert answer.status < 300, answer.body
+        return answer.json if answer.body else {}
+
+
+def is_denied(answer: Answer) -> bool:
+    """Whether the caller was told that it may not, or that there is no such thing."""
+    if answer.status in (403, 404) and not answer.body:
+        return True
+    return answer.status in (403, 404) and answer.error_type in DENIALS
+
+
+async def send(client: Client, method: str, target: str, body: JsonObject | None) -> Answer:
+    """A request of any method."""
+    match method:
+        case "POST":
+            return await client.post(target, body or {})
+        case "GET":
+            return await client.get(target)
+        case "HEAD":
+            return await client.head(target)
+        case _:
+            return await client.delete(target)

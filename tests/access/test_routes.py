@@ -1,0 +1,403 @@
+"""One table of routes and privileges, written beside the one in http/routes.py: what each request needs, and who of a
+few usual callers may make it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from arco_catalog.http.management.routes import MANAGEMENT, TOKENS
+from arco_catalog.http.routes import HEALTH, ROUTES
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.privileges import GRANTABLE, Privilege, allowed, implied
+from tests.access.lake import DB, NAMESPACES, Lake, T, is_denied, send
+from tests.support.realm_service import on_catalog, on_namespace, on_table, table_request
+from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import schema, view_request
+
+P = Privilege
+
+CALLERS: Mapping[str, Sequence[Privilege]] = {
+    "stranger": (),
+    "reader": (P.NAMESPACE_READ_PROPERTIES, P.TABLE_READ_DATA, P.VIEW_READ_PROPERTIES),
+    "writer": (P.NAMESPACE_READ_PROPERTIES, P.TABLE_WRITE_DATA, P.TABLE_CREATE, P.VIEW_CREATE),
+    "manager": (P.CATALOG_MANAGE_CONTENT,),
+    "owner": (P.CATALOG_MANAGE_ACCESS, P.CATALOG_MANAGE_METADATA),
+}
+"""`owner` holds what a catalog's `catalog_admin` has: it may change everything, and read no data."""
+
+EVERYBODY = "reader writer manager owner"
+WRITERS = "writer manager owner"
+MANAGERS = "manager owner"
+
+Body = Callable[[Lake], JsonObject]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request, the privileges that it takes together, and which of `CALLERS` has them. `answer` is the error that it
+    gets if it is allowed, None for a success."""
+
+    name: str
+    endpoint: str
+    target: str
+    needs: Sequence[Privilege]
+    who: str
+    body: Body | None = None
+    answer: str | None = None
+
+    @property
+    def method(self) -> str:
+        return self.endpoint.partition(" ")[0]
+
+    async def send(self, lake: Lake, client: Client) -> Answer:
+        """Sends it."""
+        return await send(client, self.method, self.target, self.body(lake) if self.body is not None else None)
+
+    def is_allowed(self, answer: Answer) -> bool:
+        """Whether the answer is the one that whoever may gets."""
+        if self.answer is not None:
+            return answer.status >= 400 and answer.error_type == self.answer
+        return answer.status < 300
+
+
+def updates(*found: JsonObject) -> Body:
+    """A commit to `t`."""
+    return lambda lake: {"requirements": [], "updates": [*found]}
+
+
+def renames(kind: str) -> Body:
+    """A rename from `db` to `other`."""
+    return lambda lake: {
+        "source": {"namespace": ["db"], "name": kind},
+        "destination": {"namespace": ["other"], "name": "new"},
+    }
+
+
+def registers(name: str, **more: bool) -> Body:
+    """A register of the table's file that is nobody's."""
+    return lambda lake: {"name": name, "metadata-location": lake.table_file, **more}
+
+
+def change(name: str, *found: JsonObject, creates: bool = False) -> JsonObject:
+    """One table's part of a transaction."""
+    requirements: list[JsonObject] = [{"type": "assert-create"}] if creates else []
+    return {
+        "identifier": {"namespace": ["db"], "name": name},
+        "requirements": [*requirements],
+        "updates": [*found],
+    }
+
+
+SET: JsonObject = {"action": "set-properties", "updates": {"a": "b"}}
+REMOVE: JsonObject = {"action": "remove-properties", "removals": ["a"]}
+MAKE: Sequence[JsonObject] = (
+    {"action": "assign-uuid", "uuid": "6e9d1c5e-0a6b-4f2e-9d2c-0f6a0c1b2d3e"},
+    {"action": "upgrade-format-version", "format-version": 2},
+    {"action": "add-schema", "schema": {**schema("x"), "schema-id": 0}, "last-column-id": 1},
+    {"action": "set-current-schema", "schema-id": -1},
+    {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+    {"action": "set-default-spec", "spec-id": -1},
+    {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+    {"action": "set-default-sort-order", "sort-order-id": -1},
+)
+UNSUPPORTED = "UnsupportedOperationException"
+TABLE_ROUTE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+NAMESPACE_ROUTE = "/v1/{prefix}/namespaces/{namespace}"
+VIEW_ROUTE = f"{NAMESPACE_ROUTE}/views/{{view}}"
+
+
+def _cases() -> Sequence[Case]:
+    ns, views = NAMESPACE_ROUTE, f"{NAMESPACE_ROUTE}/views"
+    return (
+        Case("config", "GET /v1/config", "/v1/config?warehouse=lake", (), EVERYBODY),
+        Case("list namespaces", "GET /v1/{prefix}/namespaces", NAMESPACES, [P.NAMESPACE_LIST], EVERYBODY),
+        Case("list children", "GET /v1/{prefix}/namespaces", f"{NAMESPACES}?parent=db", [P.NAMESPACE_LIST], EVERYBODY),
+        Case(
+            "list a page",
+            "GET /v1/{prefix}/namespaces",
+            f"{NAMESPACES}?pageSize=1&pageToken=",
+            [P.NAMESPACE_LIST],
+            EVERYBODY,
+        ),
+        Case(
+            "create namespace",
+            "POST /v1/{prefix}/namespaces",
+            NAMESPACES,
+            [P.NAMESPACE_CREATE],
+            MANAGERS,
+            lambda lake: {"namespace": ["new"]},
+        ),
+        Case(
+            "create child",
+            "POST /v1/{prefix}/namespaces",
+            NAMESPACES,
+            [P.NAMESPACE_CREATE],
+            MANAGERS,
+            lambda lake: {"namespace": ["db", "new"]},
+        ),
+        Case("load namespace", f"GET {ns}", DB, [P.NAMESPACE_READ_PROPERTIES], EVERYBODY),
+        Case("head namespace", f"HEAD {ns}", DB, [P.NAMESPACE_LIST], EVERYBODY),
+        Case("drop namespace", f"DELETE {ns}", f"{NAMESPACES}/other", [P.NAMESPACE_DROP], MANAGERS),
+        Case(
+            "namespace properties",
+            f"POST {ns}/properties",
+            f"{DB}/properties",
+            [P.NAMESPACE_WRITE_PROPERTIES],
+            MANAGERS,
+            lambda lake: {"updates": {"a": "b"}},
+        ),
+        Case("list tables", f"GET {ns}/tables", f"{DB}/tables", [P.TABLE_LIST], EVERYBODY),
+        Case("page of tables", f"GET {ns}/tables", f"{DB}/tables?pageSize=1&pageToken=", [P.TABLE_LIST], EVERYBODY),
+        Case(
+            "create table",
+            f"POST {ns}/tables",
+            f"{DB}/tables",
+            [P.TABLE_CREATE],
+            WRITERS,
+            lambda lake: table_request("new"),
+        ),
+        Case(
+            "stage table",
+            f"POST {ns}/tables",
+            f"{DB}/tables",
+            [P.TABLE_CREATE],
+            WRITERS,
+            lambda lake: {**table_request("new"), "stage-create": True},
+        ),
+        Case("register", f"POST {ns}/register", f"{DB}/register", [P.TABLE_CREATE], WRITERS, registers("new")),
+        Case(
+            "register new with overwrite",
+            f"POST {ns}/register",
+            f"{DB}/register",
+            [P.TABLE_CREATE],
+            WRITERS,
+            registers("new", overwrite=True),
+        ),
+        Case(
+            "register with overwrite",
+            f"POST {ns}/register",
+            f"{DB}/register",
+            [P.TABLE_CREATE, P.TABLE_FULL_METADATA],
+            MANAGERS,
+            registers("t", overwrite=True),
+        ),
+        Case("load table", f"GET {TABLE_ROUTE}", T, [P.TABLE_READ_PROPERTIES], EVERYBODY),
+        Case("head table", f"HEAD {TABLE_ROUTE}", T, [P.TABLE_LIST], EVERYBODY),
+        Case("commit nothing", f"POST {TABLE_ROUTE}", T, [P.TABLE_WRITE_PROPERTIES], WRITERS, updates()),
+        Case("commit", f"POST {TABLE_ROUTE}", T, [P.TABLE_SET_PROPERTIES], WRITERS, updates(SET)),
+        Case(
+            "commit two",
+            f"POST {TABLE_ROUTE}",
+            T,
+            [P.TABLE_SET_PROPERTIES, P.TABLE_REMOVE_PROPERTIES],
+            WRITERS,
+            updates(SET, REMOVE),
+        ),
+        Case(
+            "create by commit",
+            f"POST {TABLE_ROUTE}",
+            f"{DB}/tables/new",
+            [P.TABLE_CREATE],
+            WRITERS,
+            lambda lake: {"requirements": [{"type": "assert-create"}], "updates": [*MAKE]},
+        ),
+        Case("drop table", f"DELETE {TABLE_ROUTE}", T, [P.TABLE_DROP], MANAGERS),
+        Case(
+            "purge table",
+            f"DELETE {TABLE_ROUTE}",
+            f"{T}?purgeRequested=true",
+            [P.TABLE_DROP, P.TABLE_WRITE_DATA],
+            "manager",
+        ),
+        Case(
+            "scan report",
+            f"POST {TABLE_ROUTE}/metrics",
+            f"{T}/metrics",
+            [P.TABLE_READ_DATA],
+            "reader writer manager",
+            lambda lake: {"report-type": "scan-report"},
+        ),
+        Case(
+            "commit report",
+            f"POST {TABLE_ROUTE}/metrics",
+            f"{T}/metrics",
+            [P.TABLE_WRITE_DATA],
+            "writer manager",
+            lambda lake: {"report-type": "commit-report"},
+        ),
+        Case(
+            "unregister",
+            f"POST {TABLE_ROUTE}/unregister",
+            f"{T}/unregister",
+            [P.TABLE_DROP, P.TABLE_READ_PROPERTIES],
+            MANAGERS,
+        ),
+        Case(
+            "rename table",
+            "POST /v1/{prefix}/tables/rename",
+            "/v1/lake/tables/rename",
+            [P.TABLE_DROP, P.TABLE_CREATE],
+            MANAGERS,
+            renames("t"),
+        ),
+        Case(
+            "transaction",
+            "POST /v1/{prefix}/transactions/commit",
+            "/v1/lake/transactions/commit",
+            [P.TABLE_SET_PROPERTIES, P.TABLE_REMOVE_PROPERTIES],
+            WRITERS,
+            lambda lake: {"table-changes": [change("t", SET), change("u", REMOVE)]},
+        ),
+        Case(
+            "transaction that creates",
+            "POST /v1/{prefix}/transactions/commit",
+            "/v1/lake/transactions/commit",
+            [P.TABLE_SET_PROPERTIES, P.TABLE_CREATE],
+            WRITERS,
+            lambda lake: {"table-changes": [change("t", SET), change("new", *MAKE, creates=True)]},
+        ),
+        Case("list views", f"GET {views}", f"{DB}/views", [P.VIEW_LIST], EVERYBODY),
+        Case("create view", f"POST {views}", f"{DB}/views", [P.VIEW_CREATE], WRITERS, lambda lake: view_request("new")),
+        Case(
+            "register view",
+            f"POST {ns}/register-view",
+            f"{DB}/register-view",
+            [P.VIEW_CREATE],
+            WRITERS,
+            lambda lake: {"name": "new", "metadata-location": lake.view_file},
+        ),
+        Case("load view", f"GET {VIEW_ROUTE}", f"{DB}/views/v", [P.VIEW_READ_PROPERTIES], "reader manager owner"),
+        Case("head view", f"HEAD {VIEW_ROUTE}", f"{DB}/views/v", [P.VIEW_LIST], EVERYBODY),
+        Case("replace view", f"POST {VIEW_ROUTE}", f"{DB}/views/v", [P.VIEW_WRITE_PROPERTIES], MANAGERS, updates(SET)),
+        Case("drop view", f"DELETE {VIEW_ROUTE}", f"{DB}/views/v", [P.VIEW_DROP], MANAGERS),
+        Case(
+            "rename view",
+            "POST /v1/{prefix}/views/rename",
+            "/v1/lake/views/rename",
+            [P.VIEW_DROP, P.VIEW_CREATE],
+            MANAGERS,
+            renames("v"),
+        ),
+        Case("list functions", f"GET {ns}/functions", f"{DB}/functions", [P.NAMESPACE_LIST], EVERYBODY),
+        Case(
+            "load function",
+            f"GET {ns}/functions/{{function}}",
+            f"{DB}/functions/f",
+            [P.NAMESPACE_LIST],
+            EVERYBODY,
+            None,
+            "NoSuchFunctionException",
+        ),
+        Case(
+            "credentials",
+            f"GET {TABLE_ROUTE}/credentials",
+            f"{T}/credentials",
+            [P.TABLE_READ_DATA],
+            "reader writer manager",
+            None,
+            UNSUPPORTED,
+        ),
+        Case(
+            "sign",
+            f"POST {TABLE_ROUTE}/sign",
+            f"{T}/sign",
+            [P.TABLE_READ_DATA],
+            "reader writer manager",
+            lambda lake: {},
+            UNSUPPORTED,
+        ),
+    )
+
+
+CASES = _cases()
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+
+
+def granted_where(privilege: Privilege) -> JsonObject | None:
+    """The widest grant of a privilege, but for those on policies, of which there are none."""
+    if privilege in GRANTABLE["catalog"]:
+        return on_catalog(privilege)
+    if privilege in GRANTABLE["namespace"]:
+        return on_namespace(privilege, "db")
+    return on_table(privilege, "db", "t") if privilege in GRANTABLE["table"] else None
+
+
+GRANTS = {privilege: grant for privilege in P if (grant := granted_where(privilege)) is not None}
+
+
+def test_every_route_says_what_it_requires() -> None:
+    for route in (*HEALTH, *ROUTES, TOKENS, *MANAGEMENT):
+        assert (route.requires is not None) != route.public, route.endpoint
+    assert {route.endpoint for route in (*HEALTH, *ROUTES, TOKENS, *MANAGEMENT) if route.public} == {
+        "GET /health",
+        "HEAD /health",
+        "POST /v1/oauth/tokens",
+    }
+
+
+def test_every_route_is_tried() -> None:
+    assert {case.endpoint for case in CASES} == {route.endpoint for route in ROUTES if not route.public}
+
+
+def test_every_privilege_is_tried_but_those_on_policies() -> None:
+    grantable = frozenset().union(*GRANTABLE.values())
+    assert grantable - GRANTS.keys() == {P.POLICY_ATTACH, P.POLICY_DETACH}
+    assert len(grantable) == 57
+
+
+@each_case
+@pytest.mark.parametrize("who", CALLERS)
+async def test_who_may_do_what(case: Case, who: str) -> None:
+    lake = await Lake().start()
+    client = await lake.app.principal(f"a-{who}", *map(on_catalog, CALLERS[who]))
+
+    answer = await case.send(lake, client)
+
+    assert case.is_allowed(answer) if who in case.who.split() else is_denied(answer), (answer.status, answer.body)
+
+
+@each_case
+async def test_what_a_route_states_suffices_and_nothing_less(case: Case) -> None:
+    lake = await Lake().start()
+    client = await lake.app.principal("somebody", on_namespace("NAMESPACE_LIST", "other"))
+    for less in case.needs:
+        rest = [privilege for privilege in case.needs if privilege is not less]
+        if less in allowed(rest):
+            continue
+        for privilege in rest:
+            await lake.app.grant("somebody", on_catalog(privilege))
+        answer = await case.send(lake, client)
+        assert is_denied(answer), (less, answer.status, answer.body)
+        for privilege in rest:
+            await lake.app.revoke("somebody", on_catalog(privilege))
+    for privilege in case.needs:
+        await lake.app.grant("somebody", on_catalog(privilege))
+
+    answer = await case.send(lake, client)
+
+    assert case.is_allowed(answer), (answer.status, answer.body)
+
+
+@each_case
+async def test_no_other_privilege_does(case: Case) -> None:
+    lake = await Lake().start()
+    client = await lake.app.principal("somebody")
+    sufficient = [privilege for privilege in GRANTS if implied(privilege) >= {*case.needs}]
+    for privilege, grant in GRANTS.items():
+        if privilege in sufficient:
+            continue
+        await lake.app.grant("somebody", grant)
+        answer = await case.send(lake, client)
+        assert is_denied(answer), (privilege, answer.status, answer.body)
+        await lake.app.revoke("somebody", grant)
+
+
+@each_case
+async def test_every_privilege_that_implies_it_does(case: Case) -> None:
+    for privilege, grant in GRANTS.items():
+        if case.needs and implied(privilege) >= {*case.needs} and grant["type"] == "catalog":
+            lake = await Lake().start()
+            client = await lake.app.principal("somebody", grant)
+            answer = await case.send(lake, client)
+            assert case.is_allowed(answer), (privilege, answer.status, answer.body)
