@@ -101,7 +101,7 @@ def test_flags_win_over_variables() -> None:
         *("--allow-location-overlap", "false", "--idempotency-dialect", "iceberg", "--quiet", "no"),
         *("--gzip", "false", "--log-format", "text", "--metrics-namespace", "Sea"),
         *("--max-connections", "9", "--request-memory", "3MB", "--cache-memory", "4MB", "--max-body", "5MB"),
-        *("--max-metadata", "6GB"),
+        *("--max-metadata", "6GB", "--realm", "other", "--auth", "gateway", "--token-key-file", "key"),
     ]
     assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
         store="memory:",
@@ -122,6 +122,9 @@ def test_flags_win_over_variables() -> None:
         cache_memory=4 << 20,
         max_body=5 << 20,
         max_metadata=6 << 30,
+        realm="other",
+        auth=("gateway",),
+        token_key_file="key",
     )
 
 
