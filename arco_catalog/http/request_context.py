@@ -248,7 +248,7 @@ class RequestContext:
     async def check_visible(self) -> None:
         """Returns if the caller may know that the catalog of the path exists. Raises `NoSuchWarehouse`."""
         catalog = self.named
-        if catalog is None or catalog.entry is None:
+        if catalog is None or catalog.entry is None or not self.route.has_prefix:
             return
         deadline_ms = catalog.runtime.now_ms() + catalog.settings.request_ms
         request = OperationRequest("GET", "", "", None, self.caller.principal, {}, deadline_ms, hold=self.hold)

@@ -56,7 +56,7 @@ async def test_internal_signs_and_takes_tokens(tmp_path: Path) -> None:
         assert chosen.tokens is not None
         token = await chosen.tokens.issue(TokenClaims("r9", "01P", "ada", "c", None, "f"))
         found = await chosen.authentication.authenticate(Presented({"authorization": f"Bearer {token}"}))
-        assert (found.realm, found.identity) == ("r9", Identity("01P"))
+        assert (found.realm, found.identity) == ("r9", Identity("01P", secret="f"))
         await chosen.close()
 
 
