@@ -191,9 +191,7 @@ class Realm:
         )
 
 
-def realm_beside(
-    catalog: Catalog, url: str, name: str | None, vending: "Callable[[], Vending] | None" = None
-) -> Realm:
+def realm_beside(catalog: Catalog, url: str, name: str | None, vending: "Callable[[], Vending] | None" = None) -> Realm:
     """The realm over the stores that `catalog` has open, whether it exists or not: below the folder `name` of the store
     at `url`, or at its root. `vending` is that of `Deployment`."""
     tasks = catalog.background_tasks

@@ -1,6 +1,8 @@
 """Access to the files of tables over HTTP: by the grants of the moment, and for one table alone."""
 
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -12,7 +14,7 @@ from aiohttp import web
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.vending.service import Issuers, Outcome, Vending
 from arco_catalog.vending.sts import StsIssuer
-from storage_backends import Found
+from storage_backends import Found, Version
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp, on_catalog, on_namespace, on_table, table_request
@@ -20,6 +22,7 @@ from tests.vending.aws_policies import allows
 from tests.vending.fake_clouds import Asked, FakeCloud, OwnKeys, connections, fake_cloud, text
 from tests.vending.test_sts import ROLE, answer, refusal
 from tools.support.asgi_client import Answer, Client
+from tools.support.environment import PROJECT
 
 T = "/v1/lake/namespaces/db/tables/t"
 VENDED = {"x_iceberg_access_delegation": "vended-credentials"}
@@ -418,3 +421,58 @@ async def test_the_configuration_names_both_endpoints_where_there_are_realms() -
         assert isinstance(endpoints, list)
         table = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
         assert {f"GET {table}/credentials", f"POST {table}/sign"} <= {*map(str, endpoints)}
+
+
+async def test_delegation_asks_the_store_nothing_more_while_credentials_are_remembered() -> None:
+    async with lake() as it:
+        store = it.app.store
+        assert isinstance(store, MemoryStore)
+        get, asked = store.get, list[str]()
+
+        async def counted(key: str, if_changed_from: Version | None = None) -> object:
+            asked.append(key)
+            return await get(key, if_changed_from)
+
+        store.get = counted  # type: ignore[method-assign,assignment]
+        calls: list[list[str]] = []
+        for headers in (VENDED, {}, VENDED, SIGNED):
+            asked.clear()
+            assert (await it.owner.get(T, **headers)).status == 200
+            calls.append(sorted(asked))
+        assert calls[1] == calls[2] == calls[3]
+        assert len(it.sts.asked) == 1
+
+
+def test_a_server_whose_clients_ask_for_no_access_imports_nothing_of_it() -> None:
+    served = "cli.served_realms, arco_catalog.http.tables, arco_catalog.http.table_changes, arco_catalog.http.app"
+    code = f"import sys, arco_catalog.{served}; print([m for m in sys.modules if m.startswith('arco_catalog.vending')])"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [
+        {"roleArn": "arn aws"},
+        {"endpoint": "ftp://x"},
+        {"pathStyleAccess": "yes"},
+        {"stsEndpoint": "http://user@host"},
+    ],
+)
+async def test_a_storage_configuration_that_could_not_be_used_is_refused(storage: JsonObject) -> None:
+    async with lake() as it:
+        base = "s3://bucket/other"
+        config: JsonObject = {"storageType": "S3", "allowedLocations": [base], **storage}
+        properties: JsonObject = {"default-base-location": base}
+        catalog: JsonObject = {"name": "other", "properties": properties, "storageConfigInfo": config}
+
+        refused = [
+            await it.app.manage("POST", "catalogs", {"catalog": catalog}),
+            await it.app.manage("PUT", "catalogs/lake", {"currentEntityVersion": 1, "storageConfigInfo": config}),
+        ]
+
+        assert [(answer.status, "storageConfigInfo" in answer.message) for answer in refused] == [(400, True)] * 2
