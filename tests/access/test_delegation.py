@@ -11,10 +11,10 @@ from typing import cast
 import pytest
 from aiohttp import web
 
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.vending.service import Issuers, Outcome, Vending
 from arco_catalog.vending.sts import StsIssuer
-from storage_backends import Found, Version
+from storage_backends import ANY, Found, Version
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp, on_catalog, on_namespace, on_table, table_request
@@ -265,11 +265,30 @@ async def test_a_replay_for_a_table_that_was_dropped_has_no_credentials() -> Non
         made = await it.owner.post(tables, table_request("new"), **VENDED, idempotency_key=key)
         assert token_of(made) is not None
         assert (await it.owner.delete(f"{tables}/new")).status == 204
-        await it.make("new")
+        file: JsonObject = {"name": "new", "metadata-location": made.json["metadata-location"]}
+        assert (await it.owner.post("/v1/lake/namespaces/db/register", file)).status == 200
 
         replayed = await it.owner.post(tables, table_request("new"), **VENDED, idempotency_key=key)
 
         assert (replayed.status, replayed.json["config"]) == (200, {})
+
+
+async def test_metadata_that_a_writer_replaced_opens_nothing_more() -> None:
+    """Who may write a table's files may overwrite its metadata file, too."""
+    async with lake() as it:
+        other, loaded = location_of(await it.make("other")), await it.owner.get(T)
+        properties: JsonObject = {"write.data.path": other}
+        forged: JsonObject = {**cast(JsonObject, loaded.json["metadata"]), "properties": properties}
+        assert it.app.store is not None
+        key = str(loaded.json["metadata-location"]).removeprefix("s3://bucket/")
+        await it.app.store.put(key, dumps(forged), ANY)
+
+        answer = await it.app.client("owner", app=it.app.serve()).get(T, **VENDED)
+
+        metadata = cast(JsonObject, answer.json["metadata"])
+        assert cast(JsonObject, metadata["properties"])["write.data.path"] == other
+        assert [credential["prefix"] for credential in credentials_of(answer)] == [location_of(loaded)]
+        assert not allows(it.policies[0], "s3:GetObject", f"arn:aws:s3:::{other.removeprefix('s3://')}/1")
 
 
 async def test_a_staged_table_comes_with_credentials_for_where_it_may_lie() -> None:
@@ -326,8 +345,8 @@ async def test_a_location_that_the_catalog_no_longer_allows_is_not_vended() -> N
         await it.set(**{"write.data.path": "s3://bucket/lake/files"})
         catalog = await it.app.ok("GET", "catalogs/lake")
         home = location_of(await it.owner.get(T))
-        properties = {**cast(JsonObject, catalog["properties"]), "default-base-location": home}
-        storage = {**cast(JsonObject, catalog["storageConfigInfo"]), "allowedLocations": [home]}
+        properties: JsonObject = {**cast(JsonObject, catalog["properties"]), "default-base-location": home}
+        storage: JsonObject = {**cast(JsonObject, catalog["storageConfigInfo"]), "allowedLocations": [home]}
         change: JsonObject = {"currentEntityVersion": catalog["entityVersion"], "properties": properties}
         await it.app.ok("PUT", "catalogs/lake", {**change, "storageConfigInfo": storage})
 
