@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from arco_catalog.authentication.configured import INTERNAL, Configured, configured
 from arco_catalog.cli.errors import CliError
@@ -11,8 +11,12 @@ from arco_catalog.http.browsers import is_loopback
 from arco_catalog.http.realms import RealmService
 from arco_catalog.operations.realms import realm_beside
 from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.protocol.request_stats import note_vended
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url
+
+if TYPE_CHECKING:  # a server whose catalogs vend nothing does not pay for it
+    from arco_catalog.vending.service import Vending
 
 
 class Asked(Protocol):
@@ -41,7 +45,8 @@ class Asked(Protocol):
 async def served_realms(catalog: Catalog, asked: Asked, runtime: SystemRuntime) -> AsyncIterator[RealmService | None]:
     """The realm of a store, over the stores that `catalog` has open; None where there is none, and nobody asked for
     one. Raises `CliError`, and `ValueError` for what variables say."""
-    realm = realm_beside(catalog, canonical_url(asked.store, asked.environment), asked.realm)
+    vending = LazyVending(asked.environment, runtime)
+    realm = realm_beside(catalog, canonical_url(asked.store, asked.environment), asked.realm, vending)
     wanted = _wanted(asked, realm.name, runtime)
     if (await realm.lookups().head()).version is None:
         if (wanted is not None and not wanted.open) or asked.realm is not None:
@@ -57,8 +62,31 @@ async def served_realms(catalog: Catalog, asked: Asked, runtime: SystemRuntime) 
     try:
         yield RealmService.of(realm, wanted, runtime.entropy)
     finally:
+        await vending.close()
         if wanted is not None:
             await wanted.close()
+
+
+class LazyVending:
+    """Access to the files of tables, made of the variables of the stores for the first client that wants it."""
+
+    def __init__(self, environment: Mapping[str, str], runtime: SystemRuntime) -> None:
+        self._environment = environment
+        self._runtime = runtime
+        self._made: Vending | None = None
+
+    def __call__(self) -> "Vending":
+        """Raises `ValueError` for variables that can't be read."""
+        if self._made is None:
+            from arco_catalog.vending.configured import configured_vending
+
+            self._made = configured_vending(self._environment, self._runtime, note_vended)
+        return self._made
+
+    async def close(self) -> None:
+        """Closes connections."""
+        if self._made is not None:
+            await self._made.close()
 
 
 def _wanted(asked: Asked, realm: str, runtime: SystemRuntime) -> Configured | None:

@@ -14,7 +14,7 @@ from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.request_context import Route, Service
 from arco_catalog.http.requests import ClientGone, Handle, Request
 from arco_catalog.http.router import Router
-from arco_catalog.http.routes import HEALTH, ROUTES
+from arco_catalog.http.routes import DELEGATION, HEALTH, ROUTES
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.state.memory import BODY_WEIGHT, Memory
 from arco_catalog.telemetry.telemetry import Telemetry
@@ -39,7 +39,8 @@ def create_app(
     if realms is not None:
         from arco_catalog.http.management.routes import MANAGEMENT, TOKENS
 
-        routes = (*(route for route in routes if route.endpoint != TOKENS.endpoint), TOKENS, *MANAGEMENT)
+        instead = {route.endpoint: route for route in (*DELEGATION, TOKENS)}
+        routes = (*(instead.get(route.endpoint, route) for route in routes), *MANAGEMENT)
     return App(warehouses, options, routes, telemetry, realms)
 
 

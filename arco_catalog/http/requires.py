@@ -7,6 +7,7 @@ nothing that can be judged is refused by its handler, for what is wrong with it.
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from arco_catalog.http.access_delegation import asked
 from arco_catalog.http.names import creates, decode_namespace, read_namespace, required_identifier
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import OBJECT, Fields, list_of
@@ -39,6 +40,10 @@ UPDATES: Mapping[str, Privilege] = {
     "remove-partition-specs": Privilege.TABLE_REMOVE_PARTITION_SPECS,
 }
 """What an update of a table needs; one that is not listed here needs TABLE_WRITE_PROPERTIES, as does none at all."""
+
+
+READING = ("GET", "HEAD")
+"""Methods of requests to be signed that change no file."""
 
 
 def nothing(context: "RequestContext") -> Sequence[Requirement]:
@@ -99,6 +104,19 @@ def source_view(context: "RequestContext") -> Securable:
 def destination(context: "RequestContext") -> Securable:
     """The namespace that something renamed goes to."""
     return Securable(required_identifier(context.fields, "destination", context.options.namespace_separator)[0])
+
+
+def load(context: "RequestContext") -> Sequence[Requirement]:
+    """A table's metadata; its files, too, for a client that wants access to them."""
+    privilege = Privilege.TABLE_READ_DATA if asked(context.headers) else Privilege.TABLE_READ_PROPERTIES
+    return (Requirement(privilege, table(context)),)
+
+
+def signature(context: "RequestContext") -> Sequence[Requirement]:
+    """What a request that is to be signed does to a file."""
+    method = context.fields.values.get("method")
+    reads = isinstance(method, str) and method.upper() in READING
+    return (Requirement(Privilege.TABLE_READ_DATA if reads else Privilege.TABLE_WRITE_DATA, table(context)),)
 
 
 def registration(context: "RequestContext") -> Sequence[Requirement]:

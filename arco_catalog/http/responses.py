@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated
 from arco_catalog.http.asgi import Send
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.planning.answers import Answer, TableState
@@ -77,8 +78,13 @@ def answer_response(answer: Answer, headers: Mapping[str, str] = NO_HEADERS) -> 
     return Response(answer.status, b"" if answer.body is None else dumps(answer.body), headers)
 
 
-def table_response(state: TableState, headers: Mapping[str, str], *, config: bool) -> Response:
+def table_response(
+    state: TableState, headers: Mapping[str, str], *, config: bool, delegated: Delegated = NOT_DELEGATED
+) -> Response:
     """A table's state, its metadata spliced in as it was stored: no load pays for parsing it."""
     location = dumps({"metadata-location": state.metadata_location})
-    parts = (location[:-1], b',"metadata":', state.metadata, b',"config":{}}' if config else b"}")
-    return Response(200, b"".join(parts), headers)
+    told: JsonObject = {"config": {**delegated.config}} if config else {}
+    if delegated.credentials:
+        told["storage-credentials"] = [*delegated.credentials_json]
+    end = b"," + dumps(told)[1:] if told else b"}"
+    return Response(200, b"".join((location[:-1], b',"metadata":', state.metadata, end)), headers)

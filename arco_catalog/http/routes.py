@@ -45,7 +45,7 @@ ROUTES: Sequence[Route] = (
     Route("GET", TABLES, "tables.list_", requires=needs(Privilege.TABLE_LIST, on.namespace)),
     Route("POST", TABLES, "table_changes.create", MUTATES, requires=needs(Privilege.TABLE_CREATE, on.namespace)),
     Route("POST", f"{NAMESPACE}/register", "table_changes.register", MUTATES, requires=on.registration),
-    Route("GET", TABLE, "tables.load", requires=needs(Privilege.TABLE_READ_PROPERTIES, on.table)),
+    Route("GET", TABLE, "tables.load", requires=on.load),
     Route("HEAD", TABLE, "tables.exists", requires=needs(Privilege.TABLE_LIST, on.table)),
     Route("POST", TABLE, "table_changes.commit", COMMITS, requires=on.commit),
     Route("DELETE", TABLE, "table_changes.drop", MUTATES, requires=on.drop),
@@ -110,10 +110,21 @@ ROUTES: Sequence[Route] = (
         f"{TABLE}/sign",
         "unsupported.sign",
         advertised=False,
-        requires=needs(Privilege.TABLE_READ_DATA, on.table),
+        requires=on.signature,
     ),
     Route("POST", "/v1/oauth/tokens", "unsupported.get_token", advertised=False, takes_json=False, public=True),
 )
+
+DELEGATION: Sequence[Route] = (
+    Route(
+        "GET",
+        f"{TABLE}/credentials",
+        "delegation.load_credentials",
+        requires=needs(Privilege.TABLE_READ_DATA, on.table),
+    ),
+    Route("POST", f"{TABLE}/sign", "delegation.sign", requires=on.signature),
+)
+"""In the place of those that give no access to files, where there are realms."""
 
 
 def import_handlers() -> None:

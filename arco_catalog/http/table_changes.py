@@ -1,8 +1,8 @@
 """Handlers that change tables."""
 
 from arco_catalog.http.request_context import RequestContext
-from arco_catalog.http.responses import NO_HEADERS, Response, answer_response, table_response
-from arco_catalog.http.tables import tag_of
+from arco_catalog.http.responses import NO_HEADERS, Response, answer_response, json_response, table_response
+from arco_catalog.http.tables import delegates, tag_of
 from arco_catalog.iceberg.shapes import BOOLEAN, NAME
 from arco_catalog.operations.commit import commit_table
 from arco_catalog.operations.create import create_table
@@ -10,12 +10,13 @@ from arco_catalog.operations.drop import drop_table, unregister_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
 from arco_catalog.planning.answers import Answer, TableState
+from arco_catalog.protocol.catalog import Session
 
 
 async def create(context: RequestContext) -> Response:
     """Creates a table, or stages one."""
-    context.new_name()
-    return _tagged(await create_table(context.session(), context.namespace, context.body or {}))
+    name, session = context.new_name(), context.session()
+    return await _told(context, session, name, await create_table(session, context.namespace, context.body or {}))
 
 
 async def register(context: RequestContext) -> Response:
@@ -23,7 +24,9 @@ async def register(context: RequestContext) -> Response:
     name = context.new_name()
     location = context.fields.required("metadata-location", NAME)
     overwrite = context.fields.optional("overwrite", BOOLEAN) or False
-    return _tagged(await register_table(context.session(), context.namespace, name, location, overwrite))
+    session = context.session()
+    answer = await register_table(session, context.namespace, name, location, overwrite)
+    return await _told(context, session, name, answer)
 
 
 async def commit(context: RequestContext) -> Response:
@@ -55,3 +58,18 @@ async def rename(context: RequestContext) -> Response:
 def _tagged(answer: Answer) -> Response:
     """An answer with the tag that loading the table would have; a staged table has none."""
     return answer_response(answer, tag_of(answer) if isinstance(answer, TableState) else {})
+
+
+async def _told(context: RequestContext, session: Session, name: str, answer: Answer) -> Response:
+    """An answer about a new table, with access to its files if the client asked for that: by the caller's grants now,
+    however old the answer is."""
+    if not delegates(context):
+        return _tagged(answer)
+    from arco_catalog.http import delegation
+
+    if isinstance(answer, TableState):
+        delegated = await delegation.of_new_table(context, session, name, answer)
+        headers = {**tag_of(answer, delegated=delegated), **delegated.headers}
+        return table_response(answer, headers, config=answer.created, delegated=delegated)
+    delegated = await delegation.of_staged_table(context, session, name, answer)
+    return json_response(delegation.with_delegated(answer.body or {}, delegated), answer.status, delegated.headers)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import cast
 
+from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated, asked
 from arco_catalog.http.etag import Snapshots, none_match, table_etag
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext
@@ -33,14 +34,20 @@ async def load(context: RequestContext) -> Response:
     table whose metadata is gone.
     """
     snapshots = cast(Snapshots, context.query.choice("snapshots", ("all", "refs"), "all"))
-    state = await load_table(context.session(), context.namespace, context.table)
-    headers = tag_of(state, snapshots)
+    session, name = context.session(), context.table
+    state = await load_table(session, context.namespace, name)
+    delegated = NOT_DELEGATED
+    if delegates(context):
+        from arco_catalog.http.delegation import of_table
+
+        delegated = await of_table(context, session, name, state)
+    headers = {**tag_of(state, snapshots, delegated), **delegated.headers}
     if not none_match(context.headers.get("if-none-match"), headers["ETag"]):
         return Response(304, headers=headers)
     if snapshots == "refs":
         await context.hold.take(PARSED_WEIGHT * len(state.metadata))
         state = await off_loop(len(state.metadata), partial(_with_visible_snapshots, state))
-    return table_response(state, headers, config=True)
+    return table_response(state, headers, config=True, delegated=delegated)
 
 
 async def exists(context: RequestContext) -> Response:
@@ -60,9 +67,15 @@ async def report_metrics(context: RequestContext) -> Response:
     return NO_CONTENT
 
 
-def tag_of(state: TableState, snapshots: Snapshots = "all") -> Mapping[str, str]:
+def tag_of(state: TableState, snapshots: Snapshots = "all", delegated: Delegated = NOT_DELEGATED) -> Mapping[str, str]:
     """The header that loading the table has."""
-    return {"ETag": table_etag(state.metadata_location, snapshots=snapshots)}
+    way = delegated.way or ""
+    return {"ETag": table_etag(state.metadata_location, snapshots=snapshots, delegation=way, grants=delegated.grants)}
+
+
+def delegates(context: RequestContext) -> bool:
+    """Whether the client asked for access to the files of tables, of a catalog that may give it."""
+    return context.realm is not None and context.realm.deployment.vending is not None and bool(asked(context.headers))
 
 
 def _with_visible_snapshots(state: TableState) -> TableState:

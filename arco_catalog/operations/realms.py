@@ -1,8 +1,9 @@
 """Realms as a process serves them: each a prefix of one store, with a registry of its own and any number of catalogs
 (docs/design/access.md#realms)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -34,6 +35,9 @@ from storage_backends import ObjectStore
 from storage_backends.open import StoreOpener
 from storage_backends.wrappers.request import RequestStore
 
+if TYPE_CHECKING:  # a server whose catalogs vend nothing does not pay for it
+    from arco_catalog.vending.service import Vending
+
 MAX_OPEN = 256
 """Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
 FOLDER = "_realm"
@@ -43,7 +47,8 @@ DEFAULT_REALM = "default"
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What all realms of a process share: the store, where else tables may be, and what an operator set."""
+    """What all realms of a process share: the store, where else tables may be, and what an operator set. `vending` is
+    what gives access to the files of tables, made when it is first needed; None: this process gives none."""
 
     settings: Settings
     store: ObjectStore
@@ -51,6 +56,7 @@ class Deployment:
     mounts: Sequence[Mount]
     runtime: Runtime
     background_tasks: BackgroundTasks | None = None
+    vending: "Callable[[], Vending] | None" = None
 
     @classmethod
     def of(
@@ -61,10 +67,11 @@ class Deployment:
         allowed: Sequence[str],
         runtime: Runtime,
         open_store: StoreOpener | None = None,
+        vending: "Callable[[], Vending] | None" = None,
     ) -> "Deployment":
         """Over an open store. Raises `ValueError` for a bad URL or prefix."""
         base, further = location_of(url), [*map(Location.parse, allowed)]
-        return cls(settings, store, base, mounts_of(base, store, further, open_store), runtime)
+        return cls(settings, store, base, mounts_of(base, store, further, open_store), runtime, vending=vending)
 
     async def close(self) -> None:
         """Closes the stores."""
@@ -144,7 +151,7 @@ class Realm:
         if not allowed:
             raise BadRequest(f"The locations of catalog {entry.name} are outside those that this server may use")
         settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True)
-        opened = self._catalog(settings, Paths(entry.root), allowed, (entry.entity, entry.version))
+        opened = self._catalog(settings, Paths(entry.root), allowed, (entry.entity, entry.version), entry.storage)
         if known is not None:  # what it remembers of HEAD stays true
             opened.caches.head = known[1].caches.head
         while len(self.open) >= MAX_OPEN:
@@ -158,7 +165,12 @@ class Realm:
         return self._catalog(settings, Paths(root), locations_of({**request.properties}, request.storage))
 
     def _catalog(
-        self, settings: Settings, paths: Paths, allowed: Sequence[Location], entry: tuple[str, int] | None = None
+        self,
+        settings: Settings,
+        paths: Paths,
+        allowed: Sequence[Location],
+        entry: tuple[str, int] | None = None,
+        storage: JsonObject | None = None,
     ) -> Catalog:
         deployment, caches = self.deployment, self._caches
         return Catalog(
@@ -175,15 +187,16 @@ class Realm:
             background_tasks=deployment.background_tasks,
             table_locks=None if deployment.background_tasks is None else AdvisoryLocks(),
             entry=entry,
+            storage=storage or {},
         )
 
 
-def realm_beside(catalog: Catalog, url: str, name: str | None) -> Realm:
+def realm_beside(catalog: Catalog, url: str, name: str | None, vending: "Callable[[], Vending] | None" = None) -> Realm:
     """The realm over the stores that `catalog` has open, whether it exists or not: below the folder `name` of the store
-    at `url`, or at its root."""
-    deployment = Deployment(
-        catalog.settings, catalog.store, location_of(url), catalog.mounts, catalog.runtime, catalog.background_tasks
-    )
+    at `url`, or at its root. `vending` is that of `Deployment`."""
+    tasks = catalog.background_tasks
+    base = location_of(url)
+    deployment = Deployment(catalog.settings, catalog.store, base, catalog.mounts, catalog.runtime, tasks, vending)
     return Realm(name or DEFAULT_REALM, deployment, at_root=name is None)
 
 

@@ -4,7 +4,7 @@ Grants are judged on the very HEAD that a request is answered from or commits on
 request that begins after it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import Forbidden, NoSuchNamespace, NoSuchWarehouse, Refusal
@@ -120,8 +120,7 @@ def judge(
     the privileges of what it would lie in: whoever may not know of it is told the same as if it were there. Raises
     `NoSuchWarehouse` for a caller without any privilege in the catalog."""
     _check_rotated(standing)
-    yield Needs(scans=[Scan(used_by(role)) for role in standing.roles])
-    roles = sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
+    roles = yield from _catalog_roles(index, standing)
     yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True) for role in roles])
     if not standing.service and not any(index.any_in(granted_to(role)) for role in roles):
         raise NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
@@ -129,8 +128,7 @@ def judge(
         chain, exists = yield from _found(index, requirement.on)
         if not exists and requirement.if_there:
             continue
-        yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
-        held = _allowed(name for securable in chain for name in privileges_held(index, securable, roles))
+        held = yield from _held_on(index, chain, roles)
         if requirement.privilege in held or requirement.privilege in standing.service:
             continue
         if not exists and hides:
@@ -139,6 +137,33 @@ def judge(
         if not hides or own or _LISTS[_type(requirement.on)] in held or not requirement.on.namespace:
             raise lacking(standing, requirement)
         raise absent(requirement.on)
+
+
+def held_among(
+    index: Index, standing: Standing, privileges: Collection[Privilege], on: Securable
+) -> Steps[frozenset[Privilege]]:
+    """Which of these privileges the caller has on a securable, by a catalog's registry; none on what does not exist,
+    and none before it has rotated its credentials."""
+    if standing.must_rotate:
+        return frozenset()
+    chain = yield from chain_of(index, on)
+    if chain is None:
+        return frozenset()
+    roles = yield from _catalog_roles(index, standing)
+    held = yield from _held_on(index, chain, roles)
+    return frozenset(privileges) & (held | standing.service)
+
+
+def _catalog_roles(index: Index, standing: Standing) -> Steps[Sequence[str]]:
+    """The catalog roles that the caller's principal roles have, by their ids."""
+    yield Needs(scans=[Scan(used_by(role)) for role in standing.roles])
+    return sorted({role for principal_role in standing.roles for role in ids_under(index, used_by(principal_role))})
+
+
+def _held_on(index: Index, chain: Sequence[str], roles: Sequence[str]) -> Steps[frozenset[Privilege]]:
+    """What these roles may do with the last of a chain."""
+    yield Needs(keys=[grant_key(securable, role) for securable in chain for role in roles])
+    return _allowed(name for securable in chain for name in privileges_held(index, securable, roles))
 
 
 def judge_service(standing: Standing, requirements: Sequence[Requirement], itself: str | None = None) -> None:

@@ -2,9 +2,10 @@
 (docs/design/access.md#judgement)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from arco_catalog.planning.access import Identity, Requirement
+from arco_catalog.planning.access import Identity, Requirement, Securable
+from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.mutation import Freshness
 from arco_catalog.state.access import State
 from arco_catalog.state.index import Index
@@ -49,3 +50,9 @@ class Access(ABC):
     @abstractmethod
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
         """Whether the caller has one thing more that turned out to be required."""
+
+    @abstractmethod
+    async def held(
+        self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
+    ) -> frozenset[Privilege]:
+        """Which of these privileges the caller has on a securable, by this HEAD. `read` comes first."""

@@ -1,7 +1,7 @@
 """One catalog as a process serves it, and one request's session with it."""
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,8 +10,10 @@ from typing import TypeVar
 from arco_catalog.iceberg.checkpoint import Checkpoint
 from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.access import Securable
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Caller, Context
+from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
@@ -88,6 +90,10 @@ class Catalog:
     table_locks: AdvisoryLocks | None = None
     entry: tuple[str, int] | None = None
     """Its id and version in the realm's registry, if it is one of a realm."""
+    storage: JsonObject = field(default_factory=dict)
+    """How its storage is reached, as the realm's registry has it (vending/storage_config.py)."""
+    named_locations: dict[str, Sequence[str]] = field(default_factory=dict)
+    """The locations that metadata files name, by the files' own; what a file names never changes."""
 
     def session(self, request: OperationRequest, access: Access | None = None) -> "Session":
         """What one request works with. Without `access` nobody asks what it may do."""
@@ -122,6 +128,8 @@ class Session:
         self.hold = request.hold
         self.files = Files(mounts, catalog.files, self.state, catalog.settings.max_metadata_bytes, request.hold)
         self._identity: RequestIdentity | None = None
+        self.judged_on: RegistryState | None = None
+        """The HEAD that a read was allowed by."""
 
     @cached_property
     def context(self) -> Context:
@@ -161,6 +169,13 @@ class Session:
         """Returns if this HEAD allows what the request asks. Raises as `Access.judge` does."""
         if self.access is not None:
             await self.access.judge(self.state, head)
+        self.judged_on = head
+
+    async def held(self, head: RegistryState, privileges: Collection[Privilege], on: Securable) -> frozenset[Privilege]:
+        """Which of these privileges the caller has on a securable, by this HEAD, whose rights were read."""
+        if self.access is None:
+            return frozenset(privileges)
+        return await self.access.held(self.state, head, privileges, on)
 
     async def identify(self) -> None:
         """Computes the identity of a request with a key, beside the event loop if its body is long: `marker` needs it.

@@ -25,7 +25,7 @@ class RequestStats:
     `entities` are the tables and views that it was about, with the table's uuid where that is known. `attempt` is the
     last attempt's id, `tries` their number; a conflict is a compare-and-swap that was lost, after which the change was
     planned anew. `session` is that of an assumed role. `ignored_claim`: the request named a source for which its
-    principal may not speak.
+    principal may not speak. `vended` is what a cloud answered that was asked for credentials.
     """
 
     store: Measurement | None = None
@@ -39,6 +39,7 @@ class RequestStats:
     conflicts: int = 0
     outcome: Outcome | None = None
     dropped_writes: int = 0
+    vended: str | None = None
 
     def about(self, entity: str, uuid: str | None = None) -> None:
         """Notes what the request is about."""
@@ -75,3 +76,8 @@ class collect_stats:  # noqa: N801 - used as a function is
 def current_stats() -> RequestStats:
     """The stats of the request that is under way."""
     return _open.get() or RequestStats()
+
+
+def note_vended(outcome: str) -> None:
+    """Notes what a cloud answered that the request asked for credentials."""
+    current_stats().vended = outcome

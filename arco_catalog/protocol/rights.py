@@ -1,10 +1,19 @@
 """Rights in one catalog, or in the realm itself, by what the registries say (docs/design/access.md#judgement)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from arco_catalog.iceberg.errors import CatalogChanged, Forbidden, NoSuchWarehouse, NotAuthorized, NotFound, Refusal
-from arco_catalog.planning.access import Identity, Requirement, Standing, judge, judge_service, standing_of
+from arco_catalog.planning.access import (
+    Identity,
+    Requirement,
+    Securable,
+    Standing,
+    held_among,
+    judge,
+    judge_service,
+    standing_of,
+)
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.lookup import carry_out, carry_out_loaded
@@ -145,6 +154,12 @@ class CatalogAccess(Access):
             return False
         return True
 
+    async def held(
+        self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
+    ) -> frozenset[Privilege]:
+        assert self.standing is not None
+        return await carry_out(state, head.index, held_among(head.index, self.standing, privileges, on))
+
     async def _standing(self, head: RegistryState) -> Standing | None:
         """What the identity amounts to on this HEAD of the realm. Raises `NoSuchWarehouse` and `CatalogChanged` if the
         catalog is no longer what this request takes it for."""
@@ -203,6 +218,12 @@ class RealmAccess(Access):
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
         standing = yield from standing_of(index, self.identity)
         return standing is not None and requirement.privilege in standing.service
+
+    async def held(
+        self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
+    ) -> frozenset[Privilege]:
+        standing = await carry_out(state, head.index, standing_of(head.index, self.identity))
+        return frozenset() if standing is None else standing.service & frozenset(privileges)
 
 
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:

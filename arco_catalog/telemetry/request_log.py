@@ -116,6 +116,7 @@ class RequestLog:
             ("tries", stats.tries or None),
             ("outcome", stats.outcome),
             ("dropped_writes", stats.dropped_writes or None),
+            ("vended", stats.vended),
             ("key", stats.key),
             ("principal", stats.principal),
             ("session", stats.session),

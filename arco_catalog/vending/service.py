@@ -148,17 +148,16 @@ class Vending:
                 return ()
 
 
-def signing_properties(catalog_uri: str, path: str) -> Mapping[str, str]:
-    """What tells clients to have their requests signed at `path`, relative to the catalog's URI.
+def signing_properties(path: str) -> Mapping[str, str]:
+    """What tells clients to have their requests signed at `path`, relative to the URI at which they reach the catalog:
+    it is theirs to know, and all of them take it where no `signer.uri` is told.
 
     Iceberg 1.10 reads `s3.signer.*`, 1.11 `signer.*`, 1.12 neither: it computes the path, if signing is enabled.
-    PyIceberg reads `s3.signer` and `s3.signer.*`.
+    PyIceberg reads `s3.signer` and `s3.signer.endpoint`.
     """
     return {
         "s3.remote-signing-enabled": "true",
         "s3.signer": "S3V4RestSigner",
-        "s3.signer.uri": catalog_uri,
         "s3.signer.endpoint": path,
-        "signer.uri": catalog_uri,
         "signer.endpoint": path,
     }

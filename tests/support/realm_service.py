@@ -1,7 +1,7 @@
 """An app over a realm in memory, whose callers are whom their token names: what a token proves is tested elsewhere."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from arco_catalog.authentication.authentication import Authentication
@@ -21,6 +21,7 @@ from arco_catalog.operations.realms import Deployment, Realm
 from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.vending.service import Vending
 from storage_backends import ObjectStore
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
@@ -56,7 +57,8 @@ class Entropy:
 
 @dataclass
 class RealmApp:
-    """Servers over one store, with the realms that are named; `root` is a client of the first one's root principal."""
+    """Servers over one store, with the realms that are named; `root` is a client of the first one's root principal.
+    `url` is where the store believes to be."""
 
     names: tuple[str, ...] = ("r",)
     clock: FakeRuntime = field(default_factory=FakeRuntime)
@@ -66,6 +68,8 @@ class RealmApp:
     entropy: Entropy = field(default_factory=Entropy)
     tokens: OwnTokens | None = None
     """If given, tokens are taken for what they prove."""
+    url: str = "memory:///"
+    vending: Callable[[], Vending] | None = None
 
     async def start(self) -> "RealmApp":
         """Bootstraps the realms, and serves them."""
@@ -90,7 +94,7 @@ class RealmApp:
     def realms(self) -> dict[str, Realm]:
         """Realms as a fresh process opens them."""
         assert self.store is not None
-        deployment = Deployment.of(self.settings, self.store, "memory:///", (), self.clock)
+        deployment = Deployment.of(self.settings, self.store, self.url, (), self.clock, vending=self.vending)
         return {name: Realm(name, deployment, at_root=len(self.names) == 1) for name in self.names}
 
     def serve(self) -> Asgi:
@@ -138,9 +142,16 @@ class RealmApp:
 
     def base(self, catalog: str, realm: str | None = None) -> str:
         """Where the tables of a catalog lie unless said otherwise."""
-        return f"memory:///{catalog}" if len(self.names) == 1 else f"memory:///{realm or self.names[0]}/{catalog}"
+        root = self.url.removesuffix("/")
+        return f"{root}/{catalog}" if len(self.names) == 1 else f"{root}/{realm or self.names[0]}/{catalog}"
 
-    async def catalog(self, name: str = "lake", client: Client | None = None, base: str | None = None) -> None:
+    async def catalog(
+        self,
+        name: str = "lake",
+        client: Client | None = None,
+        base: str | None = None,
+        storage: JsonObject | None = None,
+    ) -> None:
         """Makes a catalog."""
         base = base or self.base(name)
         await self.ok(
@@ -151,7 +162,7 @@ class RealmApp:
                     "type": "INTERNAL",
                     "name": name,
                     "properties": {"default-base-location": base},
-                    "storageConfigInfo": {"storageType": "FILE", "allowedLocations": [base]},
+                    "storageConfigInfo": {"allowedLocations": [base], **(storage or {"storageType": "FILE"})},
                 }
             },
             client,

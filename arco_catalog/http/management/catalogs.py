@@ -7,6 +7,7 @@ from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, STRINGS, Fields, on
 from arco_catalog.operations.management import catalogs
 from arco_catalog.operations.management.catalogs import CatalogRequest, shown_catalog
 from arco_catalog.operations.realms import change_catalog, make_catalog
+from arco_catalog.vending.storage_config import parse_storage_config
 
 TYPES = ("INTERNAL", "EXTERNAL")
 
@@ -27,6 +28,7 @@ async def create(context: RequestContext) -> Response:
         fields.required("properties", STRINGS),
         fields.required("storageConfigInfo", OBJECT),
     )
+    parse_storage_config(request.storage)
     made = await make_catalog(context.required_realm, context.realm_session(), request)
     return json_response(shown_catalog(made), 201)
 
@@ -42,6 +44,8 @@ async def update(context: RequestContext) -> Response:
     version = context.fields.optional("currentEntityVersion", INT)
     properties = context.fields.optional("properties", STRINGS)
     storage = context.fields.optional("storageConfigInfo", OBJECT)
+    if storage is not None:
+        parse_storage_config(storage)
     await (await context.catalog_session(context.params["catalog"])).head()
     changed = await change_catalog(
         context.required_realm,

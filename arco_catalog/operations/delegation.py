@@ -1,0 +1,161 @@
+"""Whose files a caller gets access to, and how far: by its grants and the table's locations on a HEAD that was read for
+this request (docs/design/security.md#storage-credentials). Nothing of what is vended is kept here."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from arco_catalog.iceberg.accessors import location as location_in
+from arco_catalog.iceberg.accessors import written_locations
+from arco_catalog.iceberg.errors import BadRequest, InternalError, Refusal
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.json_pieces import let_go
+from arco_catalog.iceberg.parsing import parse_metadata
+from arco_catalog.planning.access import Securable
+from arco_catalog.planning.answers import TableState
+from arco_catalog.planning.overlap import refuse_folders, refuse_overlap
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.protocol.relation_read_set import RelationLookup, resolve_name
+from arco_catalog.state.entries import PendingTransaction
+from arco_catalog.state.index import Index, Namespace
+from arco_catalog.state.locations import Location
+from arco_catalog.state.memory import PARSED_WEIGHT
+from arco_catalog.state.needs import Steps
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.worker_threads import off_loop
+from arco_catalog.vending.credential import StorageCredential
+from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.scope import Scope
+from arco_catalog.vending.service import Vending
+from arco_catalog.vending.sign_request import SignedRequest, SignRequest
+from arco_catalog.vending.storage_config import FileStorage, StorageConfig, parse_storage_config
+
+_LOG = logging.getLogger(__name__)
+
+REMEMBERED_FILES = 4_096
+"""Metadata files of a catalog whose locations a process remembers."""
+STAGED = "staged"
+"""In place of a table's id, for one that there is not yet."""
+
+_DATA = frozenset({Privilege.TABLE_READ_DATA, Privilege.TABLE_WRITE_DATA})
+_REFUSED = "The cloud refused access to the files of this table: the catalog's log says why"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The files that a caller may open. `location` is the table's own; `entity` the table's id."""
+
+    scope: Scope
+    entity: str
+    location: str
+
+
+def storage_of(session: Session) -> StorageConfig:
+    """How the storage of the session's catalog is reached. One that cannot be read vends nothing."""
+    try:
+        return parse_storage_config(session.catalog.storage)
+    except BadRequest as error:
+        _LOG.error(
+            "the storage configuration of catalog %s is not valid: %s", session.settings.warehouse, error.message
+        )
+        return FileStorage()
+
+
+async def table_access(session: Session, namespace: Namespace, name: str, state: TableState) -> Access | None:
+    """The files of the table in this state, if the name still means it; None for whoever may not read them. Judged on
+    the HEAD that a read was allowed by, else on the one that is there now."""
+    head = session.judged_on or await _head(session)
+    held = await session.held(head, _DATA, Securable(namespace, name))
+    entry = await resolve_name(session, head, RelationLookup(namespace, name, "table", writing=False))
+    if not held or entry is None or entry.entity != state.entity:
+        return None
+    named = await _named_locations(session, state)
+    allowed = [location for location in map(partial(_allowed, session), named) if location is not None]
+    registered = [location for location in allowed if location.inside_any(entry.locations)]
+    return _access(registered, held, entry.entity, named[0])
+
+
+async def staged_access(session: Session, namespace: Namespace, document: JsonObject) -> Access | None:
+    """The files of a table that is to be created from this metadata; None for whoever may not read those of a table of
+    the namespace, and where its locations can no longer be had."""
+    head = await _head(session)
+    held = await session.held(head, _DATA, Securable(namespace))
+    named = (location_in(document), *written_locations(document))
+    locations = [location for location in map(partial(_allowed, session), named) if location is not None]
+    try:
+        await carry_out(session.state, head.index, _check_free(session, head.index, locations, namespace))
+    except (Refusal, PendingTransaction):
+        return None
+    return _access(locations, held, STAGED, named[0]) if held else None
+
+
+async def credentials(
+    session: Session, vending: Vending, access: Access, refresh_endpoint: str
+) -> Sequence[StorageCredential]:
+    """Credentials for these files, longest prefix first; none where vending is impossible. Raises `Unavailable`, and
+    `InternalError` if the cloud refuses."""
+    config, principal = storage_of(session), _principal(session)
+    try:
+        return await vending.credentials(config, access.scope, access.entity, principal, refresh_endpoint)
+    except CredentialsRefused as error:  # logged; it names roles, which are no business of a reader's
+        raise InternalError(_REFUSED) from error
+
+
+async def sign(session: Session, vending: Vending, access: Access, request: SignRequest) -> SignedRequest:
+    """One request with a signature. Raises `Forbidden` for what these files do not allow, `Unavailable`, and
+    `InternalError` if the cloud refuses."""
+    try:
+        return await vending.sign(storage_of(session), access.scope, access.entity, _principal(session), request)
+    except CredentialsRefused as error:
+        raise InternalError(_REFUSED) from error
+
+
+def _principal(session: Session) -> str:
+    return session.request.name or session.request.principal
+
+
+async def _head(session: Session) -> RegistryState:
+    return await session.with_rights(session.state.head())
+
+
+def _access(locations: Sequence[Location], held: frozenset[Privilege], entity: str, own_location: str) -> Access | None:
+    if not locations:
+        return None
+    write = Privilege.TABLE_WRITE_DATA in held
+    return Access(Scope.of(locations, write=write), entity, own_location)
+
+
+def _allowed(session: Session, text: str) -> Location | None:
+    """The location, if a table of this catalog may lie there by the rules of now."""
+    try:
+        return session.catalog.locations.check(text)
+    except BadRequest:
+        return None
+
+
+def _check_free(session: Session, index: Index, locations: Sequence[Location], namespace: Namespace) -> Steps[None]:
+    yield from refuse_overlap(session.context, index, locations)
+    yield from refuse_folders(session.context, index, locations, namespace)
+
+
+async def _named_locations(session: Session, state: TableState) -> Sequence[str]:
+    """Every location that a table's metadata names, its own first, as they are written."""
+    remembered = session.catalog.named_locations
+    known = remembered.get(state.metadata_location)
+    if known is None:
+        await session.hold.take(PARSED_WEIGHT * len(state.metadata))
+        known = await off_loop(len(state.metadata), partial(_read_locations, state))
+        while len(remembered) >= REMEMBERED_FILES:
+            del remembered[next(iter(remembered))]
+        remembered[state.metadata_location] = known
+    return known
+
+
+def _read_locations(state: TableState) -> Sequence[str]:
+    document = parse_metadata(state.metadata, state.metadata_location)
+    named = (location_in(document), *written_locations(document))
+    let_go(document)
+    return named

@@ -1,0 +1,58 @@
+"""Vending as a deployment's variables have it: the catalog acts as the identity that its stores use."""
+
+from collections.abc import Callable, Mapping
+
+from arco_catalog.state.runtime import Runtime
+from arco_catalog.vending.azure import AzureIssuer
+from arco_catalog.vending.gcs import CLOUD_PLATFORM, GcsIssuer
+from arco_catalog.vending.outbound import Outbound, WireOutbound
+from arco_catalog.vending.service import Issuers, Outcome, Vending
+from arco_catalog.vending.sts import StsIssuer
+from storage_backends.azure.config import AzureConfig, ClientSecret
+from storage_backends.azure.config import DefaultChain as AzureChain
+from storage_backends.azure.credentials import EntraTokens
+from storage_backends.base import StoreDenied
+from storage_backends.gcs.config import UNIVERSE, AccessToken, Anonymous, GcsConfig
+from storage_backends.gcs.credentials import GoogleTokens
+from storage_backends.s3.config import S3Config
+from storage_backends.s3.credentials import CredentialSource, credentials_of
+
+
+def configured_vending(
+    environment: Mapping[str, str], runtime: Runtime, count: Callable[[Outcome], None], outbound: Outbound | None = None
+) -> Vending:
+    """Vending with the credentials in the variables that the stores read. Nobody is asked for any yet. Raises
+    `ValueError` for variables that can't be read."""
+    ca_bundle = environment.get("AWS_CA_BUNDLE") or environment.get("REQUESTS_CA_BUNDLE") or None
+    outbound = outbound or WireOutbound(runtime.now_ms, runtime.sleep, runtime.random, ca_bundle)
+    keys = _aws_keys(environment)
+    issuers = Issuers(
+        s3=None if keys is None else StsIssuer(outbound, keys, runtime.now_ms),
+        gcs=_gcs(environment, outbound, runtime),
+        azure=_azure(environment, outbound, runtime),
+        signer=keys,
+    )
+    return Vending(issuers, runtime.now_ms, count, outbound)
+
+
+def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
+    try:
+        return credentials_of(S3Config.from_environment(environment).credentials)
+    except StoreDenied:  # half a pair of keys: a server that needs them for its store does not start
+        return None
+
+
+def _gcs(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime) -> GcsIssuer | None:
+    config = GcsConfig.from_environment(environment)
+    if isinstance(config.credentials, Anonymous | AccessToken):  # a token that nobody renews, and may be narrow already
+        return None
+    universe = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN") or UNIVERSE
+    return GcsIssuer(outbound, GoogleTokens(config, [CLOUD_PLATFORM]), runtime.now_ms, universe=universe)
+
+
+def _azure(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime) -> AzureIssuer | None:
+    config = AzureConfig.from_environment(environment)
+    if not isinstance(config.credentials, ClientSecret | AzureChain):  # a key of the account signs no user delegation
+        return None
+    tokens = EntraTokens(config.credentials, runtime.now_ms)
+    return AzureIssuer(outbound, tokens, runtime.now_ms, config=config)
