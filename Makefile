@@ -119,7 +119,7 @@ rck-lambda: .venv/.dev $(KITS)
 test-stores: test-minio test-gcs test-azure ## MinIO, which Go builds in some minutes, fake-gcs-server and Azurite: killed servers, the short demo, the kit
 
 test-minio: .venv/.dev $(JARS) .tools/minio
-	$(BIN)/pytest tests/stores/test_minio.py tests/stores/test_minio_delegation.py
+	$(BIN)/pytest tests/stores/test_minio*.py
 	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog --s3-server minio
 
 test-gcs: .venv/.dev $(JARS) $(GCP_JARS) $(firstword $(KITS)) .tools/fake-gcs-server
