@@ -24,6 +24,9 @@ from arco_catalog.state.needs import Needs, Steps
 from arco_catalog.state.realm import catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
 
+MOST_REQUIREMENTS = 32
+"""Of a request that is remembered: more than a commit to one table has."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -59,7 +62,9 @@ class Judged:
         return (head.id, standing, required) in self._allowed
 
     def keep_allowed(self, head: RegistryState, standing: Standing, required: tuple[Requirement, ...]) -> None:
-        """Remembers that it does."""
+        """Remembers that it does, unless that would take much room: a transaction may name many tables."""
+        if len(required) > MOST_REQUIREMENTS:
+            return
         _make_room(self._allowed, self._most)
         self._allowed[head.id, standing, required] = None
 
