@@ -159,7 +159,7 @@ class _Register(RegistryMutation):
         named = [table.location(document), *table.written_locations(document)]
         locations = {(place := allowed.check(location)).normal: place for location in named}
         but = [] if replaced is None else [replaced.entity]
-        yield from check_choice(self.context, index, locations.values(), self.namespace)
+        yield from check_choice(self.context, index, [*locations.values()], self.namespace)
         yield from refuse_overlap(self.context, index, locations.values(), but=but)
         yield from refuse_folders(self.context, index, locations.values(), self.namespace)
         return list(locations)

@@ -28,13 +28,17 @@ from arco_catalog.state.roles import CATALOG, ROOT, grant_key, granted_to, ids_u
 
 @dataclass(frozen=True, slots=True)
 class Securable:
-    """What a privilege is needed on: a catalog, a namespace of it, or a table or view."""
+    """What a privilege is needed on: a catalog, a namespace of it, or a table or view; with `entity`, what was dropped
+    and has no name any more."""
 
     namespace: Namespace = ()
     name: str | None = None
     kind: Kind = "table"
+    entity: str | None = None
 
     def __str__(self) -> str:
+        if self.entity is not None:
+            return f"a dropped {self.kind} of namespace {dotted(self.namespace)}"
         if self.name is not None:
             return f"{self.kind} {dotted(self.namespace, self.name)}"
         return f"namespace {dotted(self.namespace)}" if self.namespace else "the catalog"
@@ -237,4 +241,6 @@ def _found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], boo
         if relation is None:
             return chain, False
         chain.append(relation.entity)
+    elif securable.entity is not None:
+        chain.append(securable.entity)
     return chain, True

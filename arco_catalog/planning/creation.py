@@ -83,7 +83,7 @@ class Creator(ABC):
 
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
         """Raises `BadRequest` if one is taken, or is a namespace's folder, and `Forbidden`."""
-        yield from check_choice(self.context, index, locations, self.namespace)
+        yield from check_choice(self.context, index, locations, self.namespace, fresh=entity)
         yield from refuse_overlap(self.context, index, locations, fresh=entity)
         yield from refuse_folders(self.context, index, locations, self.namespace, fresh=entity)
 

@@ -5,14 +5,14 @@ The refusal is a 400. Clients would take a 409 for "the table exists" on a creat
 (docs/decisions/0023).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest, Forbidden
 from arco_catalog.planning.access import Requirement, Securable
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.names import dotted, existing_namespace
 from arco_catalog.planning.privileges import Privilege
-from arco_catalog.state.entries import Holder, Kind, find_namespace, find_relation, overlapping
+from arco_catalog.state.entries import Holder, Kind, dropped_at, find_namespace, find_relation, overlapping
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Steps
@@ -94,9 +94,24 @@ def _refuse_folder(index: Index, location: Location, candidates: Iterable[Namesp
             )
 
 
-def check_choice(context: Context, index: Index, locations: Iterable[Location], namespace: Namespace) -> Steps[None]:
-    """The same for locations that a table or view of a namespace is to have. Raises `NoSuchNamespace`, too."""
-    if context.holds is not None:
-        yield Needs(keys=[namespace_key(namespace)])
-        folder = Location.parse(existing_namespace(index, namespace).location)
-        yield from refuse_outside(context, index, locations, folder)
+def check_choice(
+    context: Context, index: Index, locations: Collection[Location], namespace: Namespace, *, fresh: str | None = None
+) -> Steps[None]:
+    """The same for locations that a table or view of a namespace is to have, and for those at which the files of a
+    dropped one may still lie: whoever gets such a location gets those files. One that ends with `fresh`, an entity id
+    minted for this request, is new. Raises `NoSuchNamespace`, too."""
+    if context.holds is None:
+        return
+    yield Needs(keys=[namespace_key(namespace)])
+    folder = Location.parse(existing_namespace(index, namespace).location)
+    yield from refuse_outside(context, index, locations, folder)
+    for location in locations:
+        if fresh is not None and location.segments[-1:] and location.segments[-1].endswith(f"-{fresh}"):
+            continue
+        for entity in (yield from dropped_at(index, location)):
+            on = Securable(namespace, entity=entity)
+            if not (yield from context.may(index, Requirement(Privilege.TABLE_READ_DATA, on))):
+                raise Forbidden(
+                    f"Location {location.uri} may hold the files of a table that was dropped: to choose it takes the "
+                    "privilege TABLE_READ_DATA on that table"
+                )

@@ -280,6 +280,13 @@ def overlapping(
     return Holder(text(found, "entity"), texts(found, "name"))
 
 
+def dropped_at(index: Index, location: Location) -> Steps[Sequence[str]]:
+    """The entities that held, when they were dropped, a location which equals, contains or lies inside this one."""
+    prefixes = [released_key(location.normal, "")[:-1], *(released_key(folder, "") for folder in location.around())]
+    yield Needs(scans=[Scan(prefix) for prefix in prefixes])
+    return sorted({text(hold, "entity") for prefix in prefixes for _, hold in index.scan(prefix)})
+
+
 def held_by_another(index: Index, file: Location, entity: str) -> Steps[bool]:
     """Whether anybody but this entity holds a folder of this file, or held it when it was dropped."""
     folders = [*file.around()]

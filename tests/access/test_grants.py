@@ -153,3 +153,25 @@ async def test_a_catalog_that_was_dropped_and_made_again_shares_nothing() -> Non
     assert (await owner.get("/v1/lake/namespaces")).status == 404
     await app.grant("owner", on_catalog("CATALOG_MANAGE_CONTENT"))
     assert (await elsewhere.get("/v1/lake/namespaces")).json["namespaces"] == []
+
+
+async def test_the_place_of_a_dropped_table_is_for_those_who_may_read_it() -> None:
+    app = await lake()
+    owner = app.client("owner")
+    loaded = (await owner.get("/v1/lake/namespaces/db/tables/t")).json["metadata"]
+    assert isinstance(loaded, dict)
+    location = str(loaded["location"])
+    makers = (
+        await app.principal("maker", on_namespace("TABLE_CREATE", "db")),
+        await app.principal("reader", on_namespace("TABLE_CREATE", "db"), on_table("TABLE_READ_DATA", "db", "t")),
+    )
+    assert (await owner.delete("/v1/lake/namespaces/db/tables/t")).status == 204
+
+    def asking(name: str, where: str) -> dict[str, object]:
+        return {**table_request(name), "location": where}
+
+    maker, reader = makers
+    for where in (location, f"{location}/data", location.rpartition("/")[0] + "/elsewhere"):
+        answer = await maker.post("/v1/lake/namespaces/db/tables", asking("m", where))
+        assert answer.status == (200 if where.endswith("elsewhere") else 403), (where, answer.body)
+    assert (await reader.post("/v1/lake/namespaces/db/tables", asking("r", location))).status == 200
