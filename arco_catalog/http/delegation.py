@@ -9,7 +9,7 @@ from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated, Delega
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.requires import READING
 from arco_catalog.http.responses import Response, json_response
-from arco_catalog.iceberg.errors import CatalogError, Forbidden
+from arco_catalog.iceberg.errors import CatalogError, Forbidden, Unsupported
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.delegation import Access, credentials, staged_access, storage_of, table_access
 from arco_catalog.operations.delegation import sign as sign_request
@@ -62,12 +62,14 @@ async def load_credentials(context: RequestContext) -> Response:
 
 async def sign(context: RequestContext) -> Response:
     """Signs one request for a file of a table."""
-    request = SignRequest.parse(context.body or {})
     session, name = context.session(), context.table
-    state = await load_table(session, context.namespace, name)
+    state = await load_table(session, context.namespace, name)  # judged, before the body may tell anything
+    request = SignRequest.parse(context.body or {})
     access = await table_access(session, context.namespace, name, state)
     vending = _vending(context)
-    if vending is None or access is None:
+    if vending is None:
+        raise Unsupported("This server signs no requests: configure the client with its own access to the store")
+    if access is None:
         raise Forbidden("Not signed: this catalog gives no access to the files of this table")
     write = access.scope.write and request.method not in READING  # what only reads is signed by keys that only read
     access = replace(access, scope=replace(access.scope, write=write))

@@ -52,13 +52,16 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
     if known is None or cached is None or guess is None:
         read_set = await session.with_rights(read_relation(session, lookup, Freshness.FRESH))
     else:
-        head, pointer, guessed, _ = await gather(
-            state.head(), state.pointer(cached.entity), _read_guess(session, guess), session.read_rights()
-        )
+        reading = state.head(), state.pointer(cached.entity), _read_guess(session, guess)
+        if session.access is None:
+            head, pointer, guessed = await gather(*reading)
+        else:
+            head, pointer, guessed, _ = await gather(*reading, session.access.read(Freshness.FRESH))
         read_set = await relation_as_read(session, lookup, known, cached, head, pointer)
     missed: dict[str, NotFound] = {}
     while True:
-        await session.judge(read_set.head)
+        if session.access is not None:
+            await session.judge(read_set.head)
         entry, pointer = read_set.entry, read_set.pointer
         if entry is None or pointer is None:
             raise no_such(kind, namespace, name)

@@ -153,11 +153,6 @@ class Session:
         await self.judge(head)
         return head
 
-    async def read_rights(self) -> None:
-        """Reads what the realm says of the caller now, for `judge`."""
-        if self.access is not None:
-            await self.access.read(Freshness.FRESH)
-
     async def with_rights(self, reading: Coroutine[object, object, T]) -> T:
         """What is read, after what the realm says of the caller was read beside it."""
         if self.access is None:

@@ -261,7 +261,7 @@ def test_catalog_roles(realm: Realm) -> None:
 
 def test_namespaces(realm: Realm) -> None:
     polaris, catalog = realm.polaris, realm.catalog("spaces", "outer")
-    location = f"{realm.location('spaces')}/outer/inner_SUFFIX"
+    location = f"{realm.location('spaces')}/outer/inner/SUFFIX"
     polaris(f"namespaces create --catalog {catalog} --location {location} outer.inner --property a=b")
     assert polaris.lines(f"namespaces list --catalog {catalog}") == [{"namespace": "outer"}]
     assert polaris.lines(f"namespaces list --catalog {catalog} --parent outer") == [{"namespace": "outer.inner"}]

@@ -200,6 +200,7 @@ ON_S3 = {
     "history": [],
     "reconcile": [],
     "init": [],
+    "bootstrap": [],
     "info": [TABLE],
     "receipts": [TABLE],
     "show": [TABLE],
