@@ -16,7 +16,7 @@ from arco_catalog.operations.management.catalogs import (
     locations_of,
     update_catalog,
 )
-from arco_catalog.operations.management.principal_roles import find_role
+from arco_catalog.operations.management.principal_roles import PRINCIPAL_ROLE
 from arco_catalog.operations.open import location_of, mounts_of
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
@@ -209,7 +209,7 @@ async def make_catalog(
     with the realm's registry. Raises `AlreadyExists`, and `BadRequest` for locations that it may not have."""
     await check_free(session, request.name)
     realm.check_locations({**request.properties}, request.storage)
-    admin = await find_role(realm.registry.session(session.request), SERVICE_ADMIN)
+    admin = await PRINCIPAL_ROLE.find(realm.registry.session(session.request), SERVICE_ADMIN)
     entity = session.runtime.ulid()
     place = root or realm.root_of(entity)
     await begin_catalog(realm.unnamed(request, place).session(session.request), admin, owned=owned)

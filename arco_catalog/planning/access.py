@@ -80,13 +80,13 @@ class Standing:
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
-    """What an identity amounts to by the realm's registry; None if the principal is gone, or
-    what its token was given for."""
+    """What an identity amounts to by the realm's registry; None if the principal, or what its token was given for,
+    is gone."""
     key = (subject_key if identity.issued else principal_id_key)(identity.principal)
-    principal = yield from _principal_under(index, key)
+    principal = yield from principal_under(index, key)
     actor = principal
     if identity.actor is not None:
-        actor = yield from _principal_under(index, principal_id_key(identity.actor))
+        actor = yield from principal_under(index, principal_id_key(identity.actor))
     if principal is None or actor is None or not _is_live(identity, actor):
         return None
     yield Needs(scans=[Scan(roles_of(principal.entity))])
@@ -100,7 +100,8 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
     return Standing(principal.entity, principal.name, roles, service, principal.must_rotate)
 
 
-def _principal_under(index: Index, key: str) -> Steps[PrincipalEntry | None]:
+def principal_under(index: Index, key: str) -> Steps[PrincipalEntry | None]:
+    """The principal whose name a key of a realm's registry leads to: by its id, its client id or its subject."""
     yield Needs(keys=[key])
     name = name_under(index, key)
     if name is None:

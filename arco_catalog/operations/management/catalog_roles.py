@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
+from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.entities import (
     EntityChange,
-    body_of,
-    check_entity_name,
-    check_entity_properties,
-    check_version,
     described,
     entries,
     listing,
     looked_up,
 )
+from arco_catalog.operations.management.roles import RoleKind
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
@@ -36,6 +33,8 @@ from arco_catalog.state.roles import (
     used_by,
 )
 
+CATALOG_ROLE = RoleKind("catalog role", catalog_role_key, described)
+
 
 async def list_catalog_roles(session: Session) -> JsonObject:
     """All catalog roles of a catalog."""
@@ -44,15 +43,7 @@ async def list_catalog_roles(session: Session) -> JsonObject:
 
 async def get_catalog_role(session: Session, name: str) -> JsonObject:
     """One catalog role. Raises `NotFound`."""
-    return described(existing_catalog_role(await looked_up(session, [catalog_role_key(name)]), name))
-
-
-def existing_catalog_role(index: Index, name: str) -> RoleEntry:
-    """The catalog role of a name. Raises `NotFound`."""
-    entry = index.get(catalog_role_key(name))
-    if entry is None:
-        raise NotFound(f"Catalog role does not exist: {name}")
-    return RoleEntry(entry)
+    return described(await CATALOG_ROLE.find(session, name))
 
 
 async def catalog_roles_used_by(session: Session, principal_role: RoleEntry) -> JsonObject:
@@ -60,27 +51,24 @@ async def catalog_roles_used_by(session: Session, principal_role: RoleEntry) -> 
     index = await looked_up(session, prefixes=[used_by(principal_role.entity)])
     names = sorted(names_under(index, used_by(principal_role.entity)).values())
     index = await looked_up(session, [catalog_role_key(name) for name in names])
-    return listing("roles", [described(existing_catalog_role(index, name)) for name in names])
+    return listing("roles", [described(CATALOG_ROLE.existing(index, name)) for name in names])
 
 
 async def principal_roles_using(session: Session, name: str) -> list[str]:
     """The names of the principal roles that have a catalog role. Raises `NotFound`."""
-    role = existing_catalog_role(await looked_up(session, [catalog_role_key(name)]), name)
+    role = await CATALOG_ROLE.find(session, name)
     index = await looked_up(session, prefixes=[assignees_of(role.entity)])
     return sorted(names_under(index, assignees_of(role.entity)).values())
 
 
 async def create_catalog_role(session: Session, name: str, properties: Mapping[str, str]) -> JsonObject:
     """Makes a catalog role, which holds nothing yet. Raises `AlreadyExists`."""
-    check_entity_name(name, "catalog role")
-    check_entity_properties(properties, "catalog role")
-    return body_of(await run(session, _Create(session, name, properties)))
+    return await CATALOG_ROLE.create(session, name, properties)
 
 
 async def update_catalog_role(session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
     """Gives a catalog role other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
-    check_entity_properties(properties, "catalog role")
-    return body_of(await run(session, _Update(session, name, expected, properties)))
+    return await CATALOG_ROLE.update(session, name, expected, properties)
 
 
 async def drop_catalog_role(session: Session, name: str) -> None:
@@ -99,38 +87,6 @@ async def revoke_catalog_role(session: Session, principal_role: RoleEntry, name:
     await run(session, _Assign(session, principal_role, name, used=False))
 
 
-class _Create(EntityChange):
-    kind = "create-catalog-role"
-    status = 201
-
-    def __init__(self, session: Session, name: str, properties: Mapping[str, str]) -> None:
-        super().__init__(session, {"name": name})
-        self.name, self.properties = name, properties
-
-    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        yield Needs(keys=[catalog_role_key(self.name)])
-        if index.get(catalog_role_key(self.name)) is not None:
-            raise AlreadyExists(f"Catalog role already exists: {self.name}")
-        role = RoleEntry.new(entity=attempt.entity, name=self.name, properties=self.properties, at_ms=attempt.now_ms)
-        return {catalog_role_key(self.name): role.json}, described(role)
-
-
-class _Update(EntityChange):
-    kind = "update-catalog-role"
-    status = 200
-
-    def __init__(self, session: Session, name: str, expected: int, properties: Mapping[str, str]) -> None:
-        super().__init__(session, {"name": name})
-        self.name, self.expected, self.properties = name, expected, properties
-
-    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        yield Needs(keys=[catalog_role_key(self.name)])
-        before = existing_catalog_role(index, self.name)
-        check_version(before, self.expected, "Catalog role")
-        after = before.updated(attempt.now_ms, properties={**self.properties})
-        return {catalog_role_key(self.name): after.json}, described(after)
-
-
 class _Drop(EntityChange):
     kind = "drop-catalog-role"
 
@@ -140,7 +96,7 @@ class _Drop(EntityChange):
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[catalog_role_key(self.name)])
-        role = existing_catalog_role(index, self.name)
+        role = CATALOG_ROLE.existing(index, self.name)
         if self.name == CATALOG_ADMIN:
             raise BadRequest(f"The catalog role {CATALOG_ADMIN} cannot be dropped: it manages the catalog")
         yield Needs(scans=[Scan(assignees_of(role.entity)), Scan(granted_to(role.entity))])
@@ -163,7 +119,7 @@ class _Assign(EntityChange):
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[catalog_role_key(self.name)])
-        role = existing_catalog_role(index, self.name)
+        role = CATALOG_ROLE.existing(index, self.name)
         yield Needs(keys=[usage_key(self.principal_role.entity, role.entity)])
         if not self.used and index.get(usage_key(self.principal_role.entity, role.entity)) is None:
             raise NotFound(f"Principal role {self.principal_role.name} does not have the catalog role {self.name}")

@@ -53,18 +53,11 @@ class CatalogRequest:
     kind: str
     properties: Mapping[str, str]
     storage: JsonObject
-    connection: JsonObject | None = None
 
 
 def shown_catalog(catalog: CatalogEntry) -> JsonObject:
     """A catalog as answers of the management API show it."""
-    connection = catalog.json.get("connection")
-    return {
-        "type": catalog.kind,
-        **described(catalog),
-        "storageConfigInfo": catalog.storage,
-        **({} if connection is None else {"connectionConfigInfo": connection}),
-    }
+    return {"type": catalog.kind, **described(catalog), "storageConfigInfo": catalog.storage}
 
 
 async def list_catalogs(session: Session) -> Sequence[CatalogEntry]:
@@ -216,7 +209,6 @@ class _Create(EntityChange):
             type=self.request.kind,
             root=self.root,
             storage=with_base(self.request.properties, self.request.storage),
-            **({} if self.request.connection is None else {"connection": self.request.connection}),
         )
         return {catalog_key(self.request.name): entry.json}, None
 

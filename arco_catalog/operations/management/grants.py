@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.management.catalog_roles import existing_catalog_role
+from arco_catalog.operations.management.catalog_roles import CATALOG_ROLE
 from arco_catalog.operations.management.entities import EntityChange, listing, looked_up
 from arco_catalog.planning.access import Securable, absent, chain_of
 from arco_catalog.planning.attempt import Attempt
@@ -40,7 +40,7 @@ class Grant:
 async def list_grants(session: Session, role: str) -> JsonObject:
     """All that a catalog role holds; on what was dropped it holds nothing while that is so. Raises `NotFound`."""
     index = await looked_up(session, [catalog_role_key(role)])
-    granted = granted_to(existing_catalog_role(index, role).entity)
+    granted = granted_to(CATALOG_ROLE.existing(index, role).entity)
     index = await looked_up(session, prefixes=[granted])
     grants = [GrantEntry(entry) for _, entry in index.scan(granted)]
     index = await looked_up(
@@ -97,7 +97,7 @@ class _Change(EntityChange):
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[catalog_role_key(self.role)])
-        role = existing_catalog_role(index, self.role)
+        role = CATALOG_ROLE.existing(index, self.role)
         securable = self.grant.securable
         chain = yield from chain_of(index, securable)
         if chain is None:

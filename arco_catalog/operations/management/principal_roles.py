@@ -2,20 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NotFound
+from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.management.entities import (
     EntityChange,
-    body_of,
-    check_entity_name,
-    check_entity_properties,
-    check_version,
     described,
     entries,
     listing,
     looked_up,
 )
-from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, existing_principal, principal_names, shown
+from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, existing_principal, shown
+from arco_catalog.operations.management.roles import RoleKind
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
@@ -40,6 +37,9 @@ def shown_role(role: RoleEntry) -> JsonObject:
     return {**described(role), "federated": role.json.get("federated") is True}
 
 
+PRINCIPAL_ROLE = RoleKind("principal role", principal_role_key, shown_role)
+
+
 async def list_principal_roles(session: Session) -> JsonObject:
     """All principal roles."""
     return listing("roles", [shown_role(RoleEntry(entry)) for entry in await entries(session, principal_roles())])
@@ -47,20 +47,7 @@ async def list_principal_roles(session: Session) -> JsonObject:
 
 async def get_principal_role(session: Session, name: str) -> JsonObject:
     """One principal role. Raises `NotFound`."""
-    return shown_role(existing_principal_role(await looked_up(session, [principal_role_key(name)]), name))
-
-
-def existing_principal_role(index: Index, name: str) -> RoleEntry:
-    """The principal role of a name. Raises `NotFound`."""
-    role = find_principal_role(index, name)
-    if role is None:
-        raise NotFound(f"Principal role does not exist: {name}")
-    return role
-
-
-async def find_role(session: Session, name: str) -> RoleEntry:
-    """The principal role of a name. Raises `NotFound`."""
-    return existing_principal_role(await looked_up(session, [principal_role_key(name)]), name)
+    return shown_role(await PRINCIPAL_ROLE.find(session, name))
 
 
 async def named_roles(session: Session, names: Sequence[str]) -> JsonObject:
@@ -74,14 +61,14 @@ async def roles_of_principal(session: Session, name: str) -> JsonObject:
     """The principal roles that a principal has. Raises `NotFound`."""
     principal = existing_principal(await looked_up(session, [principal_key(name)]), name)
     index = await looked_up(session, prefixes=[roles_of(principal.entity)])
-    return await named_roles(session, principal_names(index, roles_of(principal.entity)))
+    return await named_roles(session, sorted(names_under(index, roles_of(principal.entity)).values()))
 
 
 async def principals_with_role(session: Session, name: str) -> JsonObject:
     """The principals that have a principal role. Raises `NotFound`."""
-    role = existing_principal_role(await looked_up(session, [principal_role_key(name)]), name)
+    role = await PRINCIPAL_ROLE.find(session, name)
     index = await looked_up(session, prefixes=[members_of(role.entity)])
-    names = principal_names(index, members_of(role.entity))
+    names = sorted(names_under(index, members_of(role.entity)).values())
     index = await looked_up(session, [principal_key(each) for each in names])
     return listing("principals", [shown(existing_principal(index, each)) for each in names])
 
@@ -90,17 +77,14 @@ async def create_principal_role(
     session: Session, name: str, properties: Mapping[str, str], federated: bool = False
 ) -> JsonObject:
     """Makes a principal role. Raises `AlreadyExists`."""
-    check_entity_name(name, "principal role")
-    check_entity_properties(properties, "principal role")
-    return body_of(await run(session, _Create(session, name, properties, federated)))
+    return await PRINCIPAL_ROLE.create(session, name, properties, federated=federated)
 
 
 async def update_principal_role(
     session: Session, name: str, expected: int, properties: Mapping[str, str]
 ) -> JsonObject:
     """Gives a principal role other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
-    check_entity_properties(properties, "principal role")
-    return body_of(await run(session, _Update(session, name, expected, properties)))
+    return await PRINCIPAL_ROLE.update(session, name, expected, properties)
 
 
 async def drop_principal_role(session: Session, name: str) -> None:
@@ -118,44 +102,6 @@ async def revoke_principal_role(session: Session, principal: str, role: str) -> 
     await run(session, _Assign(session, principal, role, member=False))
 
 
-class _Create(EntityChange):
-    kind = "create-principal-role"
-    status = 201
-
-    def __init__(self, session: Session, name: str, properties: Mapping[str, str], federated: bool) -> None:
-        super().__init__(session, {"name": name})
-        self.name, self.properties, self.federated = name, properties, federated
-
-    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        yield Needs(keys=[principal_role_key(self.name)])
-        if find_principal_role(index, self.name) is not None:
-            raise AlreadyExists(f"Principal role already exists: {self.name}")
-        role = RoleEntry.new(
-            entity=attempt.entity,
-            name=self.name,
-            properties=self.properties,
-            at_ms=attempt.now_ms,
-            federated=self.federated,
-        )
-        return {principal_role_key(self.name): role.json}, shown_role(role)
-
-
-class _Update(EntityChange):
-    kind = "update-principal-role"
-    status = 200
-
-    def __init__(self, session: Session, name: str, expected: int, properties: Mapping[str, str]) -> None:
-        super().__init__(session, {"name": name})
-        self.name, self.expected, self.properties = name, expected, properties
-
-    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
-        yield Needs(keys=[principal_role_key(self.name)])
-        before = existing_principal_role(index, self.name)
-        check_version(before, self.expected, "Principal role")
-        after = before.updated(attempt.now_ms, properties={**self.properties})
-        return {principal_role_key(self.name): after.json}, shown_role(after)
-
-
 class _Drop(EntityChange):
     kind = "drop-principal-role"
 
@@ -165,7 +111,7 @@ class _Drop(EntityChange):
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[principal_role_key(self.name)])
-        role = existing_principal_role(index, self.name)
+        role = PRINCIPAL_ROLE.existing(index, self.name)
         if self.name == SERVICE_ADMIN:
             raise BadRequest(f"The principal role {SERVICE_ADMIN} cannot be dropped: it manages the realm")
         yield Needs(keys=[grant_key(ROOT, role.entity)], scans=[Scan(members_of(role.entity))])
@@ -189,7 +135,7 @@ class _Assign(EntityChange):
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[principal_key(self.principal), principal_role_key(self.role)])
-        principal, role = existing_principal(index, self.principal), existing_principal_role(index, self.role)
+        principal, role = existing_principal(index, self.principal), PRINCIPAL_ROLE.existing(index, self.role)
         yield Needs(keys=[roles_of(principal.entity) + role.entity])
         if not self.member and (self.principal, self.role) == (ROOT_PRINCIPAL, SERVICE_ADMIN):
             raise BadRequest(f"The root principal keeps {SERVICE_ADMIN}: else nobody could manage the realm")

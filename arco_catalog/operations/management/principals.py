@@ -16,10 +16,11 @@ from arco_catalog.operations.management.entities import (
     listing,
     looked_up,
 )
+from arco_catalog.planning.access import principal_under
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
-from arco_catalog.state.fields import text
+from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import (
@@ -232,11 +233,5 @@ async def principal_of_name(session: Session, name: str) -> PrincipalEntry | Non
 
 
 async def _found_under(session: Session, key: str) -> PrincipalEntry | None:
-    index = await looked_up(session, [key])
-    name = name_under(index, key)
-    return None if name is None else find_principal(await looked_up(session, [principal_key(name)]), name)
-
-
-def principal_names(index: Index, prefix: str) -> list[str]:
-    """The names of the principals that keys under a prefix lead to."""
-    return sorted(text(entry, "name") for _, entry in index.scan(prefix))
+    head = await session.head()
+    return await carry_out(session.state, head.index, principal_under(head.index, key))

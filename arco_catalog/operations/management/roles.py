@@ -1,0 +1,103 @@
+"""What both kinds of roles have in common: each role lies under its name in one registry, and has properties."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import AlreadyExists, NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.management.entities import (
+    EntityChange,
+    body_of,
+    check_entity_name,
+    check_entity_properties,
+    check_version,
+    looked_up,
+)
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.state.index import Edits, Index
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.roles import RoleEntry
+
+
+@dataclass(frozen=True, slots=True)
+class RoleKind:
+    """One of the two kinds of roles: what messages call it, its key, and how answers show it."""
+
+    what: str
+    key: Callable[[str], str]
+    shown: Callable[[RoleEntry], JsonObject]
+
+    def existing(self, index: Index, name: str) -> RoleEntry:
+        """The role of a name. Raises `NotFound`."""
+        entry = index.get(self.key(name))
+        if entry is None:
+            raise NotFound(f"{self.what.capitalize()} does not exist: {name}")
+        return RoleEntry(entry)
+
+    async def find(self, session: Session, name: str) -> RoleEntry:
+        """The role of a name, as the registry is now. Raises `NotFound`."""
+        return self.existing(await looked_up(session, [self.key(name)]), name)
+
+    async def create(self, session: Session, name: str, properties: Mapping[str, str], **further: bool) -> JsonObject:
+        """Makes a role, with these further fields. Raises `AlreadyExists`."""
+        check_entity_name(name, self.what)
+        check_entity_properties(properties, self.what)
+        return body_of(await run(session, _Create(session, self, name, properties, further)))
+
+    async def update(self, session: Session, name: str, expected: int, properties: Mapping[str, str]) -> JsonObject:
+        """Gives a role other properties. Raises `NotFound`, and `CommitFailed` if it has changed."""
+        check_entity_properties(properties, self.what)
+        return body_of(await run(session, _Update(session, self, name, expected, properties)))
+
+
+class _RoleChange(EntityChange):
+    def __init__(self, session: Session, role: RoleKind, does: str, name: str, properties: Mapping[str, str]) -> None:
+        super().__init__(session, {"name": name})
+        self.kind = f"{does}-{role.what.replace(' ', '-')}"
+        self.role, self.name, self.properties = role, name, properties
+
+    def made(self, role: RoleEntry) -> tuple[Edits, JsonObject | None]:
+        """The entry, and the answer that shows it."""
+        return {self.role.key(self.name): role.json}, self.role.shown(role)
+
+
+class _Create(_RoleChange):
+    status = 201
+
+    def __init__(
+        self, session: Session, role: RoleKind, name: str, properties: Mapping[str, str], further: Mapping[str, bool]
+    ) -> None:
+        super().__init__(session, role, "create", name, properties)
+        self.further = further
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[self.role.key(self.name)])
+        if index.get(self.role.key(self.name)) is not None:
+            raise AlreadyExists(f"{self.role.what.capitalize()} already exists: {self.name}")
+        return self.made(
+            RoleEntry.new(
+                entity=attempt.entity,
+                name=self.name,
+                properties=self.properties,
+                at_ms=attempt.now_ms,
+                **self.further,
+            )
+        )
+
+
+class _Update(_RoleChange):
+    status = 200
+
+    def __init__(
+        self, session: Session, role: RoleKind, name: str, expected: int, properties: Mapping[str, str]
+    ) -> None:
+        super().__init__(session, role, "update", name, properties)
+        self.expected = expected
+
+    def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
+        yield Needs(keys=[self.role.key(self.name)])
+        before = self.role.existing(index, self.name)
+        check_version(before, self.expected, self.role.what.capitalize())
+        return self.made(before.updated(attempt.now_ms, properties={**self.properties}))
