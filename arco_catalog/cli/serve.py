@@ -25,6 +25,7 @@ from arco_catalog.cli.served_realms import served_realms
 from arco_catalog.cli.session import saying_that_it_waits
 from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
+from arco_catalog.http.middleware.cors import parse_origin
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.realms import RealmService
 from arco_catalog.http.routes import import_handlers
@@ -58,6 +59,7 @@ class ServeOptions:
     allowed_locations: Sequence[str]
     allow_location_overlap: bool
     allowed_hosts: Sequence[str]
+    allowed_origins: Sequence[str]
     dialect: Dialect
     gzip: bool
     log_format: str
@@ -89,6 +91,7 @@ class ServeOptions:
             allowed_locations=parsed.allowed_location,
             allow_location_overlap=parsed.allow_location_overlap,
             allowed_hosts=parsed.allowed_host,
+            allowed_origins=parsed.allowed_origin,
             dialect=Dialect(parsed.idempotency_dialect),
             gzip=parsed.gzip,
             log_format=parsed.log_format,
@@ -119,7 +122,8 @@ def run(options: ServeOptions) -> int:
 
 async def _serve(options: ServeOptions) -> None:
     import_handlers()
-    hosts = _allowed_hosts(options)
+    hosts = _parsed("--allowed-host", parse_host, options.allowed_hosts)
+    origins = _parsed("--allowed-origin", parse_origin, options.allowed_origins)
     with _listener(options) as listener:
         telemetry = _telemetry(options)
         async with _served(options) as (catalog, realms):
@@ -128,6 +132,7 @@ async def _serve(options: ServeOptions) -> None:
                 gzip=options.gzip,
                 health=True,
                 allowed_hosts=hosts,
+                allowed_origins=origins,
                 max_body_bytes=options.max_body,
                 request_memory_bytes=options.request_memory,
             )
@@ -197,11 +202,11 @@ def _listener(options: ServeOptions) -> socket.socket:
     return socket.socket(fileno=options.listener)
 
 
-def _allowed_hosts(options: ServeOptions) -> tuple[str, ...]:
+def _parsed(option: str, parse: Callable[[str], str], values: Sequence[str]) -> tuple[str, ...]:
     try:
-        return tuple(parse_host(host) for host in options.allowed_hosts)
+        return tuple(parse(value) for value in values)
     except ValueError as error:
-        raise CliError(f"--allowed-host: {error}") from error
+        raise CliError(f"{option}: {error}") from error
 
 
 def _announce(options: ServeOptions, catalog: Catalog, has_realm: bool, listener: socket.socket) -> None:

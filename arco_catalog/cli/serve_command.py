@@ -16,6 +16,7 @@ SERVE = (
     WAREHOUSE,
     ALLOWED,
     MultiOption("--allowed-host", variables.ALLOWED_HOSTS),
+    MultiOption("--allowed-origin", variables.ALLOWED_ORIGINS),
     Switch("--allow-location-overlap", variables.ALLOW_LOCATION_OVERLAP),
     Option("--idempotency-dialect", variables.IDEMPOTENCY_DIALECT),
     Switch("--gzip", variables.GZIP),

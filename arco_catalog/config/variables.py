@@ -44,6 +44,14 @@ ALLOWED_HOSTS = Variable(
     "",
     "NAME",
 )
+ALLOWED_ORIGINS = Variable(
+    "ARCO_ALLOWED_ORIGINS",
+    "origin of web pages that may use the catalog from a browser, such as https://console.example.com; without one, "
+    "no page of another origin may",
+    split_csv,
+    "",
+    "ORIGIN",
+)
 ALLOW_LOCATION_OVERLAP = Variable(
     "ARCO_ALLOW_LOCATION_OVERLAP", "allow a table's location to be inside another's", parse_bool, "false"
 )
@@ -276,6 +284,7 @@ SERVER: tuple[Variable[object], ...] = (
     WAREHOUSE,
     ALLOWED_LOCATIONS,
     ALLOWED_HOSTS,
+    ALLOWED_ORIGINS,
     ALLOW_LOCATION_OVERLAP,
     IDEMPOTENCY_DIALECT,
     GZIP,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.dispatch import Dispatch
+from arco_catalog.http.middleware.cors import Cors
 from arco_catalog.http.middleware.delivery import Delivery
 from arco_catalog.http.middleware.encoding import Encoding
 from arco_catalog.http.middleware.errors import Errors
@@ -64,6 +65,8 @@ class App:
         handle: Handle = Dispatch(Service(warehouses, options, endpoints, realms), Router(routes)).handle
         handle = Encoding(handle, options).handle
         handle = Errors(handle, options.dialect).handle
+        if options.allowed_origins:
+            handle = Cors(handle, options.allowed_origins).handle
         handle = Delivery(handle).handle
         if telemetry is not None:
             handle = RequestTelemetry(handle, telemetry, usual_warehouse).handle

@@ -2,8 +2,8 @@
 
 A browser sends whatever a page asks it to, to loopback too. It says where the page came from (`Origin`,
 `Sec-Fetch-Site`), and which name it believes to talk to (`Host`): a page whose own name was rebound to this machine's
-address is of the same origin to the browser, and gives itself away by that name alone. There are no CORS headers, so no
-page reads an answer of another origin; what is left is refused here.
+address is of the same origin to the browser, and gives itself away by that name alone. Without CORS headers,
+which only pages of the operator's origins get, no page reads an answer of another origin; what is left is refused here.
 """
 
 import re
@@ -22,9 +22,14 @@ REMEMBERED_HOST_BYTES = 256
 _FOREIGN_SITES = ("cross-site", "same-site")
 
 
-def check_page(headers: Mapping[str, str], server: str | None, allowed_hosts: tuple[str, ...]) -> None:
-    """Lets pass what no foreign web page can have sent. `server` is the address at which the request arrived. Raises
-    `Forbidden`."""
+def check_page(
+    headers: Mapping[str, str],
+    server: str | None,
+    allowed_hosts: tuple[str, ...],
+    allowed_origins: tuple[str, ...] = (),
+) -> None:
+    """Lets pass what no foreign web page can have sent, but for pages of allowed origins. `server` is the address at
+    which the request arrived. Raises `Forbidden`."""
     host = headers.get("host")
     if host is not None:
         allowed = _remembered if len(host) <= REMEMBERED_HOST_BYTES else _is_allowed
@@ -33,8 +38,13 @@ def check_page(headers: Mapping[str, str], server: str | None, allowed_hosts: tu
                 f"Host {host[:100]!r} is not allowed: to allow it, use --allowed-host or ARCO_ALLOWED_HOSTS"
             )
     origin = headers.get("origin")
+    if origin in allowed_origins:
+        return
     if origin is not None and origin.partition("://")[2].lower() != (host or "").lower():
-        raise Forbidden(f"A web page of another origin ({origin[:100]!r}) may not use this catalog")
+        raise Forbidden(
+            f"A web page of another origin ({origin[:100]!r}) may not use this catalog: to allow it, use "
+            "--allowed-origin or ARCO_ALLOWED_ORIGINS"
+        )
     site = headers.get("sec-fetch-site")
     if site is not None and site.lower() in _FOREIGN_SITES:
         raise Forbidden("A web page of another origin may not use this catalog (Sec-Fetch-Site)")

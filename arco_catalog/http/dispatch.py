@@ -42,7 +42,7 @@ class Dispatch:
             await request.take_head()
         allowed_hosts = self._service.options.allowed_hosts
         if allowed_hosts is not None:
-            check_page(request.headers, request.server, allowed_hosts)
+            check_page(request.headers, request.server, allowed_hosts, self._service.options.allowed_origins)
         match = self._router.match(self._below_base(request.raw_path), request.spelling)
         realm = None
         if self._service.realms is None:

@@ -21,6 +21,7 @@ class HttpOptions:
     `unroutable` are characters that paths lose on their way here: nothing new may have them in its name. `health` adds
     `/health`, for health checks. `allowed_hosts` are names under which a server is reached besides those of
     its machine, and has foreign web pages refused; None if a gateway, which authenticates, is in front.
+    `allowed_origins` are those whose web pages may use it all the same.
     `source_principals` are patterns of principals that may say for whom they act. `request_memory_bytes` is what
     requests under way may take together, `memory_seconds` how long one waits for its part.
     """
@@ -37,6 +38,7 @@ class HttpOptions:
     unroutable: str = ""
     health: bool = False
     allowed_hosts: tuple[str, ...] | None = None
+    allowed_origins: tuple[str, ...] = ()
     source_principals: tuple[str, ...] = ()
     request_memory_bytes: int = REQUEST_MEMORY_BYTES
     memory_seconds: float = TIMEOUT_SECONDS

@@ -1,0 +1,55 @@
+"""Lets web pages of the operator's origins use the catalog (CORS, https://fetch.spec.whatwg.org/#http-cors-protocol)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from arco_catalog.http.requests import Handle, Request
+from arco_catalog.http.responses import Response
+
+METHODS = "GET, HEAD, POST, PUT, DELETE"
+READABLE = "ETag, Retry-After, WWW-Authenticate, X-Request-Id"
+"""Headers of answers that a page may read besides those that every page may."""
+PREFLIGHT_SECONDS = 600
+"""How long a browser remembers what it may send."""
+
+_ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+([ \t]*,[ \t]*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*")
+
+
+class Cors:
+    """Answers preflights of pages of these origins, and tells browsers that such pages may read answers. A page sends
+    its token itself: no cookie is ever asked for, so none is allowed."""
+
+    def __init__(self, inner: Handle, origins: tuple[str, ...]) -> None:
+        self._inner = inner
+        self._origins = origins
+
+    async def handle(self, request: Request) -> Response:
+        """Passes on whatever is no preflight."""
+        origin = request.headers.get("origin")
+        allowed = origin is not None and origin in self._origins
+        if allowed and request.method == "OPTIONS" and "access-control-request-method" in request.headers:
+            response = Response(204, headers=_preflight(request.headers))
+        else:
+            response = await self._inner(request)
+        headers = {**response.headers, "Vary": ", ".join(filter(None, [response.headers.get("Vary"), "Origin"]))}
+        if allowed and origin is not None:
+            headers |= {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": READABLE}
+        return replace(response, headers=headers)
+
+
+def parse_origin(text: str) -> str:
+    """An origin as browsers send it: scheme, host, and port if it is not the scheme's own. Raises `ValueError`."""
+    origin = text.lower()
+    if not _ORIGIN.fullmatch(origin):
+        raise ValueError(f"expected an origin such as https://console.example.com, without a path, got {text!r}")
+    return origin
+
+
+def _preflight(headers: Mapping[str, str]) -> Mapping[str, str]:
+    asked = headers.get("access-control-request-headers", "").strip()
+    answer = {"Access-Control-Allow-Methods": METHODS, "Access-Control-Max-Age": str(PREFLIGHT_SECONDS)}
+    if _HEADER_NAMES.fullmatch(asked):
+        answer["Access-Control-Allow-Headers"] = asked
+    return answer
