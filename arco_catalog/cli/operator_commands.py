@@ -72,6 +72,17 @@ examples:
   arco bootstrap --store s3://bucket/catalog --realm acme --json
   arco bootstrap --store file:/var/lib/arco --reset-root
 """
+FSCK_EXAMPLES = """\
+Reads everything that the catalog has stored (registry, pointers, current
+metadata files, receipts, markers, transactions, claims) and lists what does not
+fit together, with a code, what it means and what mends it: docs/fsck.md. Writes
+nothing, and may run beside live servers. The exit code is 1 if an error was
+found.
+
+examples:
+  arco fsck --store file:/var/lib/arco
+  arco fsck --json --store s3://bucket/catalog
+"""
 DOCTOR_EXAMPLES = """\
 Checks what has to be so before a catalog can work: the packages installed, the
 credentials, whether the store answers, how far its clock is from this one's,
@@ -215,6 +226,17 @@ def _doctor(parsed: argparse.Namespace) -> int:
     return doctor.run(CatalogOptions.of(parsed), as_json=parsed.json)
 
 
+def _add_fsck(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_catalog(parser, environment)
+    add_json(parser, "every finding, as a JSON object")
+
+
+def _fsck(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import fsck
+
+    return fsck.run(CatalogOptions.of(parsed), as_json=parsed.json)
+
+
 COMMANDS = (
     Command("init", "make an empty catalog in a store", INIT_EXAMPLES, _add_init, _init),
     Command(
@@ -232,6 +254,7 @@ COMMANDS = (
         _doctor,
         needs_store=False,
     ),
+    Command("fsck", "read all that the catalog has stored, and say what is wrong", FSCK_EXAMPLES, _add_fsck, _fsck),
     Command("receipts", "list the commits of a table, newest first", RECEIPTS_EXAMPLES, _add_receipts, _receipts),
     Command(
         "history", "list creations, renames and drops, and who made them", HISTORY_EXAMPLES, _add_history, _history

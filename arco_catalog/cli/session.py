@@ -107,10 +107,15 @@ async def _require_warehouse(session: Session, url: str) -> None:
     except StoreError as error:
         raise NotThere(f"cannot read the store {url}: {error}") from error
     if head.version is None:
-        raise NotThere(
-            f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it "
-            "(check --store and --warehouse; `arco init` makes one)"
-        )
+        raise no_warehouse(session, url)
+
+
+def no_warehouse(session: Session, url: str) -> NotThere:
+    """What is said where a command finds nothing."""
+    return NotThere(
+        f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it "
+        "(check --store and --warehouse; `arco init` makes one)"
+    )
 
 
 @asynccontextmanager

@@ -1,0 +1,16 @@
+"""docs/fsck.md has every code, with what `arco fsck` says of it."""
+
+from pathlib import Path
+
+from arco_catalog.operations.fsck.findings import DIAGNOSES
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "fsck.md"
+
+
+def test_the_table_of_codes_is_what_the_command_tells() -> None:
+    rows = [
+        f"| `{code}` | {diagnosis.severity} | {diagnosis.meaning} | {diagnosis.remedy} |"
+        for code, diagnosis in DIAGNOSES.items()
+    ]
+
+    assert PAGE.read_text().endswith("\n".join(["| --- | --- | --- | --- |", *rows, ""]))
