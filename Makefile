@@ -71,7 +71,7 @@ lint: .venv/.dev ## Formatter, linter, types, import rules
 	$(BIN)/mypy azure_functions/*.py
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and the compatibility kit, too)
+test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and runs of the compatibility kit, too)
 	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: $(PARTS)"
 	+@$(BESIDE) $(PARTS)
 
@@ -87,16 +87,16 @@ endif
 # together: tests-of-the-rest.
 JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
-LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short demo-short-s3 rck-serve rck-lambda) \
-  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,lint rck-serve rck-lambda)
+LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short demo-short-s3 rck-short rck-short-lambda) \
+  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,lint rck-short rck-short-lambda)
 PARTS := $(filter-out $(LEFT_OUT),tests/simulation tests/engines tests-of-the-rest tests/cli tests/infra tests/storage_backends \
-  rck-serve tests/lambda_ rck-lambda tests/serve tests/packaging demo-short-s3 demo-short lint tests/fuzz tests/reconciler)
+  tests/lambda_ rck-short tests/serve rck-short-lambda tests/packaging demo-short-s3 demo-short lint tests/fuzz tests/reconciler)
 FOLDERS := $(filter tests/%,$(PARTS))
 
 # JVMs of tests live for seconds: to compile what they run as well as can be costs more than it saves.
-$(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1
+$(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda rck-short rck-short-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1
 
-.PHONY: $(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda
+.PHONY: $(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda rck-short rck-short-lambda
 $(FOLDERS): .venv/.dev $(FETCHED)
 	$(BIN)/pytest --quiet $@
 
@@ -114,6 +114,14 @@ rck-serve: .venv/.dev $(KITS)
 
 rck-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --lambda $(ARGS)
+
+# Each kit, each store and each server once; tests/engines has the newest kit on files.
+rck-short: .venv/.dev $(KITS)
+	$(BIN)/python -m tools.rck --kit 1.10.1 --store local
+	$(BIN)/python -m tools.rck --kit 1.11.0 --store s3
+
+rck-short-lambda: .venv/.dev $(KITS)
+	$(BIN)/python -m tools.rck --kit 1.11.0 --lambda
 
 .PHONY: test-stores test-minio test-gcs test-azure
 test-stores: test-minio test-gcs test-azure ## MinIO, which Go builds in some minutes, fake-gcs-server and Azurite: killed servers, the short demo, the kit
@@ -138,7 +146,7 @@ test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times
 	@mkdir -p .arco
 	$(BIN)/python -m tests.simulation --schedules 1000000 --state .arco/campaign.json $(ARGS)
 
-rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit against a fresh server, on local files and on S3, and through the zip for Lambda
+rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
 .PHONY: fuzz
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")
