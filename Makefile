@@ -148,6 +148,10 @@ test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times
 
 rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases against a fresh server on local files and on S3, and through the zip for Lambda
 
+.PHONY: test-image
+test-image: .venv/.dev ## The image's build for one cloud and for one that there is not, in a folder: make test has the build for all
+	$(BIN)/pytest -m slow tests/packaging
+
 .PHONY: fuzz
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")
 	$(BIN)/python -m tests.fuzz $(ARGS)

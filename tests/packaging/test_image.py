@@ -107,6 +107,7 @@ def test_it_holds_no_installer_and_no_test(root: Path) -> None:
     assert packages & {"pip", "setuptools", "uv", "tests", "pytest", "tools"} == set()
 
 
+@pytest.mark.slow
 def test_an_image_for_one_cloud_holds_no_library_of_another(tmp_path: Path) -> None:
     perform(BUILD, PROJECT, tmp_path / "root", ARCO_EXTRAS="gcs")
 
@@ -115,6 +116,7 @@ def test_an_image_for_one_cloud_holds_no_library_of_another(tmp_path: Path) -> N
     assert packages & {"botocore", "azure", "msal", "aiohttp"} == set()
 
 
+@pytest.mark.slow
 def test_a_cloud_that_there_is_not_fails_the_build(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="oracle"):
         perform(BUILD, PROJECT, tmp_path / "root", ARCO_EXTRAS="gcs,oracle")
