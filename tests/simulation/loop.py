@@ -18,7 +18,7 @@ from typing import Any, TypeVar, TypeVarTuple
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-MAX_STEPS = 100_000
+MAX_STEPS = 20_000
 MAX_SECONDS = 30 * 24 * 3600.0
 
 OWNER: ContextVar[str] = ContextVar("owner", default="")

@@ -119,4 +119,4 @@ def test_the_simulation_finds(
     with monkeypatch.context() as patch:
         bug(patch)
         with pytest.raises(AssertionError, match=REPLAY):
-            explore(scenario, range(60), wanted, seconds=90.0)
+            explore(scenario, range(100), wanted, seconds=90.0)
