@@ -5,6 +5,7 @@
 
 import logging
 import os
+from collections.abc import Sequence
 
 import pytest
 
@@ -38,6 +39,16 @@ def calls_of(scenario: Scenario, seed: int = 0) -> dict[str, list[Kind]]:
     return {process: kinds for process, kinds in trace(scenario, seed).calls.items() if process not in SPARED}
 
 
+def sample(plans: Sequence[FaultPlan], most: int) -> Sequence[FaultPlan]:
+    """At most this many of them, evenly spread; all, if there is time."""
+    return plans if THOROUGHNESS > 1 else plans[:: max(1, -(-len(plans) // most))]
+
+
+def others(scenario: Scenario) -> list[FaultPlan]:
+    """Every single fault that is no crash."""
+    return list(every_single_fault(calls_of(scenario), [fault for fault in FAULTS if fault not in CRASHES]))
+
+
 def crashes(scenario: Scenario) -> list[FaultPlan]:
     """Every crash point; those that differ for the store, unless there is time for all."""
     calls = calls_of(scenario)
@@ -59,10 +70,7 @@ def test_a_crash_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> No
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_any_other_fault_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
-    others = [fault for fault in FAULTS if fault not in CRASHES]
-    plans = list(every_single_fault(calls_of(scenario), others))
-    sample = plans if THOROUGHNESS > 1 else plans[:: max(1, len(plans) // 60)]
-    assert explore(scenario, range(THOROUGHNESS), sample, seconds=SECONDS).complete
+    assert explore(scenario, range(THOROUGHNESS), sample(others(scenario), 40), seconds=SECONDS).complete
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
@@ -83,15 +91,12 @@ def test_over_a_spilled_index_writers_are_told_the_truth(scenario: Scenario) -> 
 def test_over_a_spilled_index_a_crash_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
     """Where names change, every call; elsewhere a sample, unless there is time."""
     plans = crashes(scenario)
-    every = THOROUGHNESS > 1 or scenario in SPILLED_REGISTRY
-    explored = explore(scenario, range(THOROUGHNESS), plans if every else plans[::6], seconds=SECONDS)
+    tried = plans if scenario in SPILLED_REGISTRY else sample(plans, 12)
+    explored = explore(scenario, range(THOROUGHNESS), tried, seconds=SECONDS)
     assert explored.complete
     assert explored.deaths > 0
 
 
 @pytest.mark.parametrize("scenario", SPILLED_REGISTRY, ids=name_of)
 def test_over_a_spilled_index_other_faults_leave_no_lie_and_no_loss(scenario: Scenario) -> None:
-    others = [fault for fault in FAULTS if fault not in CRASHES]
-    plans = list(every_single_fault(calls_of(scenario), others))
-    sample = plans if THOROUGHNESS > 1 else plans[:: max(1, len(plans) // 30)]
-    assert explore(scenario, range(THOROUGHNESS), sample, seconds=SECONDS).complete
+    assert explore(scenario, range(THOROUGHNESS), sample(others(scenario), 30), seconds=SECONDS).complete
