@@ -63,13 +63,16 @@ dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
 jars: $(JARS) $(GCP_JARS) $(AZURE_JARS) ## Fetch Iceberg's Spark runtime and what it needs for S3, GCS and Azure into .jars
 
-lint: .venv/.dev ## Formatter, linter, types, import rules
+lint: static ## Formatter, linter, types, import rules
+	$(BIN)/pytest --quiet tests/test_architecture.py
+
+.PHONY: static
+static: .venv/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/mypy lambda/*.py  # no package: its name is a keyword
 	$(BIN)/mypy azure_functions/*.py
-	$(BIN)/pytest --quiet tests/test_architecture.py
 
 test: lacks .venv/.dev $(FETCHED) $(CI_KITS) ## All tests, and the short demo on local files and on S3 (CI=true: lint and runs of the compatibility kit, too)
 	@echo "Beside each other, $(JOBS) at a time; each is shown when it ends: $(PARTS)"
@@ -88,9 +91,9 @@ endif
 JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)')
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
 LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short demo-short-s3 rck-short rck-short-lambda) \
-  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,lint rck-short rck-short-lambda)
+  $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,static rck-short rck-short-lambda)
 PARTS := $(filter-out $(LEFT_OUT),tests/simulation tests/engines tests-of-the-rest tests/cli tests/infra tests/storage_backends \
-  tests/lambda_ rck-short tests/serve rck-short-lambda tests/packaging demo-short-s3 demo-short lint tests/fuzz tests/reconciler)
+  tests/lambda_ rck-short tests/serve rck-short-lambda tests/packaging demo-short-s3 demo-short static tests/fuzz tests/reconciler)
 FOLDERS := $(filter tests/%,$(PARTS))
 
 # JVMs of tests live for seconds: to compile what they run as well as can be costs more than it saves.
