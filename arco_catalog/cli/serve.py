@@ -74,6 +74,7 @@ class ServeOptions:
     realm: str | None = None
     auth: Sequence[str] = ()
     token_key_file: str | None = None
+    vending_lifetime: int = 3_600
     listener: int | None = None
     """The descriptor of the socket to serve, where a supervisor has opened it; this process reports to it instead of
     printing."""
@@ -106,6 +107,7 @@ class ServeOptions:
             realm=parsed.realm,
             auth=parsed.auth,
             token_key_file=parsed.token_key_file,
+            vending_lifetime=parsed.vending_lifetime,
             listener=parsed.listener,
             environment=parsed.environment,
         )

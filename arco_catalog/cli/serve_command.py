@@ -33,6 +33,7 @@ SERVE = (
     Option("--realm", variables.REALM),
     MultiOption("--auth", variables.AUTH),
     Option("--token-key-file", variables.TOKEN_KEY_FILE),
+    Option("--vending-lifetime", variables.VENDING_LIFETIME),
 )
 
 EXAMPLES = """\

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from arco_catalog.authentication.configured import INTERNAL, Configured, configured
 from arco_catalog.cli.errors import CliError
-from arco_catalog.config.variables import AUTH, TOKEN_KEY_FILE
+from arco_catalog.config.variables import AUTH, TOKEN_KEY_FILE, VENDING_LIFETIME
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.http.realms import RealmService
 from arco_catalog.operations.realms import realm_beside
@@ -38,6 +38,9 @@ class Asked(Protocol):
     def token_key_file(self) -> str | None: ...
 
     @property
+    def vending_lifetime(self) -> int: ...
+
+    @property
     def environment(self) -> Mapping[str, str]: ...
 
 
@@ -45,7 +48,7 @@ class Asked(Protocol):
 async def served_realms(catalog: Catalog, asked: Asked, runtime: SystemRuntime) -> AsyncIterator[RealmService | None]:
     """The realm of a store, over the stores that `catalog` has open; None where there is none, and nobody asked for
     one. Raises `CliError`, and `ValueError` for what variables say."""
-    vending = LazyVending(asked.environment, runtime)
+    vending = LazyVending({**asked.environment, VENDING_LIFETIME.name: str(asked.vending_lifetime)}, runtime)
     realm = realm_beside(catalog, canonical_url(asked.store, asked.environment), asked.realm, vending)
     wanted = _wanted(asked, realm.name, runtime)
     if (await realm.lookups().head()).version is None:

@@ -9,6 +9,7 @@ from storage_backends import probe
 LEAST_BYTES = 1 << 20
 MOST_WORKERS = 64
 LEAST_LIFETIME_S, MOST_LIFETIME_S = 10, 86_400
+LEAST_VENDED_S, MOST_VENDED_S = 60, 43_200
 AUTO_WORKERS = "auto"
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
@@ -61,8 +62,18 @@ def parse_count(text: str) -> int:
 
 def parse_lifetime(text: str) -> int:
     """Seconds that a token lives: from ten, since its client must have time to use it, to a day."""
-    if not text.isascii() or not text.isdigit() or not LEAST_LIFETIME_S <= int(text) <= MOST_LIFETIME_S:
-        raise ValueError(f"expected a number of seconds from {LEAST_LIFETIME_S} to {MOST_LIFETIME_S}, got {text!r}")
+    return _seconds(text, LEAST_LIFETIME_S, MOST_LIFETIME_S)
+
+
+def parse_vended_lifetime(text: str) -> int:
+    """Seconds that a vended credential is used: from a minute, since its client must have time to use it, to the twelve
+    hours that STS gives at most."""
+    return _seconds(text, LEAST_VENDED_S, MOST_VENDED_S)
+
+
+def _seconds(text: str, least: int, most: int) -> int:
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        raise ValueError(f"expected a number of seconds from {least} to {most}, got {text!r}")
     return int(text)
 
 

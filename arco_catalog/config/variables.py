@@ -10,6 +10,7 @@ from arco_catalog.config.parsing import (
     parse_lifetime,
     parse_port,
     parse_size,
+    parse_vended_lifetime,
     parse_warehouse,
     parse_workers,
     split_csv,
@@ -248,6 +249,14 @@ GATEWAY_ROLES_CLAIM = Variable(
     str,
     metavar="NAME",
 )
+VENDING_LIFETIME = Variable(
+    "ARCO_VENDING_LIFETIME",
+    "seconds until clients replace credentials for the files of a table, from 60 to 43200; keys of STS hold for 900 "
+    "at least, whatever is said here",
+    parse_vended_lifetime,
+    "3600",
+    "SECONDS",
+)
 
 AUTHENTICATION: tuple[Variable[object], ...] = (
     TOKEN_KEY,
@@ -301,6 +310,7 @@ SERVER: tuple[Variable[object], ...] = (
     REALM,
     AUTH,
     TOKEN_KEY_FILE,
+    VENDING_LIFETIME,
 )
 FUNCTIONS: tuple[Variable[object], ...] = (
     STORE,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from arco_catalog.config.variables import VENDING_LIFETIME
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.vending.azure import AzureIssuer
 from arco_catalog.vending.gcs import CLOUD_PLATFORM, GcsIssuer
@@ -25,11 +26,12 @@ def configured_vending(
     `ValueError` for variables that can't be read."""
     ca_bundle = environment.get("AWS_CA_BUNDLE") or environment.get("REQUESTS_CA_BUNDLE") or None
     outbound = outbound or WireOutbound(runtime.now_ms, runtime.sleep, runtime.random, ca_bundle)
+    lifetime_s = VENDING_LIFETIME.read(environment)
     keys = _aws_keys(environment)
     issuers = Issuers(
-        s3=None if keys is None else StsIssuer(outbound, keys, runtime.now_ms),
-        gcs=_gcs(environment, outbound, runtime),
-        azure=_azure(environment, outbound, runtime),
+        s3=None if keys is None else StsIssuer(outbound, keys, runtime.now_ms, lifetime_s),
+        gcs=_gcs(environment, outbound, runtime, lifetime_s),
+        azure=_azure(environment, outbound, runtime, lifetime_s),
         signer=keys,
     )
     return Vending(issuers, runtime.now_ms, count, outbound)
@@ -42,17 +44,17 @@ def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
         return None
 
 
-def _gcs(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime) -> GcsIssuer | None:
+def _gcs(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, lifetime_s: int) -> GcsIssuer | None:
     config = GcsConfig.from_environment(environment)
     if isinstance(config.credentials, Anonymous | AccessToken):  # a token that nobody renews, and may be narrow already
         return None
     universe = environment.get("GOOGLE_CLOUD_UNIVERSE_DOMAIN") or UNIVERSE
-    return GcsIssuer(outbound, GoogleTokens(config, [CLOUD_PLATFORM]), runtime.now_ms, universe=universe)
+    return GcsIssuer(outbound, GoogleTokens(config, [CLOUD_PLATFORM]), runtime.now_ms, lifetime_s, universe=universe)
 
 
-def _azure(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime) -> AzureIssuer | None:
+def _azure(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, lifetime_s: int) -> AzureIssuer | None:
     config = AzureConfig.from_environment(environment)
     if not isinstance(config.credentials, ClientSecret | AzureChain):  # a key of the account signs no user delegation
         return None
     tokens = EntraTokens(config.credentials, runtime.now_ms)
-    return AzureIssuer(outbound, tokens, runtime.now_ms, config=config)
+    return AzureIssuer(outbound, tokens, runtime.now_ms, lifetime_s, config)

@@ -26,6 +26,8 @@ from storage_backends.wire.http1 import Response
 
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 """The OAuth scope that a token must have to be exchanged."""
+MOST_LIFETIME_S = 3_600
+"""Of a token by which the catalog acts as another account."""
 REFRESH_PROPERTY = "gcs.oauth2.refresh-credentials-endpoint"
 
 _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
@@ -42,7 +44,8 @@ class SourceTokens(Protocol):
 
 
 class GcsIssuer:
-    """Exchanges tokens in a `universe`, Google's own unless it is another."""
+    """Exchanges tokens in a `universe`, Google's own unless it is another. Clients are told to use a token for
+    `lifetime_s` at most; only Google ends it, with the one that was exchanged."""
 
     def __init__(
         self,
@@ -85,7 +88,7 @@ class GcsIssuer:
         account = quote(config.service_account, safe="@")
         url = f"{self._iam_url}/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
         headers = {"authorization": f"Bearer {own.token}", "content-type": "application/json"}
-        body = dumps({"scope": [_STORAGE, CLOUD_PLATFORM], "lifetime": f"{self._lifetime_s}s"})
+        body = dumps({"scope": [_STORAGE, CLOUD_PLATFORM], "lifetime": f"{min(self._lifetime_s, MOST_LIFETIME_S)}s"})
         answer = _document(await self._outbound.send("POST", url, headers, body), f"to act as {config.service_account}")
         return ExpiringToken(_token(answer, "accessToken"), _iso_ms(answer.get("expireTime")))
 
@@ -109,7 +112,7 @@ class GcsIssuer:
         expires += [asked_ms + int(str(lifetime_s)) * 1_000] if told else []
         if not expires:
             raise CredentialsRefused("Google does not say when its token expires", "InvalidAnswer")
-        expires_ms = min(expires)
+        expires_ms = min(*expires, asked_ms + self._lifetime_s * 1_000)
         properties = {"gcs.oauth2.token": token, "gcs.oauth2.token-expires-at": str(expires_ms)}
         return StorageCredential(common_folder(group), properties, expires_ms, REFRESH_PROPERTY)
 

@@ -49,8 +49,8 @@ class SessionKeys:
 
 
 class StsIssuer:
-    """Assumes the roles of catalogs as the identity that `credentials` gives. `lifetime_s` is asked for; STS may give
-    less."""
+    """Assumes the roles of catalogs as the identity that `credentials` gives. `lifetime_s` is asked for, or what STS
+    gives at least; clients are told to use the keys no longer than that, nor longer than STS said."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class StsIssuer:
         self._outbound = outbound
         self._credentials = credentials
         self._now_ms = now_ms
-        self._lifetime_s = max(lifetime_s, MIN_LIFETIME_S)
+        self._lifetime_s = lifetime_s
 
     async def issue(self, config: AwsStorage, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
         """One credential for all folders where one policy holds them, else one for each; none without a role or an STS.
@@ -73,6 +73,7 @@ class StsIssuer:
         groups = grouped(scope.in_store("s3"), config, write=scope.write)
         while groups:
             group = groups.pop(0)
+            asked_ms = self._now_ms()
             try:
                 keys = await self._assume_role(config, session_policy(group, config, write=scope.write), principal)
             except CredentialsRefused as error:
@@ -80,7 +81,8 @@ class StsIssuer:
                     raise
                 groups = [(location,) for location in group] + groups
             else:
-                issued.append(_credential(config, group, keys))
+                expires_ms = min(keys.expires_ms, asked_ms + self._lifetime_s * 1_000)
+                issued.append(_credential(config, group, keys, expires_ms))
         return tuple(issued)
 
     async def _assume_role(self, config: AwsStorage, policy: str, principal: str) -> SessionKeys:
@@ -89,7 +91,7 @@ class StsIssuer:
             "Version": "2011-06-15",
             "RoleArn": config.role_arn or "",
             "RoleSessionName": session_name(principal),
-            "DurationSeconds": str(self._lifetime_s),
+            "DurationSeconds": str(max(self._lifetime_s, MIN_LIFETIME_S)),
             "Policy": policy,
             **({"ExternalId": config.external_id} if config.external_id else {}),
         }
@@ -172,15 +174,15 @@ def read_answer(response: Response, role: str) -> SessionKeys:
         raise _unreadable() from error
 
 
-def _credential(config: AwsStorage, group: Sequence[Location], keys: SessionKeys) -> StorageCredential:
+def _credential(config: AwsStorage, group: Sequence[Location], keys: SessionKeys, expires_ms: int) -> StorageCredential:
     properties = {
         **config.client_properties,
         "s3.access-key-id": keys.access_key,
         "s3.secret-access-key": keys.secret_key,
         "s3.session-token": keys.token,
-        "s3.session-token-expires-at-ms": str(keys.expires_ms),
+        "s3.session-token-expires-at-ms": str(expires_ms),
     }
-    return StorageCredential(common_folder(group), properties, keys.expires_ms, REFRESH_PROPERTY)
+    return StorageCredential(common_folder(group), properties, expires_ms, REFRESH_PROPERTY)
 
 
 def _parsed(body: bytes) -> ElementTree.Element | None:

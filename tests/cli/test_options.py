@@ -64,6 +64,7 @@ ENVIRONMENT = {
     "ARCO_REALM": "acme",
     "ARCO_AUTH": "internal,oidc",
     "ARCO_TOKEN_KEY_FILE": "/etc/arco/token.key",
+    "ARCO_VENDING_LIFETIME": "60",
 }
 
 
@@ -93,6 +94,7 @@ def test_every_option_has_a_variable() -> None:
         realm="acme",
         auth=("internal", "oidc"),
         token_key_file="/etc/arco/token.key",
+        vending_lifetime=60,
     )
 
 
@@ -106,6 +108,7 @@ def test_flags_win_over_variables() -> None:
         *("--gzip", "false", "--log-format", "text", "--metrics-namespace", "Sea"),
         *("--max-connections", "9", "--request-memory", "3MB", "--cache-memory", "4MB", "--max-body", "5MB"),
         *("--max-metadata", "6GB", "--realm", "other", "--auth", "gateway", "--token-key-file", "key"),
+        *("--vending-lifetime", "43200"),
     ]
     assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
         store="memory:",
@@ -130,6 +133,7 @@ def test_flags_win_over_variables() -> None:
         realm="other",
         auth=("gateway",),
         token_key_file="key",
+        vending_lifetime=43_200,
     )
 
 

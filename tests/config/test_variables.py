@@ -22,6 +22,7 @@ from arco_catalog.config.variables import (
     SERVER,
     STORE,
     STORE_SETTINGS,
+    VENDING_LIFETIME,
     WAREHOUSE,
 )
 from arco_catalog.http.options import HttpOptions
@@ -124,6 +125,13 @@ def test_a_variable_that_has_to_be_set_has_no_default() -> None:
     with pytest.raises(ValueError, match="ARCO_WAREHOUSE: a warehouse's name"):
         WAREHOUSE.require({"ARCO_WAREHOUSE": ""})
     assert STORE.require({"ARCO_STORE": "memory:"}) == "memory:"
+
+
+@pytest.mark.parametrize("text", ["59", "43201", "", "1h", "-60", "६०"])
+def test_vended_credentials_live_from_a_minute_to_what_sts_gives_at_most(text: str) -> None:
+    assert (VENDING_LIFETIME.parse("60"), VENDING_LIFETIME.parse("43200")) == (60, 43_200)
+    with pytest.raises(ValueError, match="expected a number of seconds from 60 to 43200, got"):
+        VENDING_LIFETIME.parse(text)
 
 
 def test_a_text_that_cannot_be_read_is_told_with_the_name_of_its_variable() -> None:

@@ -109,6 +109,21 @@ async def test_a_token_without_a_lifetime_ends_with_the_one_that_was_exchanged(r
     assert credential.expires_ms == runtime.ms + 3_000_000
 
 
+@pytest.mark.parametrize(("lifetime_s", "asked_s", "told_s"), [(60, 60, 60), (7_200, 3_600, 1_200)])
+async def test_clients_use_a_token_no_longer_than_the_lifetime_that_is_set_nor_than_google_says(
+    runtime: FakeRuntime, lifetime_s: int, asked_s: int, told_s: int
+) -> None:
+    answers = text(ACTED, kind="application/json"), text(WITHOUT_LIFETIME, kind="application/json")
+    async with fake_cloud(*answers) as cloud, connections(runtime) as outbound:
+        made = GcsIssuer(
+            outbound, OwnToken(None), runtime.now_ms, lifetime_s, sts_url=f"{cloud.uri}/v1/token", iam_url=cloud.uri
+        )
+        (credential,) = await made.issue(GcpStorage("lake@p.iam.gserviceaccount.com"), scope("t"), "alice")
+
+    assert json.loads(cloud.asked[0].body)["lifetime"] == f"{asked_s}s"
+    assert credential.expires_ms == runtime.ms + told_s * 1_000
+
+
 async def test_the_catalog_acts_as_the_account_that_was_configured(runtime: FakeRuntime) -> None:
     answers = text(ACTED, kind="application/json"), text(WITHOUT_LIFETIME, kind="application/json")
     async with fake_cloud(*answers) as cloud, connections(runtime) as outbound:

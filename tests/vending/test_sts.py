@@ -83,6 +83,19 @@ async def test_a_role_is_assumed_with_the_policy_of_the_scope(runtime: FakeRunti
     }
 
 
+@pytest.mark.parametrize(("lifetime_s", "asked_s", "told_s"), [(60, 900, 60), (900, 900, 900), (7_200, 7_200, 3_600)])
+async def test_clients_use_keys_no_longer_than_the_lifetime_that_is_set_nor_than_sts_says(
+    runtime: FakeRuntime, lifetime_s: int, asked_s: int, told_s: int
+) -> None:
+    async with fake_cloud(text(answer())) as sts, connections(runtime) as outbound:
+        issuer = StsIssuer(outbound, OwnKeys(), runtime.now_ms, lifetime_s)
+        (credential,) = await issuer.issue(config(sts.uri), scope("db/t"), "alice")
+
+    assert sts.asked[0].form["DurationSeconds"] == str(asked_s)
+    assert credential.expires_ms == runtime.ms + told_s * 1_000
+    assert credential.config["s3.session-token-expires-at-ms"] == str(credential.expires_ms)
+
+
 async def test_the_signature_is_the_one_that_botocore_makes(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
