@@ -10,7 +10,7 @@ from textwrap import fill
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
 from arco_catalog.config.variable import Variable
-from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, SERVER, STORE_SETTINGS
+from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, SERVER, STORE_SETTINGS, VENDING
 
 PROJECT = Path(__file__).resolve().parents[1]
 PAGE = PROJECT / "docs" / "configuration.md"
@@ -51,6 +51,15 @@ The server and the functions read these. At most one of the variables with keys 
 | variable | default | meaning |
 | --- | --- | --- |
 """
+VENDING_HEAD = """
+## Credentials for engines
+
+The server reads these ([Operating](operating.md#credentials-for-engines)); a function, which gives no credentials, the
+first two, since it may make catalogs too.
+
+| variable | default | meaning |
+| --- | --- | --- |
+"""
 WIDTH = 120
 
 
@@ -74,6 +83,7 @@ def page() -> str:
         + "".join(map(_row, SERVE))
         + functions
         + "".join(_authentication())
+        + "".join(_vending())
         + "".join(_stores())
         + "".join(_commands())
     )
@@ -100,6 +110,12 @@ def _authentication() -> Iterator[str]:
     """The variables that say who is let in."""
     yield AUTHENTICATION_HEAD
     yield from map(_variable_row, AUTHENTICATION)
+
+
+def _vending() -> Iterator[str]:
+    """The variables that say how engines get access to files."""
+    yield VENDING_HEAD
+    yield from map(_variable_row, VENDING)
 
 
 def _stores() -> Iterator[str]:

@@ -75,6 +75,7 @@ class ServeOptions:
     auth: Sequence[str] = ()
     token_key_file: str | None = None
     vending_lifetime: int = 3_600
+    vending_keys_file: str | None = None
     listener: int | None = None
     """The descriptor of the socket to serve, where a supervisor has opened it; this process reports to it instead of
     printing."""
@@ -108,6 +109,7 @@ class ServeOptions:
             auth=parsed.auth,
             token_key_file=parsed.token_key_file,
             vending_lifetime=parsed.vending_lifetime,
+            vending_keys_file=parsed.vending_keys_file,
             listener=parsed.listener,
             environment=parsed.environment,
         )

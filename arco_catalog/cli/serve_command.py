@@ -34,6 +34,7 @@ SERVE = (
     MultiOption("--auth", variables.AUTH),
     Option("--token-key-file", variables.TOKEN_KEY_FILE),
     Option("--vending-lifetime", variables.VENDING_LIFETIME),
+    Option("--vending-keys-file", variables.VENDING_KEYS_FILE),
 )
 
 EXAMPLES = """\

@@ -1,6 +1,7 @@
 """Every environment variable of the catalog's own, once. The command line has an option for each of `SERVER`; the
-functions read those of `FUNCTIONS`, both those of `AUTHENTICATION`, the stores of both those of `STORE_SETTINGS`. The
-stores read the usual `AWS_*` and `AZURE_*` or `GOOGLE_*` variables, tracing the usual `OTEL_*` ones."""
+functions read those of `FUNCTIONS`, both those of `AUTHENTICATION` and `VENDING`, the stores of both those of
+`STORE_SETTINGS`. The stores read the usual `AWS_*` and `AZURE_*` or `GOOGLE_*` variables, tracing the usual `OTEL_*`
+ones."""
 
 from arco_catalog.config.parsing import (
     AUTO_WORKERS,
@@ -257,6 +258,41 @@ VENDING_LIFETIME = Variable(
     "3600",
     "SECONDS",
 )
+VENDING_KEYS_FILE = Variable(
+    "ARCO_VENDING_KEYS_FILE",
+    "file with keys of S3 stores without STS, which are given to engines as they are: each opens a whole prefix",
+    str,
+    metavar="FILE",
+)
+VENDING_ENDPOINTS = Variable(
+    "ARCO_VENDING_ENDPOINTS",
+    "URLs of S3 and STS that a catalog's storage configuration may name, besides that of AWS_ENDPOINT_URL and "
+    "Amazon's own; comma-separated",
+    split_csv,
+    "",
+    "URL",
+)
+VENDING_IDENTITIES = Variable(
+    "ARCO_VENDING_IDENTITIES",
+    "ARNs of roles, and service accounts of Google, that it may have the server act as, with * for any text; "
+    "comma-separated; unset, whichever trusts the server",
+    split_csv,
+    "",
+    "PATTERN",
+)
+VENDING_CONTAINER_SCOPE = Variable(
+    "ARCO_VENDING_CONTAINER_SCOPE",
+    "in Azure accounts without a hierarchical namespace, give signatures that open the whole container of a table",
+    parse_bool,
+    "false",
+)
+VENDING_STRICT_SIGNATURES = Variable(
+    "ARCO_VENDING_STRICT_SIGNATURES",
+    "all S3 servers refuse headers and bodies that a signature does not cover, as Amazon's does: requests that write "
+    "are then signed for them too",
+    parse_bool,
+    "false",
+)
 
 AUTHENTICATION: tuple[Variable[object], ...] = (
     TOKEN_KEY,
@@ -274,6 +310,14 @@ AUTHENTICATION: tuple[Variable[object], ...] = (
     GATEWAY_ROLES_CLAIM,
 )
 """Who is let in, of the server and of the functions."""
+
+VENDING: tuple[Variable[object], ...] = (
+    VENDING_ENDPOINTS,
+    VENDING_IDENTITIES,
+    VENDING_CONTAINER_SCOPE,
+    VENDING_STRICT_SIGNATURES,
+)
+"""How engines get access to the files of tables, of the server and of the functions."""
 
 STORE_SETTINGS: tuple[Variable[object], ...] = (
     S3_CLIENT,
@@ -311,6 +355,7 @@ SERVER: tuple[Variable[object], ...] = (
     AUTH,
     TOKEN_KEY_FILE,
     VENDING_LIFETIME,
+    VENDING_KEYS_FILE,
 )
 FUNCTIONS: tuple[Variable[object], ...] = (
     STORE,

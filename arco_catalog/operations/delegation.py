@@ -99,7 +99,9 @@ async def credentials(
     `InternalError` if the cloud refuses."""
     config, principal = storage_of(session), _principal(session)
     try:
-        return await vending.credentials(config, access.scope, access.entity, principal, refresh_endpoint)
+        return await vending.credentials(
+            config, access.scope, access.entity, principal, refresh_endpoint, session.catalog.locations.own
+        )
     except CredentialsRefused as error:  # logged; it names roles, which are no business of a reader's
         raise InternalError(_REFUSED) from error
 

@@ -37,6 +37,7 @@ from storage_backends.wrappers.request import RequestStore
 
 if TYPE_CHECKING:  # a server whose catalogs vend nothing does not pay for it
     from arco_catalog.vending.service import Vending
+    from arco_catalog.vending.storage_policy import StoragePolicy
 
 MAX_OPEN = 256
 """Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
@@ -48,7 +49,8 @@ DEFAULT_REALM = "default"
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """What all realms of a process share: the store, where else tables may be, and what an operator set. `vending` is
-    what gives access to the files of tables, made when it is first needed; None: this process gives none."""
+    what gives access to the files of tables, made when it is first needed; None: this process gives none.
+    `storage_policy` is what storage configurations may have servers do; None: nothing that an operator has to allow."""
 
     settings: Settings
     store: ObjectStore
@@ -57,6 +59,7 @@ class Deployment:
     runtime: Runtime
     background_tasks: BackgroundTasks | None = None
     vending: "Callable[[], Vending] | None" = None
+    storage_policy: "Callable[[], StoragePolicy] | None" = None
 
     @classmethod
     def of(
@@ -68,10 +71,12 @@ class Deployment:
         runtime: Runtime,
         open_store: StoreOpener | None = None,
         vending: "Callable[[], Vending] | None" = None,
+        storage_policy: "Callable[[], StoragePolicy] | None" = None,
     ) -> "Deployment":
         """Over an open store. Raises `ValueError` for a bad URL or prefix."""
         base, further = location_of(url), [*map(Location.parse, allowed)]
-        return cls(settings, store, base, mounts_of(base, store, further, open_store), runtime, vending=vending)
+        mounts = mounts_of(base, store, further, open_store)
+        return cls(settings, store, base, mounts, runtime, None, vending, storage_policy)
 
     async def close(self) -> None:
         """Closes the stores."""
@@ -191,12 +196,25 @@ class Realm:
         )
 
 
-def realm_beside(catalog: Catalog, url: str, name: str | None, vending: "Callable[[], Vending] | None" = None) -> Realm:
+def realm_beside(
+    catalog: Catalog,
+    url: str,
+    name: str | None,
+    vending: "Callable[[], Vending] | None" = None,
+    storage_policy: "Callable[[], StoragePolicy] | None" = None,
+) -> Realm:
     """The realm over the stores that `catalog` has open, whether it exists or not: below the folder `name` of the store
-    at `url`, or at its root. `vending` is that of `Deployment`."""
-    tasks = catalog.background_tasks
-    base = location_of(url)
-    deployment = Deployment(catalog.settings, catalog.store, base, catalog.mounts, catalog.runtime, tasks, vending)
+    at `url`, or at its root. The rest is that of `Deployment`."""
+    deployment = Deployment(
+        catalog.settings,
+        catalog.store,
+        location_of(url),
+        catalog.mounts,
+        catalog.runtime,
+        catalog.background_tasks,
+        vending,
+        storage_policy,
+    )
     return Realm(name or DEFAULT_REALM, deployment, at_root=name is None)
 
 

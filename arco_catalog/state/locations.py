@@ -198,6 +198,14 @@ class AllowedLocations:
                 f"Location {text} is outside the allowed locations: {allowed}. To allow others, set "
                 "--allowed-location of arco serve, or ARCO_ALLOWED_LOCATIONS of a function"
             )
-        if any(location.inside(state) or state.inside(location) for state in self.forbidden):
+        if self._touches_state(location):
             raise BadRequest(f"Location {text} is reserved for the catalog's own files")
         return location
+
+    def own(self, folder: Location) -> bool:
+        """Whether all of a folder is the catalog's to use, so that nothing of another's and no state lies in it."""
+        within = any(folder.written_below(prefix) for prefix in self.prefixes)
+        return within and not folder.reserved and not self._touches_state(folder)
+
+    def _touches_state(self, location: Location) -> bool:
+        return any(location.inside(state) or state.inside(location) for state in self.forbidden)

@@ -46,7 +46,7 @@ class EntraSource(Protocol):
 
 class AzureIssuer:
     """Signs for accounts that `config` reaches. `container_scope` is the operator's consent to signatures for whole
-    containers in flat accounts."""
+    containers in flat accounts; whoever asks has checked that nothing else lies in them."""
 
     def __init__(
         self,

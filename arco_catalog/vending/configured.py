@@ -2,12 +2,19 @@
 
 from collections.abc import Callable, Mapping
 
-from arco_catalog.config.variables import VENDING_LIFETIME
+from arco_catalog.config.variables import (
+    VENDING_CONTAINER_SCOPE,
+    VENDING_KEYS_FILE,
+    VENDING_LIFETIME,
+    VENDING_STRICT_SIGNATURES,
+)
 from arco_catalog.state.runtime import Runtime
 from arco_catalog.vending.azure import AzureIssuer
 from arco_catalog.vending.gcs import CLOUD_PLATFORM, GcsIssuer
 from arco_catalog.vending.outbound import Outbound, WireOutbound
 from arco_catalog.vending.service import Issuers, Outcome, Vending
+from arco_catalog.vending.static_keys import StaticIssuer
+from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer
 from storage_backends.azure.config import AzureConfig, ClientSecret
 from storage_backends.azure.config import DefaultChain as AzureChain
@@ -32,9 +39,12 @@ def configured_vending(
         s3=None if keys is None else StsIssuer(outbound, keys, runtime.now_ms, lifetime_s),
         gcs=_gcs(environment, outbound, runtime, lifetime_s),
         azure=_azure(environment, outbound, runtime, lifetime_s),
+        static=_static(environment, runtime, lifetime_s),
         signer=keys,
+        strict_signatures=VENDING_STRICT_SIGNATURES.read(environment),
     )
-    return Vending(issuers, runtime.now_ms, count, outbound)
+    policy = StoragePolicy.from_environment(environment)
+    return Vending(issuers, runtime.now_ms, count, outbound, policy=policy)
 
 
 def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
@@ -42,6 +52,19 @@ def _aws_keys(environment: Mapping[str, str]) -> CredentialSource | None:
         return credentials_of(S3Config.from_environment(environment).credentials)
     except StoreDenied:  # half a pair of keys: a server that needs them for its store does not start
         return None
+
+
+def _static(environment: Mapping[str, str], runtime: Runtime, lifetime_s: int) -> StaticIssuer | None:
+    """Read once now, so that a mistake in the file is told at start."""
+    file = environment.get(VENDING_KEYS_FILE.name)
+    if not file:
+        return None
+    issuer = StaticIssuer(file, runtime.now_ms, lifetime_s)
+    try:
+        issuer.load()
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{VENDING_KEYS_FILE.name}: {error}") from error
+    return issuer
 
 
 def _gcs(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime, lifetime_s: int) -> GcsIssuer | None:
@@ -57,4 +80,11 @@ def _azure(environment: Mapping[str, str], outbound: Outbound, runtime: Runtime,
     if not isinstance(config.credentials, ClientSecret | AzureChain):  # a key of the account signs no user delegation
         return None
     tokens = EntraTokens(config.credentials, runtime.now_ms)
-    return AzureIssuer(outbound, tokens, runtime.now_ms, lifetime_s, config)
+    return AzureIssuer(
+        outbound,
+        tokens,
+        runtime.now_ms,
+        lifetime_s,
+        config,
+        container_scope=VENDING_CONTAINER_SCOPE.read(environment),
+    )

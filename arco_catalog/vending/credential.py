@@ -9,17 +9,17 @@ from arco_catalog.iceberg.json import JsonObject
 @dataclass(frozen=True, slots=True)
 class StorageCredential:
     """The properties that open files whose location starts with `prefix` (Iceberg REST specification,
-    `StorageCredential`). `refresh_property` is what tells a client where it gets the next one. Its text shows no
-    secret."""
+    `StorageCredential`). `refresh_property` is what tells a client where it gets the next one, None if it is not
+    to be told. Its text shows no secret."""
 
     prefix: str
     config: Mapping[str, str] = field(repr=False)
     expires_ms: int
-    refresh_property: str
+    refresh_property: str | None
 
     def refreshed_at(self, endpoint: str | None) -> "StorageCredential":
         """The same, with the endpoint that gives the next one: a path below the catalog's URI, or a URL."""
-        if endpoint is None:
+        if endpoint is None or self.refresh_property is None:
             return self
         return replace(self, config={**self.config, self.refresh_property: endpoint})
 

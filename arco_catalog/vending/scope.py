@@ -1,6 +1,6 @@
 """What somebody gets access to: folders, read or written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -19,6 +19,11 @@ class Scope:
     def of(cls, locations: Sequence[Location], *, write: bool) -> "Scope":
         """The scope of these folders, without those that lie in another of them."""
         return cls(tuple(outermost(locations)), write)
+
+    def in_own_buckets(self, owns: Callable[[Location], bool]) -> "Scope":
+        """The same without folders whose bucket or container is not the catalog's alone, as `owns` says."""
+        kept = [each for each in self.locations if owns(Location(each.scheme, each.authority, ()))]
+        return Scope(tuple(kept), self.write)
 
     def in_store(self, scheme: str) -> tuple[Location, ...]:
         """The folders that can be vended in a cloud: a whole bucket cannot, nor a catalog's own state, even if somebody

@@ -1,11 +1,12 @@
 """The one door to this room: credentials for a scope, and signatures for single requests."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from arco_catalog.iceberg.errors import Forbidden, Unavailable
+from arco_catalog.iceberg.errors import BadRequest, Forbidden, Unavailable
+from arco_catalog.state.locations import Location
 from arco_catalog.vending.azure import AzureIssuer
 from arco_catalog.vending.cache import CredentialCache
 from arco_catalog.vending.credential import StorageCredential, longest_first
@@ -15,7 +16,9 @@ from arco_catalog.vending.outbound import Outbound
 from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.sign_request import SignedRequest, SignRequest
 from arco_catalog.vending.signing import Judged, judge, sign
+from arco_catalog.vending.static_keys import StaticIssuer
 from arco_catalog.vending.storage_config import AwsStorage, AzureStorage, FileStorage, GcpStorage, StorageConfig
+from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer, session_keys
 from storage_backends.base import StoreDenied, StoreUnavailable
 from storage_backends.s3.credentials import CredentialSource
@@ -37,22 +40,24 @@ class Outcome(StrEnum):
 class Issuers:
     """Who gives credentials for each cloud; None where the deployment has no access to it.
 
-    `signer` is the key that signs single requests to S3 where no key can be had that opens one table alone.
-    `strict_signatures` is the operator's word that the store refuses `x-amz-` headers that are not signed, and bodies
-    that have not the signed hash, as Amazon's does. Without it, that key signs no PUT and no DeleteObjects: on MinIO, a
-    client could make the first a copy of any object, and the second delete any.
+    `static` has keys of stores without STS. `signer` is the key that signs single requests to S3 where no key can be
+    had that opens one table alone. `strict_signatures` is the operator's word that the store refuses `x-amz-` headers
+    that are not signed, and bodies that have not the signed hash, as Amazon's does. Without it, that key signs no PUT
+    and no DeleteObjects: on MinIO, a client could make the first a copy of any object, and the second delete any.
     """
 
     s3: StsIssuer | None = None
     gcs: GcsIssuer | None = None
     azure: AzureIssuer | None = None
+    static: StaticIssuer | None = None
     signer: CredentialSource | None = field(default=None, repr=False)
     strict_signatures: bool = False
 
 
 class Vending:
     """Vends for any number of catalogs. `count` is called with the outcome of each request to a cloud, which the cache
-    did not spare; `now_ms` is the clock. `outbound` is closed with it."""
+    did not spare, and of each for static keys; `now_ms` is the clock. `outbound` is closed with it. `policy` is what
+    storage configurations may have it do now, whatever they might when they were written."""
 
     def __init__(
         self,
@@ -61,23 +66,38 @@ class Vending:
         count: Callable[[Outcome], None],
         outbound: Outbound | None = None,
         cache_size: int = 4_096,
+        policy: StoragePolicy | None = None,
     ) -> None:
         self._issuers = issuers
+        self._policy = policy or StoragePolicy()
         self._now_ms = now_ms
         self._count = count
         self._outbound = outbound
         self._cache = CredentialCache(now_ms, cache_size)
 
     async def credentials(
-        self, config: StorageConfig, scope: Scope, entity: str, principal: str, refresh_endpoint: str | None = None
+        self,
+        config: StorageConfig,
+        scope: Scope,
+        entity: str,
+        principal: str,
+        refresh_endpoint: str | None = None,
+        owns: Callable[[Location], bool] = lambda _: False,
     ) -> tuple[StorageCredential, ...]:
         """Credentials for the scope, longest prefix first; none where vending is impossible. Whoever asks has checked
-        the locations and the grants on a fresh read of the registry.
+        the locations and the grants on a fresh read of the registry. What opens more than the scope, static keys and
+        signatures for containers, is given where `owns` says that all of it is the catalog's.
 
         Raises `Unavailable` for a passing failure of the cloud, `CredentialsRefused` if it refuses.
         """
-        key = (config, scope, entity, principal)  # the principal's name is in the session's
-        issued = await self._cache.get(key, lambda: self._issue(config, scope, principal))
+        static = self._issuers.static
+        if static is not None and isinstance(config, AwsStorage) and not config.assumes_role:
+            issued = await self._counted(static.issue(config, scope, owns)) if self._allows(config) else ()
+        else:
+            opened = (
+                scope.in_own_buckets(owns) if isinstance(config, AzureStorage) and not config.hierarchical else scope
+            )
+            issued = await self._issued(config, opened, entity, principal)
         return tuple(credential.refreshed_at(refresh_endpoint) for credential in issued)
 
     async def sign(
@@ -87,6 +107,8 @@ class Vending:
         for what the scope does not allow, `Unavailable`, `CredentialsRefused`."""
         if not isinstance(config, AwsStorage):
             raise Forbidden("Not signed: this catalog signs no requests")
+        if not self._allows(config):
+            raise Forbidden("Not signed: this server may not be used with the catalog's storage configuration")
         judged = judge(config, scope, request)
         keys = await self._narrow_keys(config, scope, entity, principal, judged)
         return sign(judged, keys or await self._own_keys(config, judged), self._now_ms())
@@ -96,14 +118,29 @@ class Vending:
         if self._outbound is not None:
             await self._outbound.close()
 
+    async def _issued(
+        self, config: StorageConfig, scope: Scope, entity: str, principal: str
+    ) -> tuple[StorageCredential, ...]:
+        """Credentials of a cloud, remembered for these rights."""
+        key = (config, scope, entity, principal)  # the principal's name is in the session's
+        return await self._cache.get(key, lambda: self._counted(self._ask(config, scope, principal)))
+
+    def _allows(self, config: StorageConfig) -> bool:
+        try:
+            self._policy.check(config)
+        except BadRequest as error:
+            _LOG.error("no access to files is given: %s", error.message)
+            return False
+        return True
+
     async def _narrow_keys(
         self, config: AwsStorage, scope: Scope, entity: str, principal: str, judged: Judged
     ) -> Credentials | None:
         """Keys that open the folders of a request and nothing outside of the scope; None if there are none."""
-        issued = await self.credentials(config, scope, entity, principal)
+        issued = await self._issued(config, scope, entity, principal)
         if len(issued) != 1:  # several, each for one folder; or none for this one
             scope = Scope.of(sorted(judged.locations, key=lambda location: location.uri), write=scope.write)
-            issued = await self.credentials(config, scope, entity, principal)
+            issued = await self._issued(config, scope, entity, principal)
         if len(issued) > 1:
             raise Forbidden("Not signed: one location at a time")
         return session_keys(issued[0]) if issued else None
@@ -122,9 +159,9 @@ class Vending:
                 f"the catalog has no AWS credentials to sign with: {error}", "NoCredentials"
             ) from error
 
-    async def _issue(self, config: StorageConfig, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
+    async def _counted(self, asked: Awaitable[tuple[StorageCredential, ...]]) -> tuple[StorageCredential, ...]:
         try:
-            issued = longest_first(await self._ask(config, scope, principal))
+            issued = longest_first(await asked)
         except CredentialsRefused as error:
             self._count(Outcome.REFUSED)
             _LOG.error("no credentials were vended: %s", error.message)
@@ -137,6 +174,8 @@ class Vending:
 
     async def _ask(self, config: StorageConfig, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
         issuers = self._issuers
+        if not self._allows(config):
+            return ()
         match config:
             case AwsStorage() if issuers.s3 is not None:
                 return await issuers.s3.issue(config, scope, principal)

@@ -23,12 +23,11 @@ from arco_catalog.vending.delete_body import keys_to_delete
 from arco_catalog.vending.s3_operation import check_key, decoded, operation_of, parameters_of
 from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.sign_request import SignedRequest, SignRequest
-from arco_catalog.vending.storage_config import AwsStorage
+from arco_catalog.vending.storage_config import DEFAULT_REGION, AwsStorage
 from storage_backends.s3.endpoint import domain_of
 from storage_backends.s3.signature import Credentials, path_of, query_of, signed, signing_stamp
 from storage_backends.s3.signature import Scope as SigningScope
 
-DEFAULT_REGION = "us-east-1"
 UNSIGNED = "UNSIGNED-PAYLOAD"
 
 _URI = re.compile(r"(https?)://([A-Za-z0-9._:\[\]-]+)(/[!-\"$->@-~]*)?(?:\?([!-\"$-~]*))?")

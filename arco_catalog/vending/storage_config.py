@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject
 
+DEFAULT_REGION = "us-east-1"
+
 _ROLE = re.compile(r"arn:([a-z0-9-]{1,20}):[a-z0-9-]{1,20}:[^\s]{1,2000}")
 _REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _SERVICE_ACCOUNT = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+")
@@ -34,6 +36,11 @@ class AwsStorage:
     current_kms_key: str | None = None
     allowed_kms_keys: tuple[str, ...] = ()
     kms_unavailable: bool = False
+
+    @property
+    def assumes_role(self) -> bool:
+        """Whether the catalog has a role that an STS gives keys of."""
+        return self.role_arn is not None and not self.sts_unavailable
 
     @property
     def partition(self) -> str:

@@ -18,7 +18,7 @@ from arco_catalog.vending.errors import CredentialsRefused
 from arco_catalog.vending.outbound import Outbound
 from arco_catalog.vending.s3_policy import grouped, session_policy
 from arco_catalog.vending.scope import Scope, common_folder
-from arco_catalog.vending.storage_config import AwsStorage
+from arco_catalog.vending.storage_config import DEFAULT_REGION, AwsStorage
 from storage_backends.base import StoreDenied, StoreUnavailable
 from storage_backends.s3.credentials import CredentialSource
 from storage_backends.s3.endpoint import domain_of
@@ -27,7 +27,6 @@ from storage_backends.s3.signature import Scope as SigningScope
 from storage_backends.wire.dates import iso_date_ms
 from storage_backends.wire.http1 import Response
 
-DEFAULT_REGION = "us-east-1"
 MIN_LIFETIME_S = 900
 """What STS gives at least."""
 REFRESH_PROPERTY = "client.refresh-credentials-endpoint"
@@ -67,7 +66,7 @@ class StsIssuer:
     async def issue(self, config: AwsStorage, scope: Scope, principal: str) -> tuple[StorageCredential, ...]:
         """One credential for all folders where one policy holds them, else one for each; none without a role or an STS.
         Raises `Unavailable`, `CredentialsRefused`."""
-        if config.role_arn is None or config.sts_unavailable:
+        if not config.assumes_role:
             return ()
         issued: list[StorageCredential] = []
         groups = grouped(scope.in_store("s3"), config, write=scope.write)

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.vending.service import Issuers, Outcome, Vending
+from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer
 from storage_backends import ANY, Found, Version
 from storage_backends.memory import MemoryStore
@@ -35,8 +36,10 @@ LIFETIME_MS = 3_600_000
 class Fixture:
     """A realm whose catalog `lake` lies in a bucket, and the STS that vends for it."""
 
-    def __init__(self, app: RealmApp, sts: FakeCloud, outcomes: list[Outcome], storage: JsonObject) -> None:
-        self.app, self.sts, self.outcomes, self.storage = app, sts, outcomes, storage
+    def __init__(
+        self, app: RealmApp, sts: FakeCloud, outcomes: list[Outcome], storage: JsonObject, issuers: Issuers
+    ) -> None:
+        self.app, self.sts, self.outcomes, self.storage, self.issuers = app, sts, outcomes, storage, issuers
         self.owner: Client
 
     async def start(self) -> "Fixture":
@@ -83,7 +86,8 @@ async def lake(**storage: str | bool) -> AsyncIterator[Fixture]:
 
     async with fake_cloud(issue) as sts, connections(clock) as outbound:
         issuers = Issuers(s3=StsIssuer(outbound, OwnKeys(), clock.now_ms), signer=OwnKeys())
-        vending = Vending(issuers, clock.now_ms, outcomes.append, outbound)
+        policy = StoragePolicy.of([sts.uri, ENDPOINT])
+        vending = Vending(issuers, clock.now_ms, outcomes.append, outbound, policy=policy)
         config: JsonObject = {
             "storageType": "S3",
             "roleArn": ROLE,
@@ -93,8 +97,8 @@ async def lake(**storage: str | bool) -> AsyncIterator[Fixture]:
             "region": "us-east-1",
             **storage,
         }
-        app = RealmApp(clock=clock, url="s3://bucket", vending=lambda: vending)
-        yield await Fixture(app, sts, outcomes, config).start()
+        app = RealmApp(clock=clock, url="s3://bucket", vending=lambda: vending, storage_policy=policy)
+        yield await Fixture(app, sts, outcomes, config, issuers).start()
 
 
 def config_of(answer: Answer) -> dict[str, str]:
@@ -471,6 +475,37 @@ def test_a_server_whose_clients_ask_for_no_access_imports_nothing_of_it() -> Non
     )
 
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["endpoint", "endpointInternal", "stsEndpoint"])
+async def test_whoever_makes_or_changes_a_catalog_chooses_no_host_for_the_servers_requests(name: str) -> None:
+    async with fake_cloud(text(answer())) as elsewhere, lake() as it:
+        catalog = await it.app.ok("GET", "catalogs/lake")
+        storage: JsonObject = {**cast(JsonObject, catalog["storageConfigInfo"]), name: elsewhere.uri}
+        properties: JsonObject = {"default-base-location": "s3://bucket/other"}
+        config: JsonObject = {**storage, "allowedLocations": ["s3://bucket/other"]}
+        other: JsonObject = {"name": "other", "properties": properties, "storageConfigInfo": config}
+
+        refused = [
+            await it.app.manage("POST", "catalogs", {"catalog": other}),
+            await it.app.manage(
+                "PUT", "catalogs/lake", {"currentEntityVersion": catalog["entityVersion"], "storageConfigInfo": storage}
+            ),
+        ]
+
+        assert [(answer.status, "ARCO_VENDING_ENDPOINTS" in answer.message) for answer in refused] == [(400, True)] * 2
+        assert (await it.app.ok("GET", "catalogs/lake"))["storageConfigInfo"] == catalog["storageConfigInfo"]
+        assert elsewhere.asked == []
+
+
+async def test_an_endpoint_that_the_operator_no_longer_allows_is_asked_for_nothing() -> None:
+    async with lake() as it:
+        it.app.vending = lambda: Vending(it.issuers, it.app.clock.now_ms, it.outcomes.append)
+        owner = it.app.client("owner", app=it.app.serve())
+
+        assert (await owner.get(T, **VENDED)).json["config"] == {}
+        assert (await owner.post(f"{T}/sign", to_sign("GET", "bucket/lake/db/t/1"))).status == 403
+        assert it.sts.asked == []
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ ENVIRONMENT = {
     "ARCO_AUTH": "internal,oidc",
     "ARCO_TOKEN_KEY_FILE": "/etc/arco/token.key",
     "ARCO_VENDING_LIFETIME": "60",
+    "ARCO_VENDING_KEYS_FILE": "/etc/arco/keys.json",
 }
 
 
@@ -95,6 +96,7 @@ def test_every_option_has_a_variable() -> None:
         auth=("internal", "oidc"),
         token_key_file="/etc/arco/token.key",
         vending_lifetime=60,
+        vending_keys_file="/etc/arco/keys.json",
     )
 
 
@@ -108,7 +110,7 @@ def test_flags_win_over_variables() -> None:
         *("--gzip", "false", "--log-format", "text", "--metrics-namespace", "Sea"),
         *("--max-connections", "9", "--request-memory", "3MB", "--cache-memory", "4MB", "--max-body", "5MB"),
         *("--max-metadata", "6GB", "--realm", "other", "--auth", "gateway", "--token-key-file", "key"),
-        *("--vending-lifetime", "43200"),
+        *("--vending-lifetime", "43200", "--vending-keys-file", "keys"),
     ]
     assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
         store="memory:",
@@ -134,6 +136,7 @@ def test_flags_win_over_variables() -> None:
         auth=("gateway",),
         token_key_file="key",
         vending_lifetime=43_200,
+        vending_keys_file="keys",
     )
 
 

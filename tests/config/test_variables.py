@@ -22,6 +22,7 @@ from arco_catalog.config.variables import (
     SERVER,
     STORE,
     STORE_SETTINGS,
+    VENDING,
     VENDING_LIFETIME,
     WAREHOUSE,
 )
@@ -32,12 +33,13 @@ from storage_backends.azure.config import AzureConfig, ClientKind
 from storage_backends.gcs.config import GcsClient, GcsConfig
 from tools.support.environment import PROJECT
 
-EVERY = {variable.name: variable for variable in (*SERVER, *FUNCTIONS, *AUTHENTICATION, *STORE_SETTINGS)}
+EVERY_ROW = (*SERVER, *FUNCTIONS, *AUTHENTICATION, *VENDING, *STORE_SETTINGS)
+EVERY = {variable.name: variable for variable in EVERY_ROW}
 NAME = re.compile(r"\bARCO_[A-Z0-9_]*[A-Z]\b")
 
 
 def test_a_name_is_in_the_table_once() -> None:
-    assert len(EVERY) == len({id(variable) for variable in (*SERVER, *FUNCTIONS, *AUTHENTICATION, *STORE_SETTINGS)})
+    assert len(EVERY) == len({id(variable) for variable in EVERY_ROW})
 
 
 def test_stores_read_the_variables_that_the_table_says_they_do() -> None:

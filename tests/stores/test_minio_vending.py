@@ -20,6 +20,7 @@ from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.service import Issuers, Outcome, Vending
 from arco_catalog.vending.sign_request import SignRequest
 from arco_catalog.vending.storage_config import AwsStorage
+from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer
 from storage_backends import ANY, Applied, Found, StoreDenied
 from storage_backends.clock import system_now_ms
@@ -94,7 +95,9 @@ async def lake(minio_server: S3Server) -> AsyncIterator[Lake]:
         endpoint=minio_server.endpoint,
         path_style=True,
     )
-    vending = Vending(issuers, system_now_ms, outcomes.append, outbound)
+    vending = Vending(
+        issuers, system_now_ms, outcomes.append, outbound, policy=StoragePolicy.of([minio_server.endpoint])
+    )
     yield Lake(minio_server, bucket, outbound, vending, config, outcomes, root)
     await vending.close()
     await root.close()

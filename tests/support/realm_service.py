@@ -22,6 +22,7 @@ from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.vending.service import Vending
+from arco_catalog.vending.storage_policy import StoragePolicy
 from storage_backends import ObjectStore
 from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
@@ -70,6 +71,7 @@ class RealmApp:
     """If given, tokens are taken for what they prove."""
     url: str = "memory:///"
     vending: Callable[[], Vending] | None = None
+    storage_policy: StoragePolicy = field(default_factory=StoragePolicy)
 
     async def start(self) -> "RealmApp":
         """Bootstraps the realms, and serves them."""
@@ -94,7 +96,15 @@ class RealmApp:
     def realms(self) -> dict[str, Realm]:
         """Realms as a fresh process opens them."""
         assert self.store is not None
-        deployment = Deployment.of(self.settings, self.store, self.url, (), self.clock, vending=self.vending)
+        deployment = Deployment.of(
+            self.settings,
+            self.store,
+            self.url,
+            (),
+            self.clock,
+            vending=self.vending,
+            storage_policy=lambda: self.storage_policy,
+        )
         return {name: Realm(name, deployment, at_root=len(self.names) == 1) for name in self.names}
 
     def serve(self) -> Asgi:

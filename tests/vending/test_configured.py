@@ -18,7 +18,8 @@ SCOPE = Scope.of([Location.parse("s3://lake/t")], write=False)
 async def test_credentials_live_as_long_as_the_variable_says(lifetime: dict[str, str], told_s: int) -> None:
     runtime = FakeRuntime()
     async with fake_cloud(text(answer())) as sts, connections(runtime) as outbound:
-        vending = configured_vending({**KEYS, **lifetime}, runtime, lambda _: None, outbound)
+        environment = {**KEYS, "ARCO_VENDING_ENDPOINTS": sts.uri, **lifetime}
+        vending = configured_vending(environment, runtime, lambda _: None, outbound)
         config = AwsStorage(role_arn=ROLE, sts_endpoint=sts.uri)
         (credential,) = await vending.credentials(config, SCOPE, "e", "alice")
 

@@ -13,13 +13,16 @@ from arco_catalog.vending.scope import Scope
 from arco_catalog.vending.service import Issuers, Outcome, Vending, signing_properties
 from arco_catalog.vending.sign_request import SignRequest
 from arco_catalog.vending.storage_config import AwsStorage, AzureStorage, FileStorage, GcpStorage, StorageConfig
+from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer
 from storage_backends.base import StoreDenied, StoreUnavailable
 from tests.support.fake_runtime import FakeRuntime
+from tests.vending import test_azure
 from tests.vending.aws_policies import allows
 from tests.vending.fake_clouds import FakeCloud, OwnKeys, connections, fake_cloud, text
 from tests.vending.test_sts import ROLE, answer, refusal
 
+OWN = ["http://127.0.0.1:9000"]
 READ = Scope.of([Location.parse("s3://lake/t")], write=False)
 WRITE = Scope.of([Location.parse("s3://lake/t")], write=True)
 
@@ -37,7 +40,9 @@ async def fixture() -> AsyncIterator[Fixture]:
     runtime, outcomes = FakeRuntime(), list[Outcome]()
     async with fake_cloud(text(answer())) as sts, connections(runtime) as outbound:
         issuers = Issuers(s3=StsIssuer(outbound, OwnKeys(), runtime.now_ms), signer=OwnKeys())
-        yield Fixture(Vending(issuers, runtime.now_ms, outcomes.append, outbound), sts, outcomes, runtime)
+        policy = StoragePolicy.of([sts.uri, *OWN])
+        vending = Vending(issuers, runtime.now_ms, outcomes.append, outbound, policy=policy)
+        yield Fixture(vending, sts, outcomes, runtime)
 
 
 async def test_what_may_be_shared_is_and_nothing_else(fixture: Fixture) -> None:
@@ -101,6 +106,35 @@ async def test_no_secret_is_logged_however_much_is(fixture: Fixture, caplog: pyt
         assert secret not in shown
 
 
+@pytest.mark.parametrize(
+    ("hierarchical", "consent", "owned", "vended"),
+    [
+        (True, False, False, True),
+        (False, False, True, False),
+        (False, True, False, False),
+        (False, True, True, True),
+    ],
+)
+async def test_a_signature_for_a_container_is_given_only_where_the_whole_container_is_the_catalogs(
+    fixture: Fixture, hierarchical: bool, consent: bool, owned: bool, vended: bool
+) -> None:
+    asked = list[Location]()
+
+    def owns(folder: Location) -> bool:
+        asked.append(folder)
+        return owned
+
+    key = text(test_azure.answer(), kind="application/xml")
+    async with fake_cloud(key) as cloud, connections(fixture.runtime) as outbound:
+        azure = test_azure.issuer(outbound, cloud, fixture.runtime, consent=consent)
+        vending = Vending(Issuers(azure=azure), fixture.runtime.now_ms, fixture.outcomes.append)
+        config = AzureStorage("tid", hierarchical=hierarchical)
+        issued = await vending.credentials(config, test_azure.scope("t"), "e", "alice", None, owns)
+
+    assert bool(issued) == vended
+    assert asked == ([] if hierarchical else [Location("abfss", "data@lakeacct.dfs.core.windows.net", ())])
+
+
 GET = SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "GET", {})
 PUT = SignRequest("us-east-1", "http://127.0.0.1:9000/lake/t/1", "PUT", {})
 
@@ -151,7 +185,7 @@ async def test_the_catalogs_own_key_signs_nothing_that_a_careless_server_would_l
     fixture: Fixture, config: AwsStorage, trusted: bool, signed_too: bool
 ) -> None:
     issuers = Issuers(signer=OwnKeys(), strict_signatures=trusted)
-    vending = Vending(issuers, fixture.runtime.now_ms, fixture.outcomes.append)
+    vending = Vending(issuers, fixture.runtime.now_ms, fixture.outcomes.append, policy=StoragePolicy.of(OWN))
     origin = config.endpoint or "https://s3.us-east-1.amazonaws.com"
     body = "<Delete><Object><Key>t/1</Key></Object></Delete>"
     get, put = (replace(request, uri=f"{origin}/lake/t/1") for request in (GET, PUT))
@@ -170,7 +204,7 @@ async def test_the_catalogs_own_key_signs_nothing_that_a_careless_server_would_l
     "config", [GcpStorage(), AzureStorage("t"), FileStorage(), AwsStorage(endpoint="http://127.0.0.1:9000")]
 )
 async def test_requests_are_signed_for_s3_alone_and_only_with_a_key(fixture: Fixture, config: StorageConfig) -> None:
-    without = Vending(Issuers(), fixture.runtime.now_ms, fixture.outcomes.append)
+    without = Vending(Issuers(), fixture.runtime.now_ms, fixture.outcomes.append, policy=StoragePolicy.of(OWN))
     with pytest.raises(Forbidden, match="Not signed: this catalog"):
         await without.sign(config, READ, "e", "alice", GET)
 
@@ -181,7 +215,8 @@ async def test_requests_are_signed_for_s3_alone_and_only_with_a_key(fixture: Fix
 async def test_a_key_that_cannot_be_had_is_told(
     fixture: Fixture, failure: StoreDenied | StoreUnavailable, told: type[Exception]
 ) -> None:
-    vending = Vending(Issuers(signer=OwnKeys(failure)), fixture.runtime.now_ms, fixture.outcomes.append)
+    issuers = Issuers(signer=OwnKeys(failure))
+    vending = Vending(issuers, fixture.runtime.now_ms, fixture.outcomes.append, policy=StoragePolicy.of(OWN))
     with pytest.raises(told):
         await vending.sign(AwsStorage(endpoint="http://127.0.0.1:9000"), READ, "e", "alice", GET)
 

@@ -72,13 +72,16 @@ def moto_server(*, ignore_conditions: bool = False) -> Iterator[S3Server]:
 
 
 @contextmanager
-def versitygw() -> Iterator[S3Server]:
-    """Versity's gateway over a folder."""
+def versitygw(*, users: bool = False) -> Iterator[S3Server]:
+    """Versity's gateway over a folder; with `users`, others than its administrator can be made."""
     program = built("versitygw")
     environment = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
 
     def command(port: int, folder: Path) -> list[str | Path]:
-        return [program, "--quiet", "--keep-alive", "--port", f"127.0.0.1:{port}", "posix", folder]
+        people = folder.with_name("users")
+        people.mkdir()
+        options: list[str | Path] = ["--iam-dir", people] if users else []
+        return [program, "--quiet", "--keep-alive", "--port", f"127.0.0.1:{port}", *options, "posix", folder]
 
     with listening(command, environment) as url:
         yield S3Server(url, ACCESS_KEY, SECRET_KEY, NO_TRAILING_CHECKSUM)

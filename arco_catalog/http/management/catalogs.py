@@ -3,11 +3,13 @@
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
 from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.shapes import INT, OBJECT, STRING, STRINGS, Fields, one_of
 from arco_catalog.operations.management import catalogs
 from arco_catalog.operations.management.catalogs import CatalogRequest, shown_catalog
 from arco_catalog.operations.realms import change_catalog, make_catalog
 from arco_catalog.vending.storage_config import parse_storage_config
+from arco_catalog.vending.storage_policy import StoragePolicy
 
 TYPES = ("INTERNAL", "EXTERNAL")
 
@@ -28,7 +30,7 @@ async def create(context: RequestContext) -> Response:
         fields.required("properties", STRINGS),
         fields.required("storageConfigInfo", OBJECT),
     )
-    parse_storage_config(request.storage)
+    _check_storage(context, request.storage)
     made = await make_catalog(context.required_realm, context.realm_session(), request)
     return json_response(shown_catalog(made), 201)
 
@@ -45,7 +47,7 @@ async def update(context: RequestContext) -> Response:
     properties = context.fields.optional("properties", STRINGS)
     storage = context.fields.optional("storageConfigInfo", OBJECT)
     if storage is not None:
-        parse_storage_config(storage)
+        _check_storage(context, storage)
     await (await context.catalog_session(context.params["catalog"])).head()
     changed = await change_catalog(
         context.required_realm,
@@ -56,6 +58,12 @@ async def update(context: RequestContext) -> Response:
         storage,
     )
     return json_response(changed)
+
+
+def _check_storage(context: RequestContext, storage: JsonObject) -> None:
+    """Raises `BadRequest` for a storage configuration that can't be read, or that this server may not be used with."""
+    policy = context.required_realm.deployment.storage_policy
+    (StoragePolicy() if policy is None else policy()).check(parse_storage_config(storage))
 
 
 async def drop(context: RequestContext) -> Response:

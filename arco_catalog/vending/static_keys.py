@@ -1,0 +1,150 @@
+"""Keys of S3 stores without STS, given to engines as they are.
+
+Such a key opens all of its prefix and does not expire, whatever a client is told: no store narrows it to a table. So an
+operator configures it in words, and it is given only in a catalog that the whole prefix belongs to. A file has them:
+
+    [{"prefix": "s3://sales", "opens-whole-prefix": true,
+      "reader": {"access-key-id": "...", "secret-access-key": "..."}, "writer": {...}}]
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.state.locations import Location
+from arco_catalog.vending.credential import StorageCredential
+from arco_catalog.vending.errors import CredentialsRefused
+from arco_catalog.vending.scope import Scope
+from arco_catalog.vending.storage_config import AwsStorage
+from storage_backends.s3.signature import Credentials
+
+MAX_BYTES = 1 << 20
+"""Of a file of keys."""
+
+_CONSENT = "opens-whole-prefix"
+_KEY_FIELDS = ("access-key-id", "secret-access-key")
+
+
+@dataclass(frozen=True, slots=True)
+class StaticKeys:
+    """The keys of one prefix, which is a bucket or a folder; None where there is none."""
+
+    prefix: Location
+    reader: Credentials | None
+    writer: Credentials | None
+
+    def key(self, *, write: bool) -> Credentials | None:
+        """The key for these rights. A writer without one of its own gets the reader's; a reader never the writer's."""
+        return self.writer or self.reader if write else self.reader
+
+
+def parse_static_keys(body: bytes) -> tuple[StaticKeys, ...]:
+    """The keys in a file. Raises `ValueError`, which quotes none of them."""
+    try:
+        document = loads(body)
+    except MalformedJson:
+        raise ValueError("the file of keys is not valid JSON") from None  # the error may quote it
+    if not isinstance(document, list):
+        raise ValueError("the file of keys must hold an array")
+    keys = tuple(_entry(entry, f"entry {number}") for number, entry in enumerate(document, 1))
+    if len({each.prefix.normal for each in keys}) < len(keys):
+        raise ValueError("the file of keys has a prefix twice")
+    return keys
+
+
+def longest_match(keys: Sequence[StaticKeys], location: Location) -> StaticKeys | None:
+    """The keys of the longest prefix that a location lies in, by its letters."""
+    around = [each for each in keys if location.written_below(each.prefix)]
+    return max(around, key=lambda each: len(each.prefix.segments), default=None)
+
+
+class StaticIssuer:
+    """Gives the keys in a file. Clients are told that they expire, so that they ask again, and a principal that may no
+    longer is refused. The time that is told moves twice a lifetime; then the file is read again, so keys are replaced
+    without a restart."""
+
+    def __init__(self, file: str, now_ms: Callable[[], int], lifetime_s: int) -> None:
+        self._file = Path(file)
+        self._now_ms = now_ms
+        self._half_ms = lifetime_s * 1_000 // 2
+        self._read: tuple[int, tuple[StaticKeys, ...]] | None = None
+
+    def load(self) -> tuple[StaticKeys, ...]:
+        """Reads the file; blocks. Raises `ValueError`, `OSError`."""
+        with self._file.open("rb") as opened:
+            body = opened.read(MAX_BYTES + 1)
+        if len(body) > MAX_BYTES:
+            raise ValueError(f"the file of keys is larger than {MAX_BYTES} bytes")
+        return parse_static_keys(body)
+
+    async def issue(
+        self, config: AwsStorage, scope: Scope, owns: Callable[[Location], bool]
+    ) -> tuple[StorageCredential, ...]:
+        """A credential for each folder of the scope that lies in a prefix which `owns` says is the catalog's own.
+        Raises `CredentialsRefused` if the file can no longer be read."""
+        half = self._now_ms() // self._half_ms
+        keys, expires_ms = await self._keys(half), (half + 2) * self._half_ms
+        issued: list[StorageCredential] = []
+        for location in scope.in_store("s3"):
+            found = longest_match(keys, location)
+            key = found.key(write=scope.write) if found is not None and owns(found.prefix) else None
+            if key is not None:
+                issued.append(_credential(config, location, key, expires_ms))
+        return tuple(issued)
+
+    async def _keys(self, half: int) -> tuple[StaticKeys, ...]:
+        if self._read is None or self._read[0] != half:
+            try:
+                self._read = half, await asyncio.to_thread(self.load)
+            except (ValueError, OSError) as error:
+                raise CredentialsRefused(f"the file of keys {self._file} cannot be read: {error}", "NoKeys") from error
+        return self._read[1]
+
+
+def _credential(config: AwsStorage, location: Location, key: Credentials, expires_ms: int) -> StorageCredential:
+    """Without an endpoint that gives the next one: told of it, Iceberg's Java client insists on a session token."""
+    properties = {
+        **config.client_properties,
+        "s3.access-key-id": key.access_key,
+        "s3.secret-access-key": key.secret_key,
+        "s3.session-token-expires-at-ms": str(expires_ms),
+    }
+    return StorageCredential(location.uri, properties, expires_ms, None)
+
+
+def _entry(entry: JsonValue, what: str) -> StaticKeys:
+    if not isinstance(entry, dict) or set(entry) - {"prefix", "reader", "writer", _CONSENT}:
+        raise ValueError(f"{what} of the file of keys must have prefix, reader, writer and {_CONSENT}, nothing else")
+    if entry.get(_CONSENT) is not True:
+        raise ValueError(
+            f"{what} of the file of keys needs '{_CONSENT}': true: whoever may read one table below the prefix gets a "
+            "key that opens all of it"
+        )
+    prefix = entry.get("prefix")
+    try:
+        location = Location.parse(prefix if isinstance(prefix, str) else "")
+    except BadRequest as error:
+        raise ValueError(f"{what} of the file of keys: prefix: {error.message}") from error
+    if location.scheme != "s3" or not location.authority or location.reserved:
+        raise ValueError(
+            f"{what} of the file of keys: prefix must be s3://BUCKET or a folder, such as s3://BUCKET/sales"
+        )
+    reader, writer = (_key(entry, name, what) for name in ("reader", "writer"))
+    if reader is None and writer is None:
+        raise ValueError(f"{what} of the file of keys has neither a reader nor a writer")
+    return StaticKeys(location, reader, writer)
+
+
+def _key(entry: JsonObject, name: str, what: str) -> Credentials | None:
+    found = entry.get(name)
+    if found is None:
+        return None
+    texts = [found.get(field) for field in _KEY_FIELDS] if isinstance(found, dict) else []
+    access, secret = texts if len(texts) == len(_KEY_FIELDS) else (None, None)
+    valid = isinstance(found, dict) and set(found) == {*_KEY_FIELDS}
+    if not valid or not isinstance(access, str) or not isinstance(secret, str) or not (access and secret):
+        raise ValueError(f"{what} of the file of keys: {name} must have {' and '.join(_KEY_FIELDS)}, nothing else")
+    return Credentials(access, secret)

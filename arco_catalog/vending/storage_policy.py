@@ -1,0 +1,103 @@
+"""What a catalog's storage configuration may make this server do: whoever may make catalogs must not choose the hosts
+that the server sends signed requests to, nor, where the operator says so, whom it acts as. Pure.
+
+Sources: AWS general reference, "AWS Security Token Service endpoints", "Amazon S3 endpoints".
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
+
+from arco_catalog.config.variables import VENDING_ENDPOINTS, VENDING_IDENTITIES
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.vending.storage_config import DEFAULT_REGION, AwsStorage, GcpStorage, StorageConfig
+from storage_backends.s3.endpoint import domain_of
+
+ANY = ("*",)
+
+_OWN_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL")
+_AMAZON_REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]+")  # any other could make a host of Amazon's that is a customer's
+_AMAZON_SERVICES = ("sts", "sts-fips", "s3", "s3.dualstack", "s3-fips", "s3-fips.dualstack")
+
+
+@dataclass(frozen=True, slots=True)
+class StoragePolicy:
+    """`endpoints` are URLs of S3 or STS that may be named besides Amazon's own for the region; `identities` are
+    patterns of the role ARNs and service accounts that the server may be told to act as."""
+
+    endpoints: frozenset[str] = frozenset()
+    identities: tuple[str, ...] = ANY
+
+    @classmethod
+    def of(cls, endpoints: Iterable[str], identities: Iterable[str] = ANY) -> "StoragePolicy":
+        """Raises `ValueError` for an endpoint that is no URL."""
+        return cls(frozenset(map(_normal, endpoints)), tuple(identities) or ANY)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "StoragePolicy":
+        """What the operator lists, and the endpoint of the server's own store. Raises `ValueError`, which names the
+        variable."""
+        own = [url for name in _OWN_ENDPOINTS if (url := environment.get(name))]
+        try:
+            return cls.of([*own, *VENDING_ENDPOINTS.read(environment)], VENDING_IDENTITIES.read(environment))
+        except ValueError as error:
+            raise ValueError(f"{', '.join(_OWN_ENDPOINTS)} or {VENDING_ENDPOINTS.name}: {error}") from error
+
+    def check(self, config: StorageConfig) -> None:
+        """Raises `BadRequest` for an endpoint or an identity that the operator does not allow."""
+        match config:
+            case AwsStorage():
+                self._check_endpoints(config)
+                self._check_identity("roleArn", config.role_arn)
+            case GcpStorage():
+                self._check_identity("gcsServiceAccount", config.service_account)
+
+    def _check_endpoints(self, config: AwsStorage) -> None:
+        named = {
+            "endpoint": config.endpoint,
+            "endpointInternal": config.endpoint_internal,
+            "stsEndpoint": config.sts_endpoint,
+        }
+        region = config.region or DEFAULT_REGION
+        amazons = _amazons(region)
+        for name, url in named.items():
+            if url and not _is_one_of(url, self.endpoints | amazons):
+                raise BadRequest(
+                    f"storageConfigInfo: {name} {url} is not allowed: this server uses the endpoint of its own store "
+                    f"and Amazon's own in the region; the operator allows others by {VENDING_ENDPOINTS.name}"
+                )
+        if config.role_arn and not amazons and not any(named.values()):
+            raise BadRequest(f"storageConfigInfo: region {region} is none of Amazon's, so an endpoint is required")
+
+    def _check_identity(self, name: str, identity: str | None) -> None:
+        if identity and not any(fnmatchcase(identity, pattern) for pattern in self.identities):
+            raise BadRequest(
+                f"storageConfigInfo: {name} {identity} is not allowed: the operator lists what this server acts as in "
+                f"{VENDING_IDENTITIES.name}"
+            )
+
+
+def _amazons(region: str) -> frozenset[str]:
+    """Amazon's endpoints in a region; none for what is no region of Amazon's."""
+    if not _AMAZON_REGION.fullmatch(region):
+        return frozenset()
+    names = [f"{service}.{region}" for service in _AMAZON_SERVICES] + (["s3"] if region == DEFAULT_REGION else [])
+    return frozenset(_normal(f"https://{name}.{domain_of(region)}") for name in names)
+
+
+def _is_one_of(url: str, endpoints: frozenset[str]) -> bool:
+    try:
+        return _normal(url) in endpoints
+    except ValueError:
+        return False
+
+
+def _normal(url: str) -> str:
+    """The one spelling of a URL's scheme, host, port and path. Raises `ValueError`."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        raise ValueError(f"expected http(s)://host[:port], got {url!r}")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return f"{parts.scheme}://{parts.hostname.lower()}:{port}{parts.path.rstrip('/')}"
