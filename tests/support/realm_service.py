@@ -21,6 +21,7 @@ from arco_catalog.operations.realms import Deployment, Realm
 from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.telemetry.telemetry import Telemetry
 from arco_catalog.vending.service import Vending
 from arco_catalog.vending.storage_policy import StoragePolicy
 from storage_backends import ObjectStore
@@ -71,6 +72,7 @@ class RealmApp:
     """If given, tokens are taken for what they prove."""
     url: str = "memory:///"
     vending: Callable[[], Vending] | None = None
+    telemetry: Telemetry | None = None
     storage_policy: StoragePolicy = field(default_factory=StoragePolicy)
 
     async def start(self) -> "RealmApp":
@@ -117,7 +119,7 @@ class RealmApp:
         authentication = Authentication([authenticator])
         realms, secrets = self.realms(), self.secrets
         service = RealmService(realms, self.names[0], secrets, self.entropy, authentication, endpoint)
-        return create_app({}, self.options, realms=service)
+        return create_app({}, self.options, self.telemetry, service)
 
     def session(self, realm: Realm) -> Session:
         """An operator's session with a realm's registry."""

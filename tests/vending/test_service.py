@@ -1,5 +1,6 @@
 """The façade: which cloud is asked, what is remembered, what is told and what is never written."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -54,6 +55,16 @@ async def test_what_may_be_shared_is_and_nothing_else(fixture: Fixture) -> None:
     assert len(fixture.sts.asked) == 4
     assert [asked.form["RoleSessionName"] for asked in fixture.sts.asked] == ["arco-alice"] * 3 + ["arco-bob"]
     assert fixture.outcomes == [Outcome.ISSUED] * 4
+
+
+async def test_callers_who_come_first_at_the_same_time_share_one_request_for_each_right(fixture: Fixture) -> None:
+    asked = [(scope, principal) for scope in (READ, WRITE) for principal in ("alice", "bob") for _ in range(10)]
+    issued = await asyncio.gather(
+        *(fixture.vending.credentials(fixture.config, scope, "e", principal) for scope, principal in asked)
+    )
+
+    assert len(issued) == len(asked)
+    assert len(fixture.sts.asked) == len(fixture.outcomes) == 4
 
 
 async def test_each_caller_is_told_where_to_get_the_next(fixture: Fixture) -> None:
