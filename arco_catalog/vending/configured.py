@@ -32,7 +32,7 @@ def configured_vending(
     """Vending with the credentials in the variables that the stores read. Nobody is asked for any yet. Raises
     `ValueError` for variables that can't be read."""
     ca_bundle = environment.get("AWS_CA_BUNDLE") or environment.get("REQUESTS_CA_BUNDLE") or None
-    outbound = outbound or WireOutbound(runtime.now_ms, runtime.sleep, runtime.random, ca_bundle)
+    outbound = outbound or WireOutbound(runtime.sleep, runtime.random, ca_bundle)
     lifetime_s = VENDING_LIFETIME.read(environment)
     keys = _aws_keys(environment)
     issuers = Issuers(

@@ -1,7 +1,6 @@
 """Requests to the services that give credentials, over connections of our own. Proxies are not supported."""
 
 import asyncio
-import ssl
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
@@ -9,13 +8,16 @@ from urllib.parse import urlsplit
 
 from arco_catalog.iceberg.errors import Unavailable
 from storage_backends.backoff import growing_pause_s
-from storage_backends.base import StoreError
-from storage_backends.wire.http1 import AnswerLost, NeverSent, Response, request_head
-from storage_backends.wire.pool import Pool, Timeouts, tls_context
+from storage_backends.base import StoreError, StoreUnavailable
+from storage_backends.wire.connections import exchange, open_pool
+from storage_backends.wire.endpoint import parse_endpoint
+from storage_backends.wire.http1 import Response
+from storage_backends.wire.pool import Pool
+from storage_backends.wire.settings import ConnectionSettings
 
 ATTEMPTS = 3
 MAX_ANSWER_BYTES = 1 << 20
-_TIMEOUTS = Timeouts(connect_s=3.0, idle_s=10.0, exchange_s=15.0)
+EXCHANGE_S = 15.0
 _MOST_ORIGINS = 16
 _CONNECTIONS = 8
 
@@ -37,16 +39,16 @@ class WireOutbound:
     asked for again, some times in all."""
 
     def __init__(
-        self,
-        now_ms: Callable[[], int],
-        sleep: Callable[[float], Awaitable[None]],
-        random: Callable[[], float],
-        ca_bundle: str | None = None,
+        self, sleep: Callable[[float], Awaitable[None]], random: Callable[[], float], ca_bundle: str | None = None
     ) -> None:
-        self._now_ms = now_ms
         self._sleep = sleep
         self._random = random
-        self._ca_bundle = ca_bundle
+        self._settings = ConnectionSettings(
+            ca_bundle=ca_bundle,
+            exchange_timeout_s=EXCHANGE_S,
+            max_connections=_CONNECTIONS,
+            max_answer_bytes=MAX_ANSWER_BYTES,
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pools: OrderedDict[str, Pool] = OrderedDict()
 
@@ -59,7 +61,7 @@ class WireOutbound:
                 await self._sleep(growing_pause_s(self._random(), attempt))
             try:
                 answer = await self._exchange(method, url, headers, body)
-            except (NeverSent, AnswerLost) as error:
+            except StoreUnavailable as error:
                 failure = f"{host} does not answer: {error}"
                 continue
             except StoreError as error:
@@ -79,26 +81,19 @@ class WireOutbound:
     async def _exchange(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Response:
         parts = urlsplit(url)
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        sent = {"host": parts.netloc, **headers, "accept-encoding": "identity", "user-agent": "arco-catalog"}
-        pool = await self._pool(parts.scheme, parts.hostname or "", parts.port)
-        return await pool.send(method, request_head(method, target, sent, len(body)), body)
+        pool = await self._pool(f"{parts.scheme}://{parts.netloc}")
+        return await exchange(pool, method, target, {"host": parts.netloc, **headers}, body)
 
-    async def _pool(self, scheme: str, host: str, port: int | None) -> Pool:
+    async def _pool(self, origin: str) -> Pool:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._pools = loop, OrderedDict()
-        tls = await self._tls() if scheme == "https" else None
-        port = port or (443 if tls else 80)
-        origin = f"{scheme}://{host}:{port}"
-        pool = self._pools.get(origin)
-        if pool is None:
-            pool = Pool(host, port, tls, _CONNECTIONS, _TIMEOUTS, self._now_ms, MAX_ANSWER_BYTES)
-            self._pools[origin] = pool
+        if origin not in self._pools:
+            opened = await open_pool(parse_endpoint(origin, "vending"), self._settings)
+            self._pools.setdefault(origin, opened)  # another task may have been faster; this one has no connection yet
         self._pools.move_to_end(origin)
+        pool = self._pools[origin]
         if len(self._pools) > _MOST_ORIGINS:
             _, oldest = self._pools.popitem(last=False)
             await oldest.close()
         return pool
-
-    async def _tls(self) -> ssl.SSLContext:
-        return await asyncio.to_thread(tls_context, self._ca_bundle)

@@ -85,7 +85,7 @@ async def lake(minio_server: S3Server) -> AsyncIterator[Lake]:
     root = S3Store(bucket, config=minio_server.config)
     for table in ("db/t", *NEIGHBOURS):
         assert isinstance(await root.put(f"{table}/1.parquet", b"data", ANY), Applied)
-    outbound = WireOutbound(system_now_ms, asyncio.sleep, lambda: 0.5)
+    outbound = WireOutbound(asyncio.sleep, lambda: 0.5)
     own = FixedCredentials(Credentials(minio_server.access_key, minio_server.secret_key))
     issuers = Issuers(s3=StsIssuer(outbound, own, system_now_ms, lifetime_s=EXPIRY_MS // 1_000), signer=own)
     outcomes: list[Outcome] = []

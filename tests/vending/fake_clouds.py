@@ -53,7 +53,7 @@ async def fake_cloud(*answers: Callable[[Asked], web.Response]) -> AsyncIterator
 
 @asynccontextmanager
 async def connections(runtime: FakeRuntime) -> AsyncIterator[WireOutbound]:
-    outbound = WireOutbound(runtime.now_ms, runtime.sleep, runtime.random)
+    outbound = WireOutbound(runtime.sleep, runtime.random)
     try:
         yield outbound
     finally:

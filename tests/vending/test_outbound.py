@@ -71,7 +71,7 @@ async def test_connections_to_many_servers_are_bounded(runtime: FakeRuntime) -> 
 
 
 def test_another_event_loop_gets_connections_of_its_own(runtime: FakeRuntime) -> None:
-    outbound = WireOutbound(runtime.now_ms, runtime.sleep, runtime.random)
+    outbound = WireOutbound(runtime.sleep, runtime.random)
 
     async def ask() -> int:
         async with fake_cloud(text("fine")) as cloud:
