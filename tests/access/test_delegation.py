@@ -277,11 +277,24 @@ async def test_a_replay_for_a_table_that_was_dropped_has_no_credentials() -> Non
         assert (replayed.status, replayed.json["config"]) == (200, {})
 
 
-async def test_metadata_that_a_writer_replaced_opens_nothing_more() -> None:
+WRITTEN = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize(
+    "elsewhere",
+    [None, "s3://bucket", "s3://bucket/lake", "s3://bucket/_realm", "s3://bucket/elsewhere", "s3://other/t"],
+)
+async def test_metadata_that_a_writer_replaced_opens_nothing_more(name: str, elsewhere: str | None) -> None:
     """Who may write a table's files may overwrite its metadata file, too."""
     async with lake() as it:
-        other, loaded = location_of(await it.make("other")), await it.owner.get(T)
-        properties: JsonObject = {"write.data.path": other}
+        other, loaded = elsewhere or location_of(await it.make("other")), await it.owner.get(T)
+        properties: JsonObject = {name: other}
         forged: JsonObject = {**cast(JsonObject, loaded.json["metadata"]), "properties": properties}
         assert it.app.store is not None
         key = str(loaded.json["metadata-location"]).removeprefix("s3://bucket/")
@@ -290,9 +303,27 @@ async def test_metadata_that_a_writer_replaced_opens_nothing_more() -> None:
         answer = await it.app.client("owner", app=it.app.serve()).get(T, **VENDED)
 
         metadata = cast(JsonObject, answer.json["metadata"])
-        assert cast(JsonObject, metadata["properties"])["write.data.path"] == other
+        assert cast(JsonObject, metadata["properties"])[name] == other
         assert [credential["prefix"] for credential in credentials_of(answer)] == [location_of(loaded)]
         assert not allows(it.policies[0], "s3:GetObject", f"arn:aws:s3:::{other.removeprefix('s3://')}/1")
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+async def test_a_staged_table_comes_with_credentials_for_what_it_names_where_nothing_else_lies(name: str) -> None:
+    async with lake() as it:
+        request: JsonObject = {**table_request("new"), "stage-create": True}
+        tables, taken = "/v1/lake/namespaces/db/tables", location_of(await it.owner.get(T))
+
+        async def stage(place: str) -> Answer:
+            return await it.owner.post(tables, {**request, "properties": {name: place}}, **VENDED)
+
+        for place in (taken, "s3://bucket/lake", "s3://bucket/_realm/x", "s3://bucket/elsewhere", "s3://other/t"):
+            assert (await stage(place)).status == 400
+        assert it.sts.asked == []
+
+        staged = await stage("s3://bucket/lake/files")
+        keys = f"{location_of(staged).removeprefix('s3://')}/1", "bucket/lake/files/1", "bucket/lake/db/t/1"
+        assert [allows(it.policies[0], "s3:PutObject", f"arn:aws:s3:::{key}") for key in keys] == [True, True, False]
 
 
 async def test_a_staged_table_comes_with_credentials_for_where_it_may_lie() -> None:
