@@ -19,6 +19,7 @@ from tools.support.environment import exported
 from tools.support.s3_servers import S3Server, versitygw
 from tools.support.server_process import built
 
+pytestmark = pytest.mark.needs("go")
 STATE, SALES = "state", "sales"
 READ = "s3:GetObject", "s3:ListBucket", "s3:GetBucketLocation"
 WRITE = (*READ, "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
