@@ -169,6 +169,13 @@ AUTH = Variable(
     "",
     "KIND",
 )
+AUTHORIZATION = Variable(
+    "ARCO_AUTHORIZATION",
+    "off lets whoever is authenticated do everything, and asks for no grants; needed where the store has no realm and "
+    "ARCO_AUTH names anything but none",
+    choice("on", "off", refusal="expected {choices}, got {text}"),
+    "on",
+)
 REALM = Variable(
     "ARCO_REALM", "folder of the store with the realm to serve, where the store has several", str, metavar="NAME"
 )
@@ -250,6 +257,7 @@ GATEWAY_ROLES_CLAIM = Variable(
 )
 
 AUTHENTICATION: tuple[Variable[object], ...] = (
+    AUTHORIZATION,
     TOKEN_KEY,
     TOKEN_KEY_SECRET,
     TOKEN_AUDIENCE,
