@@ -10,6 +10,7 @@ from mangum import Mangum
 
 from arco_catalog.config.variables import (
     AUTH,
+    BASE_PATH,
     ENDPOINT,
     IDEMPOTENCY_DIALECT,
     MAX_BODY,
@@ -41,6 +42,7 @@ if AUTH.read(os.environ):
 
     _realms = _loop.run_until_complete(realms_from_env(os.environ, _catalog, _runtime))
 _options = HttpOptions(
+    base_path=BASE_PATH.read(os.environ).encode(),
     dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
     gzip=True,
     payload_bytes=LAMBDA_PAYLOAD_BYTES,

@@ -30,9 +30,12 @@ SERVE = (
     Option("--max-body", variables.MAX_BODY),
     Option("--max-metadata", variables.MAX_METADATA),
     Switch("--quiet", variables.QUIET),
-    Option("--realm", variables.REALM),
+    MultiOption("--realm", variables.REALM),
     MultiOption("--auth", variables.AUTH),
     Option("--token-key-file", variables.TOKEN_KEY_FILE),
+    Option("--base-path", variables.BASE_PATH),
+    Option("--tls-cert", variables.TLS_CERT),
+    Option("--tls-key", variables.TLS_KEY),
 )
 
 EXAMPLES = """\

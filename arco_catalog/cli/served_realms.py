@@ -2,14 +2,18 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from arco_catalog.authentication.authentication import Authentication
+from arco_catalog.authentication.authorization import is_off
 from arco_catalog.authentication.configured import INTERNAL, Configured, configured
 from arco_catalog.cli.errors import CliError
-from arco_catalog.config.variables import AUTH, TOKEN_KEY_FILE
+from arco_catalog.config.variables import AUTH, AUTHORIZATION, TOKEN_KEY_FILE
 from arco_catalog.http.browsers import is_loopback
 from arco_catalog.http.realms import RealmService
-from arco_catalog.operations.realms import realm_beside
+from arco_catalog.operations.catalogs import realm_exists
+from arco_catalog.operations.realms import Realm, realms_beside
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.request_stats import note_vended
 from arco_catalog.state.runtime import SystemRuntime
@@ -29,7 +33,7 @@ class Asked(Protocol):
     def host(self) -> str: ...
 
     @property
-    def realm(self) -> str | None: ...
+    def realm(self) -> Sequence[str]: ...
 
     @property
     def auth(self) -> Sequence[str]: ...
@@ -41,30 +45,52 @@ class Asked(Protocol):
     def environment(self) -> Mapping[str, str]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The realms of a store, None where it has none; then `authentication` knows who is let in to its one catalog, None
+    lets in anybody."""
+
+    realms: RealmService | None = None
+    authentication: Authentication | None = None
+
+
 @asynccontextmanager
-async def served_realms(catalog: Catalog, asked: Asked, runtime: SystemRuntime) -> AsyncIterator[RealmService | None]:
-    """The realm of a store, over the stores that `catalog` has open; None where there is none, and nobody asked for
-    one. Raises `CliError`, and `ValueError` for what variables say."""
+async def served(catalog: Catalog, asked: Asked, runtime: SystemRuntime) -> AsyncIterator[Served]:
+    """What is served, over the stores that `catalog` has open. Raises `CliError`, and `ValueError` for what variables
+    say."""
     vending = LazyVending(asked.environment, runtime)
-    realm = realm_beside(catalog, canonical_url(asked.store, asked.environment), asked.realm, vending)
-    wanted = _wanted(asked, realm.name, runtime)
-    if (await realm.lookups().head()).version is None:
-        if (wanted is not None and not wanted.open) or asked.realm is not None:
-            raise CliError(
-                f"there is no realm in {asked.store} yet, so nobody could be let in: `arco bootstrap` makes one"
-            )
-        yield None
-        return
-    if wanted is None and asked.host != "localhost" and not is_loopback(asked.host):
-        raise CliError(
-            f"other machines can reach {asked.host}: say who is let in by --auth; --auth none lets in anybody"
-        )
+    realms = realms_beside(catalog, canonical_url(asked.store, asked.environment), asked.realm, vending)
+    wanted = _wanted(asked, realms[0].name, runtime)
+    judged = not is_off(asked.environment)
     try:
-        yield RealmService.of(realm, wanted, runtime.entropy)
+        missing = [realm for realm in realms if not await realm_exists(realm)]
+        if missing:
+            authentication = None if wanted is None or wanted.open else wanted.authentication
+            if asked.realm or (authentication is not None and (judged or INTERNAL in asked.auth)):
+                raise CliError(_without_realm(asked, missing))
+            yield Served(authentication=authentication)
+            return
+        if wanted is None and asked.host != "localhost" and not is_loopback(asked.host):
+            raise CliError(
+                f"other machines can reach {asked.host}: say who is let in by --auth; --auth none lets in anybody"
+            )
+        yield Served(RealmService.of(realms, wanted, runtime.entropy, judged=judged))
     finally:
         await vending.close()
         if wanted is not None:
             await wanted.close()
+
+
+def _without_realm(asked: Asked, missing: Sequence[Realm]) -> str:
+    """Why nothing is served where realms are missing."""
+    if asked.realm:
+        named = " and ".join(repr(realm.name) for realm in missing)
+        return f"there is no realm {named} in {asked.store} yet: `arco bootstrap --realm` makes one"
+    off = f", or {AUTHORIZATION.name}=off lets whoever is authenticated do everything"
+    return (
+        f"there is no realm in {asked.store} yet, so nobody could be let in: `arco bootstrap` makes one"
+        f"{'' if INTERNAL in asked.auth else off}"
+    )
 
 
 class LazyVending:

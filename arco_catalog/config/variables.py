@@ -5,6 +5,7 @@ stores read the usual `AWS_*` and `AZURE_*` or `GOOGLE_*` variables, tracing the
 from arco_catalog.config.parsing import (
     AUTO_WORKERS,
     choice,
+    parse_base_path,
     parse_bool,
     parse_count,
     parse_lifetime,
@@ -177,8 +178,24 @@ AUTHORIZATION = Variable(
     "on",
 )
 REALM = Variable(
-    "ARCO_REALM", "folder of the store with the realm to serve, where the store has several", str, metavar="NAME"
+    "ARCO_REALM",
+    "folders of the store with the realms to serve, where it has several: requests for tokens that name no realm are "
+    "for the first; comma-separated",
+    split_csv,
+    "",
+    "NAME",
 )
+BASE_PATH = Variable(
+    "ARCO_BASE_PATH",
+    "path under which clients reach the catalog, such as /iceberg; without it they do too",
+    parse_base_path,
+    "",
+    "PATH",
+)
+TLS_CERT = Variable(
+    "ARCO_TLS_CERT", "file with the certificate for TLS, and those between it and its root", str, metavar="FILE"
+)
+TLS_KEY = Variable("ARCO_TLS_KEY", "file with the certificate's private key, in the clear", str, metavar="FILE")
 TOKEN_KEY = Variable(
     "ARCO_TOKEN_KEY",
     "key that signs tokens, of at least 32 bytes; or several, comma-separated, of which the first signs and all verify",
@@ -309,6 +326,9 @@ SERVER: tuple[Variable[object], ...] = (
     REALM,
     AUTH,
     TOKEN_KEY_FILE,
+    BASE_PATH,
+    TLS_CERT,
+    TLS_KEY,
 )
 FUNCTIONS: tuple[Variable[object], ...] = (
     STORE,
@@ -328,4 +348,5 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     REALM,
     AUTH,
     TOKEN_KEY_FILE,
+    BASE_PATH,
 )

@@ -1,14 +1,13 @@
 """The realms that an app serves, and who makes a request of one of them (docs/design/access.md#authentication)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import REALM_HEADER, Authentication
-from arco_catalog.authentication.authenticator import Presented
 from arco_catalog.authentication.configured import Configured
 from arco_catalog.authentication.secrets import Entropy, Secrets
 from arco_catalog.authentication.token_endpoint import TokenEndpoint
-from arco_catalog.http.principal import Caller
+from arco_catalog.http.principal import Caller, authenticated_caller
 from arco_catalog.iceberg.errors import NoSuchWarehouse, NotAuthorized
 from arco_catalog.operations.realms import Realm
 from arco_catalog.protocol.catalog import Catalog
@@ -23,8 +22,9 @@ from arco_catalog.state.registry import RegistryState
 @dataclass(frozen=True, slots=True)
 class RealmService:
     """`realms` by their names; `default` is that of a request that names none. `secrets` keeps secrets of principals,
-    which are made of `entropy`. Without `authentication` everybody may do everything: a server on a laptop. Without
-    `token_endpoint` there are no tokens of our own."""
+    which are made of `entropy`. Without `authentication` everybody may do everything: a server on a laptop; and
+    whoever is authenticated may where rights are not `judged`. Without `token_endpoint` there are no tokens of our
+    own."""
 
     realms: Mapping[str, Realm]
     default: str
@@ -32,14 +32,18 @@ class RealmService:
     entropy: Entropy
     authentication: Authentication | None = None
     token_endpoint: TokenEndpoint | None = None
+    judged: bool = True
 
     @classmethod
-    def of(cls, realm: Realm, wanted: Configured | None, entropy: Entropy) -> "RealmService":
-        """One realm, for those who are let in; without `wanted` for everybody."""
+    def of(
+        cls, realms: Sequence[Realm], wanted: Configured | None, entropy: Entropy, *, judged: bool = True
+    ) -> "RealmService":
+        """These realms, the first of which is the default, for those who are let in; without `wanted` for everybody."""
         secrets = Secrets(entropy)
         endpoint = None if wanted is None or wanted.tokens is None else TokenEndpoint(wanted.tokens, secrets)
         authentication = None if wanted is None or wanted.open else wanted.authentication
-        return cls({realm.name: realm}, realm.name, secrets, entropy, authentication, endpoint)
+        by_name = {realm.name: realm for realm in realms}
+        return cls(by_name, realms[0].name, secrets, entropy, authentication, endpoint, judged)
 
     def named(self, headers: Mapping[str, str]) -> Realm:
         """The realm that the headers name, or the default. Raises `NotAuthorized` if there is none of this name."""
@@ -49,9 +53,8 @@ class RealmService:
         """The realm of a request, and who makes it. Raises `NotAuthorized`, and `Unavailable` if nobody can tell."""
         if self.authentication is None:
             return self.named(headers), Caller(ANONYMOUS)
-        found = await self.authentication.authenticate(Presented(headers, event))
-        caller = Caller(found.identity.principal, found.session, identity=found.identity, name=found.name)
-        return self._realm(found.realm), caller
+        realm, caller = await authenticated_caller(self.authentication, headers, event, judged=self.judged)
+        return self._realm(realm), caller
 
     def _realm(self, name: str) -> Realm:
         realm = self.realms.get(name)

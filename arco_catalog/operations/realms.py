@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from arco_catalog.config.parsing import parse_realm
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.catalogs import (
@@ -193,11 +194,21 @@ class Realm:
 
 def realm_beside(catalog: Catalog, url: str, name: str | None, vending: "Callable[[], Vending] | None" = None) -> Realm:
     """The realm over the stores that `catalog` has open, whether it exists or not: below the folder `name` of the store
-    at `url`, or at its root. `vending` is that of `Deployment`."""
+    at `url`, or at its root. `vending` is that of `Deployment`. Raises `ValueError` for a name that no realm can
+    have."""
     tasks = catalog.background_tasks
     base = location_of(url)
     deployment = Deployment(catalog.settings, catalog.store, base, catalog.mounts, catalog.runtime, tasks, vending)
-    return Realm(name or DEFAULT_REALM, deployment, at_root=name is None)
+    return Realm(DEFAULT_REALM if name is None else parse_realm(name), deployment, at_root=name is None)
+
+
+def realms_beside(
+    catalog: Catalog, url: str, names: Sequence[str], vending: "Callable[[], Vending] | None" = None
+) -> Sequence[Realm]:
+    """The realms of these names, or without any the one at the store's root. They share the memory for caches."""
+    settings = replace(catalog.settings, cache_bytes=catalog.settings.cache_bytes // max(1, len(names)))
+    sharing = replace(catalog, settings=settings)
+    return [realm_beside(sharing, url, name, vending) for name in names or (None,)]
 
 
 async def make_catalog(

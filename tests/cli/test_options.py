@@ -61,9 +61,12 @@ ENVIRONMENT = {
     "ARCO_CACHE_MEMORY": "64mb",
     "ARCO_MAX_BODY": "2048KB",
     "ARCO_MAX_METADATA": "1048577",
-    "ARCO_REALM": "acme",
+    "ARCO_REALM": "acme,umbrella",
     "ARCO_AUTH": "internal,oidc",
     "ARCO_TOKEN_KEY_FILE": "/etc/arco/token.key",
+    "ARCO_BASE_PATH": "/iceberg/",
+    "ARCO_TLS_CERT": "/etc/arco/tls.crt",
+    "ARCO_TLS_KEY": "/etc/arco/tls.key",
 }
 
 
@@ -90,9 +93,12 @@ def test_every_option_has_a_variable() -> None:
         cache_memory=64 << 20,
         max_body=2048 << 10,
         max_metadata=1048577,
-        realm="acme",
+        realm=("acme", "umbrella"),
         auth=("internal", "oidc"),
         token_key_file="/etc/arco/token.key",
+        base_path="/iceberg",
+        tls_cert="/etc/arco/tls.crt",
+        tls_key="/etc/arco/tls.key",
     )
 
 
@@ -106,6 +112,7 @@ def test_flags_win_over_variables() -> None:
         *("--gzip", "false", "--log-format", "text", "--metrics-namespace", "Sea"),
         *("--max-connections", "9", "--request-memory", "3MB", "--cache-memory", "4MB", "--max-body", "5MB"),
         *("--max-metadata", "6GB", "--realm", "other", "--auth", "gateway", "--token-key-file", "key"),
+        *("--base-path", "/", "--tls-cert", "crt", "--tls-key", "tls.key"),
     ]
     assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
         store="memory:",
@@ -127,9 +134,12 @@ def test_flags_win_over_variables() -> None:
         cache_memory=4 << 20,
         max_body=5 << 20,
         max_metadata=6 << 30,
-        realm="other",
+        realm=("other",),
         auth=("gateway",),
         token_key_file="key",
+        base_path="",
+        tls_cert="crt",
+        tls_key="tls.key",
     )
 
 
