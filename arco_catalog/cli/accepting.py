@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 
 from arco_catalog.cli.crowd import Crowd
-from arco_catalog.cli.tls import HANDSHAKE_SECONDS, Certificate
+from arco_catalog.cli.tls import GOODBYE_SECONDS, HANDSHAKE_SECONDS, Certificate
 
 AT_ONCE = 32
 """Connections accepted before other work goes on."""
@@ -83,6 +83,7 @@ class Acceptor:
                 accepted,
                 ssl=None if tls is None else tls.context,
                 ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=None if tls is None else GOODBYE_SECONDS,
             )
         except OSError:  # gone again, or it speaks no TLS
             accepted.close()

@@ -13,6 +13,8 @@ LOOK_SECONDS = 60.0
 """How often the files are looked at: whoever renews certificates does so days before they expire."""
 HANDSHAKE_SECONDS = 10.0
 """How long a client may take until it is a connection that can be cut for another (crowd.py)."""
+GOODBYE_SECONDS = 1.0
+"""How long a client may take to answer the end of TLS: an idle one does not, and would hold up the server's end."""
 
 _LOG = logging.getLogger(__name__)
 

@@ -45,14 +45,14 @@ class RealmService:
         by_name = {realm.name: realm for realm in realms}
         return cls(by_name, realms[0].name, secrets, entropy, authentication, endpoint, judged)
 
-    def named(self, headers: Mapping[str, str]) -> Realm:
-        """The realm that the headers name, or the default. Raises `NotAuthorized` if there is none of this name."""
-        return self._realm(headers.get(REALM_HEADER) or self.default)
+    def name_in(self, headers: Mapping[str, str]) -> str:
+        """The realm that headers name, or the default one, whether it exists or not."""
+        return headers.get(REALM_HEADER) or self.default
 
     async def identify(self, headers: Mapping[str, str], event: object) -> tuple[Realm, Caller]:
         """The realm of a request, and who makes it. Raises `NotAuthorized`, and `Unavailable` if nobody can tell."""
         if self.authentication is None:
-            return self.named(headers), Caller(ANONYMOUS)
+            return self._realm(self.name_in(headers)), Caller(ANONYMOUS)
         realm, caller = await authenticated_caller(self.authentication, headers, event, judged=self.judged)
         return self._realm(realm), caller
 

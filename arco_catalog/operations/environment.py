@@ -66,8 +66,7 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
 
 def realms_from_env(environment: Mapping[str, str]) -> Sequence[str]:
     """The names of the realms to serve, none for the one at the store's root."""
-    named = REALM.read(environment) if environment.get(REALM.name) else ()
-    return (named,) if isinstance(named, str) else named
+    return REALM.read(environment)
 
 
 async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Catalog:

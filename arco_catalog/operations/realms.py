@@ -235,9 +235,19 @@ async def change_catalog(
     expected: int | None,
     properties: Mapping[str, str] | None,
     storage: JsonObject | None,
+    *,
+    account_may_change: bool = False,
 ) -> JsonObject:
     """Changes properties and storage configuration of a catalog; what is None stays. Raises `NotFound`, `CommitFailed`
-    if it has changed, and `BadRequest` for locations that it may not have."""
-    overlap = session.settings.allow_location_overlap
-    check = realm.check_locations
-    return await update_catalog(session, name, expected, properties, storage, check, overlap=overlap)
+    if it has changed, and `BadRequest` for locations that it may not have, and for another account of the cloud unless
+    it `account_may_change`."""
+    return await update_catalog(
+        session,
+        name,
+        expected,
+        properties,
+        storage,
+        realm.check_locations,
+        overlap=session.settings.allow_location_overlap,
+        account_may_change=account_may_change,
+    )

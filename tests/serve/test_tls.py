@@ -1,12 +1,14 @@
 """`arco serve --tls-cert`: clients that trust the test's own certificate, and those that speak something else."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
 import socket
 import ssl
 import subprocess
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,8 +102,10 @@ async def test_browsers_are_held_off_as_without_tls(files: Files) -> None:
 
 async def test_old_protocols_and_plain_http_are_refused_and_hurt_nobody(files: Files) -> None:
     old = files.trusted
-    old.minimum_version = ssl.TLSVersion.TLSv1
-    old.maximum_version = ssl.TLSVersion.TLSv1_1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        old.minimum_version = ssl.TLSVersion.TLSv1
+        old.maximum_version = ssl.TLSVersion.TLSv1_1
     old.set_ciphers("ALL:@SECLEVEL=0")
     async with serving("memory:", *files.options, "--quiet", "--max-connections", "16") as server:
         port = int(server.uri.rpartition(":")[2])
@@ -164,10 +168,8 @@ def shown_by(certificate: Certificate) -> str:
     client = context.wrap_bio(back, forth)
     for _ in range(10):
         for side in (client, server):
-            try:
+            with contextlib.suppress(ssl.SSLWantReadError):
                 side.do_handshake()
-            except ssl.SSLWantReadError:
-                pass
             incoming.write(forth.read())
             back.write(outgoing.read())
     shown = client.getpeercert(binary_form=True)
