@@ -113,7 +113,7 @@ def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
         return keys.KeySource(keys.from_file(text), runtime.now_ms)
     if not is_reference(text):
         raise ValueError(f"{TOKEN_KEY_SECRET.name}: {text!r} is no reference to a secret of AWS, Google Cloud or Azure")
-    return keys.KeySource(keys.from_secret_store(text, runtime.now_ms), runtime.now_ms)
+    return keys.KeySource(keys.from_secret_store(text, environment, runtime.now_ms), runtime.now_ms)
 
 
 def _gateway(environment: Mapping[str, str], realm: str) -> GatewayAuthenticator:
