@@ -76,7 +76,10 @@ def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> 
     if {INTERNAL, OIDC} & set(kinds) and find_spec("jwt") is None:
         raise ValueError(f"{AUTH.name}: PyJWT is not installed: pip install 'arco-catalog[auth]'")
     if OIDC in kinds and find_spec("cryptography") is None:
-        raise ValueError(f"{AUTH.name}: cryptography is not installed: pip install 'arco-catalog[auth]'")
+        raise ValueError(
+            f"{AUTH.name}: cryptography is not installed: pip install 'arco-catalog[auth]', or for Lambda "
+            "`make package ARGS=--oidc`"
+        )
     authenticators: list[Authenticator] = []
     tokens = oidc = None
     if GATEWAY in kinds:

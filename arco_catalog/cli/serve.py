@@ -21,13 +21,14 @@ from arco_catalog.cli.crowd import Crowd, most_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
-from arco_catalog.cli.served_realms import Served, served
+from arco_catalog.cli.served_realms import served
 from arco_catalog.cli.session import saying_that_it_waits
 from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.middleware.cors import parse_origin
 from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.realms import Served
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.open import long_lived, open_catalog

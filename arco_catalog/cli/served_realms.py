@@ -2,25 +2,20 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.authentication.authorization import is_off
 from arco_catalog.authentication.configured import INTERNAL, Configured, configured
 from arco_catalog.cli.errors import CliError
 from arco_catalog.config.variables import AUTH, AUTHORIZATION, TOKEN_KEY_FILE
 from arco_catalog.http.browsers import is_loopback
-from arco_catalog.http.realms import RealmService
+from arco_catalog.http.realms import RealmService, Served
 from arco_catalog.operations.catalogs import realm_exists
+from arco_catalog.operations.lazy_vending import LazyVending
 from arco_catalog.operations.realms import Realm, realms_beside
 from arco_catalog.protocol.catalog import Catalog
-from arco_catalog.protocol.request_stats import note_vended
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url
-
-if TYPE_CHECKING:  # a server whose catalogs vend nothing does not pay for it
-    from arco_catalog.vending.service import Vending
 
 
 class Asked(Protocol):
@@ -43,15 +38,6 @@ class Asked(Protocol):
 
     @property
     def environment(self) -> Mapping[str, str]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """The realms of a store, None where it has none; then `authentication` knows who is let in to its one catalog, None
-    lets in anybody."""
-
-    realms: RealmService | None = None
-    authentication: Authentication | None = None
 
 
 @asynccontextmanager
@@ -91,28 +77,6 @@ def _without_realm(asked: Asked, missing: Sequence[Realm]) -> str:
         f"there is no realm in {asked.store} yet, so nobody could be let in: `arco bootstrap` makes one"
         f"{'' if INTERNAL in asked.auth else off}"
     )
-
-
-class LazyVending:
-    """Access to the files of tables, made of the variables of the stores for the first client that wants it."""
-
-    def __init__(self, environment: Mapping[str, str], runtime: SystemRuntime) -> None:
-        self._environment = environment
-        self._runtime = runtime
-        self._made: Vending | None = None
-
-    def __call__(self) -> "Vending":
-        """Raises `ValueError` for variables that can't be read."""
-        if self._made is None:
-            from arco_catalog.vending.configured import configured_vending
-
-            self._made = configured_vending(self._environment, self._runtime, note_vended)
-        return self._made
-
-    async def close(self) -> None:
-        """Closes connections."""
-        if self._made is not None:
-            await self._made.close()
 
 
 def _wanted(asked: Asked, realm: str, runtime: SystemRuntime) -> Configured | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.errors import error_response
-from arco_catalog.http.principal import authenticated_caller
+from arco_catalog.http.principal import GATEWAY_EVENT, authenticated_caller
 from arco_catalog.http.request_context import PREFIX, Effect, RequestContext, Route, Service
 from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
 from arco_catalog.http.responses import Response
@@ -71,7 +71,7 @@ class Dispatch:
     async def _identify(self, request: Request) -> "Realm | None":
         """Finds out who makes a request, and of which realm, where there are any. Raises `NotAuthorized`, and
         `Unavailable` if nobody can tell."""
-        service, event = self._service, request.scope.get("aws.event")
+        service, event = self._service, request.scope.get(GATEWAY_EVENT)
         if service.realms is not None:
             realm, request.caller = await service.realms.identify(request.headers, event)
             return realm

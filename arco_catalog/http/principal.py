@@ -39,6 +39,8 @@ class Caller:
 NO_CALLER = Caller(ANONYMOUS)
 AUTHENTICATED_CALLER = "arco.caller"
 """Where an adapter puts the `Caller` into a scope that it makes itself."""
+GATEWAY_EVENT = "aws.event"
+"""Where the adapter for Lambda puts the event of the gateway that invoked us, and others what has its form."""
 
 
 async def authenticated_caller(
@@ -60,7 +62,7 @@ def caller_of(scope: Scope) -> Caller:
     known = scope.get(AUTHENTICATED_CALLER)
     if isinstance(known, Caller):
         return known
-    event = scope.get("aws.event")
+    event = scope.get(GATEWAY_EVENT)
     if event is None:  # no gateway is in front
         return NO_CALLER
     context = inner(event, "requestContext")

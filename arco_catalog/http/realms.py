@@ -1,5 +1,6 @@
 """The realms that an app serves, and who makes a request of one of them (docs/design/access.md#authentication)."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from arco_catalog.authentication.configured import Configured
 from arco_catalog.authentication.secrets import Entropy, Secrets
 from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.http.principal import Caller, authenticated_caller
-from arco_catalog.iceberg.errors import NoSuchWarehouse, NotAuthorized
+from arco_catalog.iceberg.errors import Forbidden, NoSuchWarehouse, NotAuthorized
 from arco_catalog.operations.realms import Realm
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.lookup import load
@@ -17,6 +18,8 @@ from arco_catalog.state.access import State
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +66,30 @@ class RealmService:
         return realm
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The realms of a store, None where it has none; then `authentication` knows who is let in to its one catalog, None
+    lets in anybody."""
+
+    realms: RealmService | None = None
+    authentication: Authentication | None = None
+
+
 async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:
-    """The catalog of a name; unless it must be `fresh`, by what this process remembers of the realm."""
+    """The catalog of a name; unless it must be `fresh`, by what this process remembers of the realm. Raises
+    `Forbidden` if there is no such realm."""
     known = None if fresh else state.cached_head()
     entry = None if known is None else await _entry(state, known, name)
-    return entry if entry is not None else await _entry(state, await state.head(), name)
+    return entry if entry is not None else await _entry(state, await _head(state), name)
+
+
+async def _head(state: State) -> RegistryState:
+    """HEAD of a realm. Raises `Forbidden` where there is none: nobody has any privilege yet."""
+    head = await state.head()
+    if head.version is None:
+        _LOG.error("there is no realm at %s yet: `arco bootstrap` makes one", state.paths.manifest)
+        raise Forbidden("This server's store has no realm yet, so nobody may do anything: `arco bootstrap` makes one")
+    return head
 
 
 async def _entry(state: State, head: RegistryState, name: str) -> CatalogEntry | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import NotFound
-from arco_catalog.operations.realms import Realm, realm_beside
+from arco_catalog.operations.realms import Realm, realms_beside
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state.needs import Needs, Scan
@@ -31,17 +31,12 @@ async def deployed_catalogs(catalog: Catalog, url: str, realms: Sequence[str] = 
     """Every catalog of the realms with these names in the store at `url`, or of the one at its root; where it has none,
     `catalog` itself, whose stores are used throughout. Raises `NotFound` for a name without a realm, `StoreError`."""
     found: list[DeployedCatalog] = []
-    if not realms:
-        realm = realm_beside(catalog, url, None)
+    for realm in realms_beside(catalog, url, realms):
         entries = await _entries(realm)
-        if entries is None:
+        if entries is None and realm.at_root:
             return [DeployedCatalog(catalog.settings.warehouse, lambda: catalog)]
-        return [_deployed(realm, entry) for entry in entries]
-    for name in realms:
-        realm = realm_beside(catalog, url, name)
-        entries = await _entries(realm)
         if entries is None:
-            raise NotFound(f"there is no realm {name} in {url}: `arco bootstrap` makes one")
+            raise NotFound(f"there is no realm {realm.name} in {url}: `arco bootstrap` makes one")
         found += [_deployed(realm, entry) for entry in entries]
     return found
 

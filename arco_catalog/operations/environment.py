@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from arco_catalog.config.variables import (
     ALLOW_LOCATION_OVERLAP,
@@ -13,11 +14,13 @@ from arco_catalog.config.variables import (
     STORE,
     WAREHOUSE,
 )
-from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs
 from arco_catalog.operations.open import build_catalog, open_catalog
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.runtime import Runtime
 from storage_backends.open import canonical_url, opener_in
+
+if TYPE_CHECKING:
+    from arco_catalog.operations.catalogs import DeployedCatalog
 
 
 def settings_from_env(environment: Mapping[str, str]) -> Settings:
@@ -48,7 +51,7 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
 
 
 @asynccontextmanager
-async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator[Sequence[DeployedCatalog]]:
+async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator["Sequence[DeployedCatalog]"]:
     """Every catalog of the deployment, for as long as the context lasts. Raises what `catalog_from_env` does,
     `NotFound` for a realm that does not exist, and `RuntimeError` for a store that ignores conditions: it would lose
     commits, so the function must fail visibly."""
@@ -58,15 +61,12 @@ async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncItera
             raise RuntimeError(
                 f"commits to this store could get lost, so it is read-only: {catalog.settings.read_only_because}"
             )
+        from arco_catalog.operations.catalogs import deployed_catalogs  # a cold start of the API does not pay for it
+
         url = canonical_url(STORE.require(environment), environment)
-        yield await deployed_catalogs(catalog, url, realms_from_env(environment))
+        yield await deployed_catalogs(catalog, url, REALM.read(environment))
     finally:
         await catalog.close()
-
-
-def realms_from_env(environment: Mapping[str, str]) -> Sequence[str]:
-    """The names of the realms to serve, none for the one at the store's root."""
-    return REALM.read(environment)
 
 
 async def _open_tested(environment: Mapping[str, str], runtime: Runtime) -> Catalog:

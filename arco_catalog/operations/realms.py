@@ -29,7 +29,7 @@ from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.locations import AllowedLocations, Location
-from arco_catalog.state.paths import Paths
+from arco_catalog.state.paths import REALM_FOLDER, Paths
 from arco_catalog.state.realm import SERVICE_ADMIN, CatalogEntry
 from arco_catalog.state.runtime import Runtime
 from storage_backends import ObjectStore
@@ -41,7 +41,6 @@ if TYPE_CHECKING:  # a server whose catalogs vend nothing does not pay for it
 
 MAX_OPEN = 256
 """Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
-FOLDER = "_realm"
 DEFAULT_REALM = "default"
 """What the one realm of a store is called that has no prefix of its own."""
 
@@ -99,7 +98,7 @@ class Realm:
         self.judged = Judged()
         self._caches = Caches.of(settings.cache_bytes * 52 // 100)
         self._files: FileCache = ByteCache(settings.cache_bytes * 48 // 100)
-        paths = Paths(self.prefix, FOLDER)
+        paths = Paths(self.prefix, REALM_FOLDER)
         self.state = self.deployment.base.below(paths.state)
         self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])
 
