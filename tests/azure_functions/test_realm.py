@@ -4,11 +4,12 @@ import asyncio
 import base64
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 import pytest
 
+from arco_catalog.http.functions_adapter import FunctionsEndpoint, event_in
 from arco_catalog.iceberg.json import JsonObject
 from tests.azure_functions.conftest import OBJECT_ID, PRINCIPAL, WAREHOUSE, FunctionApp, principal
 from tests.cli.process import arco
@@ -49,9 +50,8 @@ def said(request: pytest.FixtureRequest, root: tuple[str, str], monkeypatch: pyt
         monkeypatch.setenv(name, value)
 
 
-with_settings: Callable[..., pytest.MarkDecorator] = lambda *settings: pytest.mark.parametrize(  # noqa: E731
-    "said", settings, indirect=True
-)
+def with_settings(*settings: Mapping[str, str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("said", settings, indirect=True)
 
 
 async def login(app: FunctionApp, client: tuple[str, str]) -> dict[str, str]:
@@ -85,11 +85,7 @@ async def test_clients_with_a_secret_are_let_in_and_do_what_was_granted(
 
     assert (await app.get(CONFIG, stranger)).status == 404
     assert (await app.get(f"{NAMESPACES}/db/tables/t", stranger)).status == 404
-    for unknown in (
-        NOBODY,
-        {**NOBODY, "authorization": "Bearer a.b.c"},
-        ADA,
-    ):  # nobody said that App Service is believed
+    for unknown in (NOBODY, {**NOBODY, "authorization": "Bearer a.b.c"}, ADA):
         assert (await app.get(CONFIG, unknown)).status == 401
 
 
@@ -172,12 +168,9 @@ async def test_the_timer_walks_every_catalog_of_the_realm(
 
 def test_several_roles_of_a_token_are_all_told() -> None:
     """They come as several claims of one type."""
-    from arco_catalog.http.functions_adapter import PRINCIPAL as HEADER
-    from arco_catalog.http.functions_adapter import FunctionsEndpoint, event_in
-
     role = "http://schemas.microsoft.com/ws/2008/06/identity/claims/role"
     listed = [{"typ": role, "val": "a"}, {"typ": role, "val": "b"}, {"typ": "iss", "val": ISSUER}]
-    headers = {HEADER: base64.b64encode(json.dumps({"claims": listed}).encode()).decode()}
+    headers = {PRINCIPAL.lower(): base64.b64encode(json.dumps({"claims": listed}).encode()).decode()}
 
     assert event_in(headers, FunctionsEndpoint.EASY_AUTH) == {
         "requestContext": {"apiId": "easyauth", "authorizer": {"claims": {"roles": "a,b", "iss": ISSUER}}}

@@ -1,11 +1,13 @@
 """Whatever goes over a deployment goes over each of its catalogs, in one realm, in several, and where there is none."""
 
+import json
 from collections.abc import Sequence
 
 import pytest
 
-from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs
+from arco_catalog.operations.jobs import Workplace, run_job
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile import reconcile
 from arco_catalog.operations.reconcile_all import reconcile_all
@@ -123,3 +125,29 @@ async def test_a_catalog_that_cannot_be_opened_is_told_and_holds_up_no_other(app
     assert walked["lake"].unreadable == [
         "catalog lake: The locations of catalog lake are outside those that this server may use"
     ]
+
+
+async def test_a_queued_job_walks_every_catalog_or_the_one_that_has_the_entity(app: RealmApp) -> None:
+    assert app.store is not None
+    lost = [entry.key for entry in (await app.store.list("")).entries if "/iceberg/committed/" in entry.key]
+    pointers = [entry.key for entry in (await app.store.list("")).entries if "/iceberg_pointers/" in entry.key]
+    for key in lost:
+        await app.store.delete(key)
+    workplace = Workplace(await deployed(app), request_until(app, 60_000), app.clock, lambda: False)
+
+    async def restored() -> list[str]:
+        assert app.store is not None
+        there = {entry.key for entry in (await app.store.list("")).entries}
+        return [key for key in lost if key in there]
+
+    pond = max(pointers)
+    message = {"version": 1, "work": "reconcile", "entity": pond.rpartition("/")[2].removesuffix(".json")}
+    await run_job(json.dumps(message), workplace)
+    assert len(found := await restored()) == 2
+    assert {key.partition("/_catalog/")[0] for key in found} == {pond.partition("/_catalog/")[0]}
+
+    await run_job(json.dumps({"version": 1, "work": "reconcile"}), workplace)
+    assert await restored() == lost
+
+    with pytest.raises(BadRequest, match="has no name"):
+        await run_job(json.dumps({**message, "entity": "01KAN0Y7Q2M3C4D5E6F7G8H9JK"}), workplace)
