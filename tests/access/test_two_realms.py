@@ -65,17 +65,17 @@ def tells(answer: Answer) -> bool:
 
 @each_case
 async def test_names_of_the_other_realm_are_answered_as_names_that_nobody_has(case: Case) -> None:
-    found = await realms()
-    before = await records(found)
-    for catalog in ("lake", "{}lake"):
-        answers = []
-        for name in ("secret", "absent"):
-            target = case.target.replace("lake", catalog.format(name))
+    answers = []
+    for name in ("secret", "absent"):
+        found = await realms()
+        before = await records(found)
+        for catalog in ("lake", f"{name}lake"):
+            target = case.target.replace("lake", catalog)
             target = target.replace("/db", f"/{name}db").replace("tables/t", f"tables/{name}table")
             asked = replace(case, target=target)
             answers.append(without_names(await asked.send(found.lake, found.mallory)))
-        assert answers[0] == answers[1]
-    assert await records(found) == before
+        assert await records(found) == before
+    assert answers[:2] == answers[2:]
 
 
 NAMES = {
@@ -117,7 +117,7 @@ async def test_no_management_route_reaches_the_other_realm(route: Route) -> None
             await app.manage(route.method, target.removeprefix(f"{MANAGEMENT_PATH}/"), body if has_body else None)
         )
     assert without_names(answers[0]) == without_names(answers[1])
-    assert answers[0].status in ((404,) if "{" in route.template else (200, 400, 201))
+    assert answers[0].status in ((403, 404) if "{" in route.template else (200, 400, 201))
     if answers[0].status == 200:
         assert not tells(answers[0])
     assert await records(found) == before
