@@ -51,7 +51,15 @@ async def reading(options: CatalogOptions, command: str, timeout_ms: int = TIMEO
 
 @asynccontextmanager
 async def looking(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
-    """A session with the one catalog of a store, without a look whether there is such a store, or a realm."""
+    """The same, without a look whether anything is in the catalog. Raises `NotThere` if there is no such realm, or no
+    such catalog in it."""
+    async with _store(options, probed=False) as catalog:
+        yield _session(await _named(catalog, options), command, timeout_ms)
+
+
+@asynccontextmanager
+async def outside_realms(options: CatalogOptions, command: str, timeout_ms: int) -> AsyncIterator[Session]:
+    """A session with the one catalog that a store without a realm has, whatever is there."""
     async with _store(options, probed=False) as catalog:
         yield _session(catalog, command, timeout_ms)
 

@@ -142,6 +142,7 @@ def test_every_command_for_tables_works_on_a_catalog_by_its_name(store: Store) -
     assert [each["full_name"] for each in store.json("ls", "-R", *there)] == ["db", "db.t"]
     assert store.json("info", "db.t", *there)["name"] == "db.t"
     assert len(store.json("receipts", "db.t", *there)) == 1
+    assert store.json("fsck", *there)["ok"]
     store.run("rename", "db.t", "db.u", *there)
     store.run("drop", "db.u", *there)
     store.run("undrop", "db.u", *there)
