@@ -8,6 +8,7 @@ import pytest
 from pyiceberg.exceptions import NoSuchTableError, OAuthError
 
 from tests.cli.process import arco, serving
+from tests.support.polaris_cli import PolarisCli
 from tests.support.served_realms import LOGINS, Root, bootstrapped
 
 ROWS = {"a": [1, 2], "b": [3]}
@@ -63,6 +64,19 @@ async def test_credentials_and_tokens_of_one_realm_are_nothing_in_the_other(tmp_
         for name in ("c", "A", "a/../b"):  # told as a secret that is wrong: who else is there is nobody's business
             with pytest.raises(OAuthError, match="The client id is unknown, or the secret is wrong"):
                 Root(name, roots["a"].client_id, roots["a"].secret).catalog(server.uri)
+
+
+async def test_polaris_manages_the_realm_that_it_names(tmp_path: Path) -> None:
+    store = f"file:{tmp_path}/store"
+    roots = await two_realms(store)
+    async with serving(store, "--realm", *roots, "--workers", "1", "--quiet", **LOGINS) as server:
+        for name, root in roots.items():
+            home = tmp_path / name
+            home.mkdir()
+            with PolarisCli(server.uri, root.client_id, root.secret, home) as polaris:
+                polaris.options += ["--realm", name]
+                polaris(f"principals create only-in-{name}")
+                assert {each["name"] for each in polaris.lines("principals list")} == {"root", f"only-in-{name}"}
 
 
 async def test_a_realm_that_is_missing_is_told_before_anything_is_served(tmp_path: Path) -> None:
