@@ -13,7 +13,7 @@ RUN python -m venv /opt/build \
  && /opt/build/bin/pip install --require-hashes --only-binary :all: --requirement requirements/bootstrap.txt \
  && python -m venv --without-pip /opt/arco \
  && /opt/build/bin/uv pip install --python /opt/arco/bin/python --require-hashes --only-binary :all: \
-      --constraint requirements/serve.txt --requirement pyproject.toml --extra serve --extra cli \
+      --constraint requirements/serve.txt --requirement pyproject.toml --extra serve --extra cli --extra auth \
       $(echo ",$ARCO_EXTRAS" | sed 's/,/ --extra /g')
 COPY CHANGELOG.md LICENSE MANIFEST.in NOTICE README.md ./
 COPY arco_catalog arco_catalog

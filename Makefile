@@ -216,7 +216,7 @@ audit: .venv-audit/.complete ## Known vulnerabilities of what each lock file pin
 
 sbom: .venv-audit/.complete ## A bill of materials of the server and of the functions: dist/sbom-*.json (CycloneDX)
 	@mkdir -p dist
-	for lock in serve lambda lambda-sdk functions; do \
+	for lock in serve lambda lambda-oidc lambda-sdk functions; do \
 	  .venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
 	    --output-file dist/sbom-$$lock.json requirements/$$lock.txt; done
 
@@ -225,7 +225,7 @@ dist: .venv/.bootstrap ## Build the wheel and the source distribution into dist
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 .PHONY: package
-package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from (ARGS=--sdk: another, with Amazon's SDK)
+package: .venv/.bootstrap ## Build dist/arco-catalog-lambda.zip, which every function is deployed from (ARGS=--oidc: another, which verifies tokens of other issuers; --sdk: with Amazon's SDK)
 	$(BIN)/python -m tools.package $(ARGS)
 
 .PHONY: package-azure
@@ -249,6 +249,7 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra s3 --extra gcs --extra azure --extra serve --extra cli --extra auth --extra lambda --extra functions --extra otel --group dev pyproject.toml \
 	  -c requirements/serve.txt -o requirements/dev.txt
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra s3-sdk pyproject.toml -c requirements/dev.txt -o requirements/lambda-sdk.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra auth pyproject.toml -c requirements/serve.txt -o requirements/lambda-oidc.txt
 	for engine in audit docs engines engines-flink polaris trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
 	$(if $(AZURITE),for server in azurite oidc-provider; do (cd requirements/$$server && \

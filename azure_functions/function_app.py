@@ -1,16 +1,19 @@
 """The API and the scheduled reconciler as one function app of Azure: the platform imports this module from the root of
 the package, and reads from it which functions there are.
 
-The variables are those of `arco serve` and `ARCO_ENDPOINT`, which says whether App Service authenticates callers.
+The variables are those of `arco serve` and `ARCO_ENDPOINT`, which says whether App Service authenticates callers. With
+`ARCO_AUTH` it serves a realm.
 """
 
 import asyncio
 import logging
 import os
+from contextlib import aclosing
 
 import azure.functions as func
 
 from arco_catalog.config.variables import (
+    BASE_PATH,
     ENDPOINT,
     IDEMPOTENCY_DIALECT,
     LOG_LEVEL,
@@ -18,13 +21,16 @@ from arco_catalog.config.variables import (
     REQUEST_MEMORY,
     SOURCE_PRINCIPALS,
 )
-from arco_catalog.http.app import App, create_app
+from arco_catalog.http.app import App
+from arco_catalog.http.function_app import function_app
 from arco_catalog.http.functions_adapter import FunctionsEndpoint, respond
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.operations.environment import catalog_to_serve, opened
 from arco_catalog.operations.invocation import Invocation, Until
 from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.operations.reconcile_all import reconcile_all
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.logs import set_levels
@@ -41,6 +47,7 @@ _LINES.setLevel(logging.INFO)  # a line for each request at any level, as in eve
 
 _endpoint = FunctionsEndpoint(ENDPOINT.require(os.environ))
 _options = HttpOptions(
+    base_path=BASE_PATH.read(os.environ).encode(),
     dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
     gzip=True,
     source_principals=SOURCE_PRINCIPALS.read(os.environ),
@@ -57,9 +64,9 @@ app = func.FunctionApp(http_auth_level=func.AuthLevel.ANONYMOUS)  # keys of func
 
 
 @app.function_name("api")
-@app.route(route="v1/{*path}", methods=[*func.HttpMethod])
+@app.route(route="{*path}", methods=[*func.HttpMethod])
 async def api(req: func.HttpRequest) -> func.HttpResponse:
-    """Answers a request of the Iceberg REST API."""
+    """Answers a request of the Iceberg REST API, or of the management API of a realm."""
     answer = await respond(await _app(), req, _endpoint)
     return func.HttpResponse(answer.body, status_code=answer.status, headers=dict(answer.headers))
 
@@ -67,15 +74,21 @@ async def api(req: func.HttpRequest) -> func.HttpResponse:
 @app.function_name("reconcile")
 @app.timer_trigger(arg_name="timer", schedule="0 */15 * * * *")
 async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
-    """Runs the walk for as long as there is time, and logs its counts. A failed run raises, so that the platform counts
-    it as failed."""
+    """Runs the walk over each catalog for as long as there is time, and logs its counts. A failed run raises, so that
+    the platform counts it as failed."""
     began_ms = _runtime.now_ms()
     invocation = Invocation(Until(began_ms + RECONCILE_MS, _runtime))
-    async with opened(os.environ, _runtime) as catalog:
-        session = catalog.session(invocation.request("SCHEDULE", "reconcile", _runtime))
-        stats = await reconcile(session, should_stop=invocation.should_stop)
-        warehouse = session.settings.warehouse
-    _LINES.info(reconcile_line(warehouse, stats, began_ms=began_ms, ended_ms=_runtime.now_ms(), namespace=None))
+
+    async def walk(session: Session) -> ReconcileStats:
+        return await reconcile(session, should_stop=invocation.should_stop)
+
+    async with opened(os.environ, _runtime) as catalogs:
+        request = invocation.request("SCHEDULE", "reconcile", _runtime)
+        async with aclosing(reconcile_all(catalogs, request, _runtime, walk)) as walked:
+            async for catalog, stats in walked:
+                ended_ms = _runtime.now_ms()
+                _LINES.info(reconcile_line(catalog.name, stats, began_ms=began_ms, ended_ms=ended_ms, namespace=None))
+                began_ms = ended_ms
 
 
 async def _app() -> App:
@@ -84,5 +97,5 @@ async def _app() -> App:
     async with _opening:
         if _served is None:
             _catalog = await catalog_to_serve(os.environ, _runtime)
-            _served = create_app({_catalog.settings.warehouse: _catalog}, _options, _telemetry)
+            _served = await function_app(os.environ, _catalog, _options, _telemetry, _runtime)
     return _served

@@ -85,6 +85,13 @@ data "aws_iam_policy_document" "state" {
     }
   }
 
+  # Who was not told to ask for grants serves nobody where there are any, so it must see whether there are.
+  statement {
+    sid       = "TellWhetherThereIsARealm"
+    actions   = ["s3:GetObject"]
+    resources = ["${local.bucket_arn}/${local.folder}_realm/core/manifest.json"]
+  }
+
   dynamic "statement" {
     for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
     content {

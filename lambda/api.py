@@ -9,14 +9,14 @@ import os
 from mangum import Mangum
 
 from arco_catalog.config.variables import (
-    AUTH,
+    BASE_PATH,
     ENDPOINT,
     IDEMPOTENCY_DIALECT,
     MAX_BODY,
     REQUEST_MEMORY,
     SOURCE_PRINCIPALS,
 )
-from arco_catalog.http.app import create_app
+from arco_catalog.http.function_app import function_app
 from arco_catalog.http.lambda_adapter import Endpoint, WithRawPath, adapt
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.routes import import_handlers
@@ -35,12 +35,8 @@ asyncio.set_event_loop(_loop)
 _endpoint = Endpoint(ENDPOINT.require(os.environ))
 _runtime = SystemRuntime()
 _catalog = _loop.run_until_complete(catalog_to_serve(os.environ, _runtime))
-_realms = None
-if AUTH.read(os.environ):
-    from arco_catalog.http.function_realms import realms_from_env  # a cold start without realms does not pay for them
-
-    _realms = _loop.run_until_complete(realms_from_env(os.environ, _catalog, _runtime))
 _options = HttpOptions(
+    base_path=BASE_PATH.read(os.environ).encode(),
     dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
     gzip=True,
     payload_bytes=LAMBDA_PAYLOAD_BYTES,
@@ -49,9 +45,12 @@ _options = HttpOptions(
     max_body_bytes=MAX_BODY.read(os.environ),
     request_memory_bytes=REQUEST_MEMORY.read(os.environ),
 )
-_telemetry = function_telemetry(os.environ, _runtime)
-_catalogs = {} if _realms else {_catalog.settings.warehouse: _catalog}
-_app = WithRawPath(create_app(_catalogs, _options, _telemetry, _realms), _endpoint)
+_app = WithRawPath(
+    _loop.run_until_complete(
+        function_app(os.environ, _catalog, _options, function_telemetry(os.environ, _runtime), _runtime)
+    ),
+    _endpoint,
+)
 if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand") != "on-demand":
     import_handlers()  # into SnapStart's snapshot, or ahead of requests that provisioned concurrency keeps waiting
 

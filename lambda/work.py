@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.environment import opened
 from arco_catalog.operations.invocation import Context, Invocation
-from arco_catalog.operations.jobs import run_job
+from arco_catalog.operations.jobs import Workplace, run_job
 from arco_catalog.state.runtime import SystemRuntime
 from arco_catalog.telemetry.setup import function_log
 
@@ -30,11 +30,12 @@ async def _run(records: list[Mapping[str, str]], context: Context) -> list[str]:
     """The ids of the messages that failed."""
     runtime, invocation = SystemRuntime(), Invocation(context)
     failed: list[str] = []
-    async with opened(os.environ, runtime) as catalog:
+    async with opened(os.environ, runtime) as catalogs:
         request = invocation.request("QUEUE", "work", runtime)
+        workplace = Workplace(catalogs, request, runtime, invocation.should_stop)
         for record in records:
             try:
-                await run_job(record["body"], catalog.session(request), invocation.should_stop)
+                await run_job(record["body"], workplace)
             except Exception as error:  # one message's failure must not fail the others
                 failed.append(record["messageId"])
                 _LOG.error("message %s failed", record["messageId"], exc_info=error)

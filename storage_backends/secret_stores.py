@@ -5,17 +5,17 @@
     projects/PROJECT/secrets/NAME[/versions/VERSION]      Google Secret Manager
     https://VAULT.vault.azure.net/secrets/NAME[/VERSION]  Azure Key Vault
 
-The clouds' own libraries find the credentials; they are imported when a secret is read, and only that cloud's. They
-block, so they are called in threads. Sources: AWS Secrets Manager and Systems Manager API references, GetSecretValue
-and GetParameter; Google Secret Manager REST reference, projects.secrets.versions.access; Azure Key Vault REST
-reference, Get Secret.
+AWS is asked as the catalog asks S3, with the same credentials. For the other clouds their own libraries find the
+credentials; they are imported when a secret is read, and only that cloud's. They block, so they are called in threads.
+Sources: Google Secret Manager REST reference, projects.secrets.versions.access; Azure Key Vault REST reference, Get
+Secret.
 """
 
 import asyncio
 import base64
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
 from storage_backends.wire.fetch import failure_of, fetch
@@ -36,11 +36,14 @@ def is_reference(text: str) -> bool:
     return any(form.fullmatch(text) for form in (_AWS, _GOOGLE, _AZURE))
 
 
-async def read_secret(reference: str, now_ms: Callable[[], int]) -> bytes:
-    """The newest version of a secret, or the one that the reference names. Raises `StoreDenied` if there is none, or it
-    may not be read, and `StoreUnavailable` if nobody answers. No error quotes it."""
+async def read_secret(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> bytes:
+    """The newest version of a secret, or the one that the reference names; `environment` has the variables that name
+    credentials for AWS. Raises `StoreDenied` if there is none, or it may not be read, and `StoreUnavailable` if nobody
+    answers. No error quotes it."""
     if match := _AWS.fullmatch(reference):
-        return await asyncio.to_thread(_read_aws, match[1], match[2], reference)
+        from storage_backends.s3.secrets import read_aws_secret  # not for functions on another cloud
+
+        return await read_aws_secret(match[1], match[2], reference, environment, now_ms)
     if match := _GOOGLE.fullmatch(reference):
         version = "" if match[1] else "/versions/latest"
         token = await asyncio.to_thread(_google_token)
@@ -79,32 +82,6 @@ def azure_value(body: bytes) -> bytes:
     except ValueError as error:
         raise StoreDenied("Azure Key Vault's answer holds no secret") from error
     raise StoreDenied("Azure Key Vault's answer holds no secret")
-
-
-def _read_aws(service: str, region: str, arn: str) -> bytes:
-    try:
-        from botocore.exceptions import (  # type: ignore[import-untyped]
-            BotoCoreError,
-            ClientError,
-            HTTPClientError,
-        )
-        from botocore.session import Session  # type: ignore[import-untyped]
-    except ModuleNotFoundError as error:
-        raise _not_installed("botocore", "s3") from error
-    try:
-        client = Session().create_client(service, region_name=region)
-        if service == "ssm":
-            return str(client.get_parameter(Name=arn, WithDecryption=True)["Parameter"]["Value"]).encode()
-        answer = client.get_secret_value(SecretId=arn)
-    except ClientError as error:
-        code = str(error.response.get("Error", {}).get("Code", ""))
-        transient = code.startswith(("Throttling", "InternalS", "ServiceUnavailable"))
-        raise _failed(StoreUnavailable if transient else StoreDenied, code) from error
-    except HTTPClientError as error:
-        raise _failed(StoreUnavailable, type(error).__name__) from error
-    except BotoCoreError as error:
-        raise _failed(StoreDenied, type(error).__name__) from error
-    return bytes(answer["SecretBinary"]) if "SecretBinary" in answer else str(answer["SecretString"]).encode()
 
 
 def _google_token() -> str:

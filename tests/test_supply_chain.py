@@ -107,7 +107,7 @@ def test_every_lock_file_is_audited_and_nothing_is_passed_over() -> None:
 def test_what_is_shipped_has_a_bill_of_materials() -> None:
     recipe = recipe_of("sbom")
 
-    assert "for lock in serve lambda lambda-sdk functions;" in recipe
+    assert "for lock in serve lambda lambda-oidc lambda-sdk functions;" in recipe
     assert "cyclonedx-py requirements --pyproject pyproject.toml" in recipe
 
 

@@ -1,5 +1,5 @@
-"""Builds the zip that every function is deployed from: `python -m tools.package [--sdk] [OUTPUT]`. With `--sdk` it has
-Amazon's SDK beside the catalog's own S3 client.
+"""Builds the zip that every function is deployed from: `python -m tools.package [--oidc | --sdk] [OUTPUT]`. With
+`--oidc` it has what verifies tokens of other issuers, with `--sdk` Amazon's SDK beside the catalog's own S3 client.
 
 One zip for all functions and platforms: handlers, the catalog, and what they import, with the compiled modules of each
 platform and the bytecode of each Python side by side (their names tell them apart). The same sources, the same lock
@@ -15,18 +15,19 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path, PurePosixPath
 
 from tools.bytecode import compile_ahead, interpreter
 
 PROJECT = Path(__file__).resolve().parents[1]
-OUTPUT, SDK_OUTPUT = (PROJECT / "dist" / f"arco-catalog-lambda{name}.zip" for name in ("", "-sdk"))
-LOCK, SDK_LOCK = (PROJECT / "requirements" / f"lambda{name}.txt" for name in ("", "-sdk"))
+LOCKS = PROJECT / "requirements"
 SOURCES = ("arco_catalog", "storage_backends", "lambda")
 NOT_SHIPPED = ("arco_catalog/cli",)
 
 _ABOUT_THE_INSTALLATION = ("RECORD", "INSTALLER", "REQUESTED", "WHEEL", "direct_url.json", "uv_cache.json")
 _FOR_COMPILERS = (".pyx", ".pxd", ".pyi", ".c", ".h", ".typed", ".pyc")
+_EVERY_PYTHON = ".abi3.so"
 _MODELS = PurePosixPath("botocore/data")
 _MODELS_SHIPPED = frozenset({"s3", "sts"})  # of hundreds of services: buckets, and roles by web identity
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -41,6 +42,27 @@ class Platform:
     python: str
     machine: str
 
+    @property
+    def tag(self) -> str:
+        """As names of compiled modules have it."""
+        return f"{self.python.replace('.', '')}-{self.machine.partition('-')[0]}-linux-gnu"
+
+
+class Variant(Enum):
+    """What a zip has beside what every one has; the value ends its name, and that of its lock file."""
+
+    USUAL = ""
+    OIDC = "-oidc"
+    SDK = "-sdk"
+
+    @property
+    def output(self) -> Path:
+        return PROJECT / "dist" / f"arco-catalog-lambda{self.value}.zip"
+
+    @property
+    def lock(self) -> Path:
+        return LOCKS / f"lambda{self.value}.txt"
+
 
 PLATFORMS = (
     Platform("3.13", "aarch64-manylinux_2_28"),  # what is deployed
@@ -53,12 +75,18 @@ PYTHONS = tuple(sorted({platform.python for platform in PLATFORMS}))
 def main() -> int:
     """Builds the zip and says how large it is."""
     parser = argparse.ArgumentParser(prog="package", description=__doc__)
-    default, sdk_default = (path.relative_to(PROJECT) for path in (OUTPUT, SDK_OUTPUT))
-    parser.add_argument("--sdk", action="store_true", help="with Amazon's SDK")
-    parser.add_argument("output", nargs="?", type=Path, help=f"default {default}, or {sdk_default}")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.set_defaults(variant=Variant.USUAL)
+    for name, variant, what in (
+        ("--oidc", Variant.OIDC, "with what verifies tokens of other issuers (ARCO_AUTH=oidc)"),
+        ("--sdk", Variant.SDK, "with Amazon's SDK"),
+    ):
+        chosen.add_argument(name, dest="variant", action="store_const", const=variant, help=what)
+    names = ", ".join(str(variant.output.relative_to(PROJECT)) for variant in Variant)
+    parser.add_argument("output", nargs="?", type=Path, help=f"default {names}")
     options = parser.parse_args()
-    output: Path = options.output or (SDK_OUTPUT if options.sdk else OUTPUT)
-    unzipped = build(output, sdk=options.sdk)
+    output: Path = options.output or options.variant.output
+    unzipped = build(output, options.variant)
     sys.stdout.write(f"{output}: {megabytes(output.stat().st_size)} zipped, {megabytes(unzipped)} unzipped\n")
     for version in PYTHONS:
         if interpreter(version) is None:
@@ -66,11 +94,10 @@ def main() -> int:
     return 0
 
 
-def build(output: Path, *, sdk: bool = False) -> int:
+def build(output: Path, variant: Variant = Variant.USUAL) -> int:
     """Writes the zip, and nothing if something fails. Returns its size unzipped, in bytes."""
     with tempfile.TemporaryDirectory(prefix="arco-package-") as scratch:
-        lock = SDK_LOCK if sdk else LOCK
-        files = {**dependencies(Path(scratch), PLATFORMS, lock), **dict(modules(SOURCES, NOT_SHIPPED))}
+        files = {**dependencies(Path(scratch), PLATFORMS, variant.lock), **dict(modules(SOURCES, NOT_SHIPPED))}
         files |= _bytecode(files, Path(scratch, "compiled"))
     write_zip(output, files)
     return sum(map(len, files.values()))
@@ -104,14 +131,23 @@ def dependencies(scratch: Path, platforms: Sequence[Platform], lock: Path) -> Ma
     with ThreadPoolExecutor(len(platforms)) as threads:
         folders = list(threads.map(lambda platform: _install(platform, scratch, lock), platforms))
     files: dict[str, bytes] = {}
-    for folder in folders:
+    for platform, folder in zip(platforms, folders, strict=True):
         for file in folder.rglob("*"):
-            name = file.relative_to(folder)
-            if file.is_file() and _ships(PurePosixPath(name.as_posix())):
+            name = PurePosixPath(file.relative_to(folder).as_posix())
+            if file.is_file() and _ships(name):
                 body = file.read_bytes()
-                if files.setdefault(name.as_posix(), body) != body:
+                if files.setdefault(_place(name, platform), body) != body:
                     raise ValueError(f"platforms differ in {name}")
     return files
+
+
+def _place(name: PurePosixPath, platform: Platform) -> str:
+    """Where a file of a dependency lies in the zip. A compiled module for every Python (`.abi3.so`) says nothing of the
+    machine in its name, so it gets the name of one for this Python on this machine, which is looked for first."""
+    module = name.name.removesuffix(_EVERY_PYTHON)
+    if module == name.name:
+        return str(name)
+    return str(name.with_name(f"{module}.cpython-{platform.tag}.so"))
 
 
 def _bytecode(files: Mapping[str, bytes], scratch: Path) -> Mapping[str, bytes]:

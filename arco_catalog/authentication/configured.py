@@ -76,7 +76,10 @@ def configured(environment: Mapping[str, str], realm: str, runtime: Runtime) -> 
     if {INTERNAL, OIDC} & set(kinds) and find_spec("jwt") is None:
         raise ValueError(f"{AUTH.name}: PyJWT is not installed: pip install 'arco-catalog[auth]'")
     if OIDC in kinds and find_spec("cryptography") is None:
-        raise ValueError(f"{AUTH.name}: cryptography is not installed: pip install 'arco-catalog[auth]'")
+        raise ValueError(
+            f"{AUTH.name}: cryptography is not installed: pip install 'arco-catalog[auth]', or for Lambda "
+            "`make package ARGS=--oidc`"
+        )
     authenticators: list[Authenticator] = []
     tokens = oidc = None
     if GATEWAY in kinds:
@@ -113,7 +116,7 @@ def key_source(environment: Mapping[str, str], runtime: Runtime) -> "KeySource":
         return keys.KeySource(keys.from_file(text), runtime.now_ms)
     if not is_reference(text):
         raise ValueError(f"{TOKEN_KEY_SECRET.name}: {text!r} is no reference to a secret of AWS, Google Cloud or Azure")
-    return keys.KeySource(keys.from_secret_store(text, runtime.now_ms), runtime.now_ms)
+    return keys.KeySource(keys.from_secret_store(text, environment, runtime.now_ms), runtime.now_ms)
 
 
 def _gateway(environment: Mapping[str, str], realm: str) -> GatewayAuthenticator:

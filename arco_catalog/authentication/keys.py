@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,11 +90,11 @@ def from_file(path: str) -> Read:
     return read
 
 
-def from_secret_store(reference: str, now_ms: Callable[[], int]) -> Read:
-    """Keys in a secret of the cloud's store."""
+def from_secret_store(reference: str, environment: Mapping[str, str], now_ms: Callable[[], int]) -> Read:
+    """Keys in a secret of the cloud's store, to which the variables of the stores give access."""
 
     async def read() -> bytes:
-        return await read_secret(reference, now_ms)
+        return await read_secret(reference, environment, now_ms)
 
     return read
 

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 
 from arco_catalog.cli.crowd import Crowd
+from arco_catalog.cli.tls import GOODBYE_SECONDS, HANDSHAKE_SECONDS, Certificate
 
 AT_ONCE = 32
 """Connections accepted before other work goes on."""
@@ -18,13 +19,21 @@ _NO_MORE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class Acceptor:
-    """Accepts on one socket, which it does not own, until it is closed. To uvicorn it is one of its servers."""
+    """Accepts on one socket, which it does not own, until it is closed; with a `certificate` by TLS. To uvicorn it is
+    one of its servers."""
 
-    def __init__(self, listener: socket.socket, crowd: Crowd, make: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        crowd: Crowd,
+        make: Callable[[], asyncio.Protocol],
+        certificate: Certificate | None = None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._crowd = crowd
         self._make = make
+        self._certificate = certificate
         self._connecting: set[asyncio.Task[None]] = set()
         self._look_again: asyncio.TimerHandle | None = None
         self._closed = False
@@ -68,8 +77,15 @@ class Acceptor:
         try:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._loop.connect_accepted_socket(self._make, accepted)
-        except OSError:  # gone again
+            tls = self._certificate
+            await self._loop.connect_accepted_socket(
+                self._make,
+                accepted,
+                ssl=None if tls is None else tls.context,
+                ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=None if tls is None else GOODBYE_SECONDS,
+            )
+        except OSError:  # gone again, or it speaks no TLS
             accepted.close()
             self._crowd.lost()
 

@@ -1,5 +1,6 @@
 """`arco bootstrap`: makes a realm in a store, with a root principal, and takes the catalog that is there into it."""
 
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,18 +9,21 @@ from arco_catalog.authentication.secrets import Secrets, new_client_id, new_secr
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
-from arco_catalog.cli.session import OPERATOR, TIMEOUT_MS, carry_out, saying_that_it_waits
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.cli.session import carry_out, operator_request, saying_that_it_waits
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.catalogs import realm_exists
 from arco_catalog.operations.management.bootstrap import bootstrap
-from arco_catalog.operations.management.catalogs import BASE_LOCATION, STORAGE_SCHEMES, CatalogRequest
+from arco_catalog.operations.management.catalogs import BASE_LOCATION, CatalogRequest, storage_type_of
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, NewCredentials, change_credentials
 from arco_catalog.operations.realms import DEFAULT_REALM, Deployment, Realm, make_catalog
 from arco_catalog.protocol.catalog import Session, Settings
-from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.characters import escaped
+from arco_catalog.state.locations import Location
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends.open import canonical_url, opener_in
 from storage_backends.probe import honours_conditions
+
+TENANT = "AZURE_TENANT_ID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +34,17 @@ class Credentials:
     secret: str
 
 
-def run(options: CatalogOptions, realm: str | None, *, reset_root: bool, as_json: bool) -> int:
+def run(options: CatalogOptions, *, reset_root: bool, as_json: bool) -> int:
     """Bootstraps, or replaces the root's credentials. Raises `CliError`."""
     if options.store.startswith("memory:"):
         raise CliError("a store in memory is gone when this command ends: give a store that stays, file: or s3:")
 
     async def work() -> Credentials:
-        async with _realm(options, realm) as (opened, session):
-            return await (_reset(session) if reset_root else _bootstrap(opened, session, options))
+        async with _realm(options) as (realm, session):
+            return await (_reset(session) if reset_root else _bootstrap(realm, session, options))
 
     made = carry_out(work)
-    told: JsonObject = {"realm": realm, "client_id": made.client_id, "client_secret": made.secret}
+    told: JsonObject = {"realm": options.realm, "client_id": made.client_id, "client_secret": made.secret}
     if as_json:
         print(json_text(told))
         return 0
@@ -52,21 +56,36 @@ def run(options: CatalogOptions, realm: str | None, *, reset_root: bool, as_json
 
 
 async def _bootstrap(realm: Realm, session: Session, options: CatalogOptions) -> Credentials:
-    credentials, kept = await _credentials()
-    await bootstrap(session, kept)
+    if not realm.at_root and await realm_exists(Realm(DEFAULT_REALM, realm.deployment)):
+        raise CliError(
+            f"there is a realm at the root of {options.store}, which is then the only one: leave out --realm"
+        )
     root = f"{realm.prefix}/{options.warehouse}".strip("/")
     location = realm.deployment.base.below(root, "warehouse")
-    kind = next((kind for kind, schemes in STORAGE_SCHEMES.items() if location.scheme in schemes), None)
-    if kind is None:
-        raise CliError(f"no storage type has locations such as {location.uri}")
-    request = CatalogRequest(
-        options.warehouse,
-        "INTERNAL",
-        {BASE_LOCATION: location.uri},
-        {"storageType": kind, "allowedLocations": [location.uri, *_allowed(options)]},
-    )
+    allowed: list[JsonValue] = [location.uri, *_allowed(options)]
+    storage = {"allowedLocations": allowed, **storage_of(location, options)}
+    request = CatalogRequest(options.warehouse, "INTERNAL", {BASE_LOCATION: location.uri}, storage)
+    realm.check_locations({**request.properties}, storage)
+    credentials, kept = await _credentials()
+    await bootstrap(session, kept)
     await make_catalog(realm, session, request, root, owned=True)
     return credentials
+
+
+def storage_of(location: Location, options: CatalogOptions) -> JsonObject:
+    """How the files of tables are reached, as far as the settings of the store say it."""
+    kind = storage_type_of(location)
+    if kind != "AZURE":
+        return {"storageType": kind}
+    tenant = options.environment.get(TENANT)
+    if tenant:
+        return {"storageType": kind, "tenantId": tenant}
+    print(
+        f"arco: the tenant of the storage account is missing ({TENANT}), without which engines get no access to files "
+        f'from this server: arco catalogs update {options.warehouse} --storage-config \'{{"tenantId": "..."}}\'',
+        file=sys.stderr,
+    )
+    return {"storageType": kind}
 
 
 async def _reset(session: Session) -> Credentials:
@@ -86,7 +105,7 @@ def _allowed(options: CatalogOptions) -> Sequence[str]:
 
 
 @asynccontextmanager
-async def _realm(options: CatalogOptions, name: str | None) -> AsyncIterator[tuple[Realm, Session]]:
+async def _realm(options: CatalogOptions) -> AsyncIterator[tuple[Realm, Session]]:
     """The realm over its store, which must keep what commits rest on, and an operator's session with its registry."""
     opener, runtime = opener_in(options.environment), SystemRuntime()
     url = canonical_url(options.store, options.environment)
@@ -96,9 +115,8 @@ async def _realm(options: CatalogOptions, name: str | None) -> AsyncIterator[tup
     if not verdict.honoured:
         raise CliError(f"commits to this store could get lost: {verdict.reason}")
     deployment = Deployment.of(Settings(options.warehouse), store, url, _allowed(options), runtime, opener)
-    realm = Realm(name or DEFAULT_REALM, deployment, at_root=name is None)
-    request = OperationRequest("CLI", "bootstrap", "", None, OPERATOR, {"kind": "Cli"}, runtime.now_ms() + TIMEOUT_MS)
+    realm = Realm(options.realm or DEFAULT_REALM, deployment, at_root=options.realm is None)
     try:
-        yield realm, realm.registry.session(request)
+        yield realm, realm.registry.session(operator_request(runtime, "bootstrap"))
     finally:
         await deployment.close()

@@ -7,13 +7,15 @@ from importlib.util import find_spec
 from urllib.parse import unquote, urlsplit
 
 from arco_catalog.cli.command import CatalogOptions
-from arco_catalog.cli.session import looking
-from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.cli.session import outside_realms
+from arco_catalog.iceberg.errors import CatalogError, NotFound
+from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.open import WITHOUT_CONDITIONAL_DELETE
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS, PRECISION_MS
 from storage_backends import StoreDenied, StoreError
+from storage_backends.open import canonical_url
 from storage_backends.probe import honours_conditions
 
 TIMEOUT_MS = 20_000
@@ -63,7 +65,7 @@ class Checks:
         if self._done[0].status is not Status.FAILED:
             self._done.append(await self._credentials())
             try:
-                async with looking(self._options, "doctor", TIMEOUT_MS) as session:
+                async with outside_realms(self._options, "doctor", TIMEOUT_MS) as session:
                     await self._look_at(session)
             except (CatalogError, ValueError) as error:
                 self._done.append(Check("store", Status.FAILED, str(error), "mend --store or --allowed-location"))
@@ -118,7 +120,11 @@ class Checks:
         took_ms = session.runtime.now_ms() - begun_ms
         self._done.append(Check("store", Status.OK, f"{self._options.store} answered two calls in {took_ms:,} ms"))
         self._done.append(clock(session.now_ms() - session.runtime.now_ms()))
-        if head.version is None:
+        deployed = await self._of_realm(session)
+        if deployed is not None:
+            self._done += deployed
+            self._done.append(await conditional_writes(session, self._options.store))
+        elif head.version is None:
             others = sorted(
                 {entry.key.removesuffix(MANIFEST) for entry in page.entries if entry.key.endswith(MANIFEST)}
             )
@@ -136,6 +142,30 @@ class Checks:
             self._done.append(Check("catalog", Status.OK, found))
             self._done.append(await conditional_writes(session, self._options.store))
         await self._allowed(session)
+
+    async def _of_realm(self, session: Session) -> list[Check] | None:
+        """Each catalog of the realm; None where there is no realm."""
+        options, name = self._options, "catalog"
+        named = () if options.realm is None else (options.realm,)
+        try:
+            catalogs = await deployed_catalogs(
+                session.catalog, canonical_url(options.store, options.environment), named
+            )
+        except NotFound as error:
+            return [Check(name, Status.FAILED, error.message, "check --realm")]
+        if [each.realm for each in catalogs] == [None]:
+            return None
+        found: list[Check] = []
+        for each in catalogs:
+            try:
+                head = await each.open().session(session.request).state.head()
+            except (CatalogError, StoreError) as error:
+                found.append(
+                    Check(name, Status.FAILED, f"{each.name}: {error}", "give the server's --allowed-location")
+                )
+            else:
+                found.append(Check(name, Status.OK, f"{each.name!r}; changes of names so far: {head.sequence:,}"))
+        return found or [Check(name, Status.WARNING, "the realm has none", "`arco catalogs create` makes one")]
 
     async def _allowed(self, session: Session) -> None:
         for mount in session.catalog.mounts[1:]:

@@ -6,10 +6,19 @@ from dataclasses import dataclass, field
 
 from arco_catalog.cli.options import MultiOption, Option
 from arco_catalog.config import variables
+from arco_catalog.config.parsing import parse_realm
+from arco_catalog.config.variable import Variable
 
 STORE = Option("--store", variables.STORE)
 WAREHOUSE = Option("--warehouse", variables.WAREHOUSE)
 ALLOWED = MultiOption("--allowed-location", variables.ALLOWED_LOCATIONS)
+REALM = Option(
+    "--realm",
+    Variable(
+        variables.REALM.name, "folder of the store with the realm, where it has several", parse_realm, None, "NAME"
+    ),
+)
+"""One realm: a command is about one, a server may be about several."""
 
 TABLE = "NAMESPACE.TABLE"
 
@@ -29,7 +38,7 @@ class Command:
 
 def add_catalog(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Declares which catalog."""
-    for option in (STORE, WAREHOUSE, ALLOWED):
+    for option in (STORE, REALM, WAREHOUSE, ALLOWED):
         option.add_to(parser, environment)
 
 
@@ -45,15 +54,16 @@ def add_table(parser: argparse.ArgumentParser, help_text: str = "the table") -> 
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """Which catalog a command is about, where tables of it may lie besides its own folder, and the environment, which
-    configures its stores."""
+    """Which catalog a command is about, and of which realm; where tables of it may lie besides its own folder; and the
+    environment, which configures its stores. Without `realm` it is that of the store's root, if there is one."""
 
     store: str
     warehouse: str
     allowed: Sequence[str] = ()
+    realm: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> "CatalogOptions":
         """Takes over what `add_catalog` declared."""
-        return cls(parsed.store, parsed.warehouse, parsed.allowed_location, parsed.environment)
+        return cls(parsed.store, parsed.warehouse, parsed.allowed_location, parsed.realm, parsed.environment)

@@ -1,26 +1,28 @@
 """`arco history`: creations, renames and drops with their authors and times, from the registry's commits."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_author, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import format_namespace
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, reading
+from arco_catalog.cli.session import carry_out, managing, reading
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.history import history
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.fields import mapping, optional_text, texts
 
 HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
 
 
-def run(options: CatalogOptions, limit: int, *, own: bool, as_json: bool) -> int:
-    """Prints the newest operations on the registry. Raises `CliError`."""
+def run(options: CatalogOptions, limit: int, *, of_realm: bool, own: bool, as_json: bool) -> int:
+    """Prints the newest operations on the registry of a catalog, or on that of the realm. Raises `CliError`."""
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
-        async with reading(options, "history") as session:
+        async with _realm(options) if of_realm else reading(options, "history") as session:
             async for operation in history(session, own=own):
                 found.append(operation)
                 if len(found) == limit:
@@ -30,6 +32,12 @@ def run(options: CatalogOptions, limit: int, *, own: bool, as_json: bool) -> int
     found = carry_out(read)
     print(json_text([*found]) if as_json else as_table(found))
     return 0
+
+
+@asynccontextmanager
+async def _realm(options: CatalogOptions) -> AsyncIterator[Session]:
+    async with managing(options, "history", writes=False) as (_, session):
+        yield session
 
 
 def as_table(found: Sequence[JsonObject]) -> str:
@@ -52,8 +60,23 @@ def _columns(operation: JsonObject) -> tuple[str, ...]:
 
 
 def _names(operation: JsonObject) -> str:
-    to = mapping(operation, "to")
+    """What an operation was on: a table, say, or what is given to whom."""
+    to, given = mapping(operation, "to"), _given(operation)
+    if given is not None:
+        return given
     return f"{_name(operation)} -> {_name(to)}" if to else _name(operation)
+
+
+def _given(operation: JsonObject) -> str | None:
+    """A grant, or a role that somebody has."""
+    role = optional_text(operation, "role")
+    if role is None:
+        return None
+    holder = optional_text(operation, "assignee") or optional_text(operation, "principal_role")
+    if holder is not None:
+        return f"{format_text(holder)}: {format_text(role)}"
+    on = "the catalog" if operation.get("type") == "catalog" else _name(operation)
+    return f"{format_text(role)}: {format_text(operation.get('privilege'))} on {on}"
 
 
 def _name(holder: JsonObject) -> str:

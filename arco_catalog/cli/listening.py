@@ -12,6 +12,7 @@ from arco_catalog.cli.errors import CliError
 from arco_catalog.http.browsers import is_loopback
 
 BACKLOG = 1024
+REALM_HEADER = "Polaris-Realm"
 
 
 class Announced(Protocol):
@@ -25,6 +26,15 @@ class Announced(Protocol):
 
     @property
     def auth(self) -> Sequence[str]: ...
+
+    @property
+    def realm(self) -> Sequence[str]: ...
+
+    @property
+    def base_path(self) -> str: ...
+
+    @property
+    def tls_cert(self) -> str | None: ...
 
     @property
     def quiet(self) -> bool: ...
@@ -70,19 +80,23 @@ class StoreReport:
 
 def announce(said: Announced, listener: socket.socket, store: StoreReport, workers: str | None = None) -> None:
     """Prints where the server is, what its `workers` are, and how engines get there."""
-    uri = uri_of(listener)
+    uri = uri_of(listener, tls=said.tls_cert is not None) + said.base_path
     if store.read_only_because is not None:
         print(f"arco: this catalog is READ-ONLY: {store.read_only_because}", file=sys.stderr)
     for capability in store.lacks:
         print(f"arco: the store does not support {capability}", file=sys.stderr)
-    what = "the realm in" if store.has_realm else f"the warehouse {said.warehouse!r} of"
+    what = _realms(said.realm) if store.has_realm else f"the warehouse {said.warehouse!r} of"
     print(f"Arco serves {what} {said.store} at {uri} (Ctrl-C stops it)")
     kinds = [kind for kind in said.auth if kind != NONE]
     exposed = not is_loopback(listener.getsockname()[0])
     if exposed:
-        print(f"arco: {_exposed(kinds, store.has_realm)}", file=sys.stderr)
+        warning = _exposed(kinds, store.has_realm, tls=said.tls_cert is not None)
+        if warning is not None:
+            print(f"arco: {warning}", file=sys.stderr)
     elif not said.quiet:
         print(_on_loopback(kinds, store.has_realm))
+    if len(said.realm) > 1 and not said.quiet:
+        print(_in_other_realms(said.realm))
     if workers is not None and not said.quiet:
         print(workers)
     if not said.quiet:
@@ -90,12 +104,29 @@ def announce(said: Announced, listener: socket.socket, store: StoreReport, worke
     sys.stdout.flush()
 
 
-def _exposed(kinds: Sequence[str], has_realm: bool) -> str:
-    """What is said where other machines can connect."""
+def _realms(names: Sequence[str]) -> str:
+    return f"the realm{'s' * (len(names) > 1)} {', '.join(map(repr, names))} of" if names else "the realm in"
+
+
+def _in_other_realms(names: Sequence[str]) -> str:
+    """How clients get to those that are not the first."""
+    return (
+        f"These settings are for the realm {names[0]!r}; for another one, such as {names[1]!r}, add its name as the "
+        f"header {REALM_HEADER}: header.{REALM_HEADER}={names[1]} for Spark and PyIceberg"
+    )
+
+
+def _exposed(kinds: Sequence[str], has_realm: bool, *, tls: bool) -> str | None:
+    """What is said where other machines can connect, if anything."""
     if kinds:
         return (
-            "other machines can reach this address, and it has no TLS: who listens in between can take tokens and "
-            "secrets. Put a proxy with TLS in front of it (docs/containers.md)"
+            None
+            if tls
+            else (
+                "other machines can reach this address, and it has no TLS: who listens in between can take tokens and "
+                "secrets. Give it a certificate by --tls-cert and --tls-key, or put a proxy with TLS in front of it "
+                "(docs/containers.md)"
+            )
         )
     how = "--auth says who is let in" if has_realm else "`arco bootstrap` and --auth make logins"
     return (
@@ -112,9 +143,10 @@ def _on_loopback(kinds: Sequence[str], has_realm: bool) -> str:
     return f"No login: only this machine can connect, and whoever does may change everything ({how})"
 
 
-def uri_of(listener: socket.socket) -> str:
+def uri_of(listener: socket.socket, *, tls: bool = False) -> str:
     """Where a client finds the server: one on this machine where it listens on loopback alone, else any."""
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = socket.gethostname()
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

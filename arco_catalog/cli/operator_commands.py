@@ -19,7 +19,9 @@ examples:
 """
 HISTORY_EXAMPLES = """\
 Lists creations, registrations, renames and drops, newest first, as far back as
-history is kept. --all also lists the catalog's internal commits.
+history is kept, and in a realm grants and roles of the catalog. --realm-history
+lists changes of the realm's catalogs, principals and principal roles instead.
+--all also lists the registry's internal commits.
 
 examples:
   arco history --store file:/var/lib/arco
@@ -43,8 +45,9 @@ examples:
   arco undrop sales.orders --store s3://bucket/catalog
 """
 RECONCILE_EXAMPLES = """\
-Writes the receipts of commits whose writers crashed. It is safe to interrupt,
-to run twice at once and to run beside live servers; the next run resumes.
+Writes the receipts of commits whose writers crashed, in every catalog of a
+realm. It is safe to interrupt, to run twice at once and to run beside live
+servers; the next run resumes.
 The exit code is 1 if some metadata could not be read.
 
 examples:
@@ -123,13 +126,20 @@ def _add_history(parser: argparse.ArgumentParser, environment: Mapping[str, str]
         "--limit", type=positive, default=50, metavar="N", help="show this many operations [default 50]"
     )
     parser.add_argument("--all", action="store_true", help="also show fences and the registry's internal commits")
+    parser.add_argument(
+        "--realm-history",
+        action="store_true",
+        help="show what happened to the realm: catalogs, principals, and the roles that they have",
+    )
     add_json(parser, "whole operations, as a JSON array")
 
 
 def _history(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import history
 
-    return history.run(CatalogOptions.of(parsed), parsed.limit, own=parsed.all, as_json=parsed.json)
+    return history.run(
+        CatalogOptions.of(parsed), parsed.limit, of_realm=parsed.realm_history, own=parsed.all, as_json=parsed.json
+    )
 
 
 def _add_show(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -191,7 +201,6 @@ def _init(parsed: argparse.Namespace) -> int:
 
 def _add_bootstrap(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
-    parser.add_argument("--realm", metavar="NAME", help="folder of the store for a realm among several [default: none]")
     parser.add_argument("--reset-root", action="store_true", help="give the root principal new credentials")
     add_json(parser, "the credentials, as a JSON object")
 
@@ -199,8 +208,7 @@ def _add_bootstrap(parser: argparse.ArgumentParser, environment: Mapping[str, st
 def _bootstrap(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import bootstrap
 
-    options = CatalogOptions.of(parsed)
-    return bootstrap.run(options, parsed.realm, reset_root=parsed.reset_root, as_json=parsed.json)
+    return bootstrap.run(CatalogOptions.of(parsed), reset_root=parsed.reset_root, as_json=parsed.json)
 
 
 def _add_doctor(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:

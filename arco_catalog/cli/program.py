@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
-from arco_catalog.cli import completion_command, operator_commands, serve_command, table_commands
+from arco_catalog.cli import catalog_commands, completion_command, operator_commands, serve_command, table_commands
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.serve_command import SERVE
 from arco_catalog.config.variables import STORE, STORES
@@ -21,6 +21,7 @@ COMMANDS = (
     serve_command.COMMAND,
     *table_commands.COMMANDS,
     *operator_commands.COMMANDS,
+    catalog_commands.COMMAND,
     completion_command.COMMAND,
 )
 

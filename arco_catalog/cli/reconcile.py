@@ -1,17 +1,21 @@
 """`arco reconcile`: writes the missing receipts of commits whose writers crashed."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.columns import format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, reading, writing
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.cli.session import carry_out, each_catalog, operator_request
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.catalogs import DeployedCatalog
 from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.operations.reconcile_all import reconcile_all
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
+from arco_catalog.state.runtime import SystemRuntime
 
 DAY_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 60 * 1000
@@ -25,19 +29,40 @@ def run(options: CatalogOptions, seconds: int | None, *, dry: bool, as_json: boo
     """Walks what has changed since the last walk, and prints what was found. Returns 1 if anything could not be read.
     Raises `CliError`."""
     timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
-    opened = reading if dry else writing
+    runtime = SystemRuntime()
+    request = operator_request(runtime, "reconcile", timeout_ms)
+    progress = Progress(runtime.now_ms).told
 
-    async def work() -> ReconcileStats:
-        async with opened(options, "reconcile", timeout_ms) as session:
-            now_ms = session.runtime.now_ms
-            end_ms = session.request.deadline_ms - MARGIN_MS
-            return await reconcile(
-                session, dry=dry, progress=Progress(now_ms).told, should_stop=lambda: now_ms() >= end_ms
-            )
+    async def walk(session: Session) -> ReconcileStats:
+        end_ms = session.request.deadline_ms - MARGIN_MS
+        return await reconcile(session, dry=dry, progress=progress, should_stop=lambda: runtime.now_ms() >= end_ms)
 
-    stats = carry_out(work)
-    print(json_text(stats.to_json()) if as_json else as_text(stats, dry=dry))
-    return 1 if stats.unreadable else 0
+    async def work() -> list[tuple[DeployedCatalog, ReconcileStats]]:
+        async with each_catalog(options, writes=not dry) as catalogs:
+            return [each async for each in reconcile_all(catalogs, request, runtime, walk)]
+
+    walked = carry_out(work)
+    print(json_text(as_document(walked)) if as_json else "\n\n".join(_sections(walked, dry=dry)))
+    return 1 if any(stats.unreadable for _, stats in walked) else 0
+
+
+def as_document(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]]) -> JsonObject:
+    """The counts of all; in a realm also those of each catalog."""
+    total = ReconcileStats()
+    for _, stats in walked:
+        total.add(stats)
+    if len(walked) == 1 and walked[0][0].realm is None:
+        return total.to_json()
+    each: list[JsonValue] = [{"name": catalog.name, **stats.to_json()} for catalog, stats in walked]
+    return {**total.to_json(), "catalogs": each}
+
+
+def _sections(walked: Sequence[tuple[DeployedCatalog, ReconcileStats]], *, dry: bool) -> Iterator[str]:
+    for catalog, stats in walked:
+        heading = "" if catalog.realm is None else escaped(f"Catalog {catalog.name}:\n")
+        yield heading + as_text(stats, dry=dry)
+    if not walked:
+        yield "This realm has no catalogs."
 
 
 class Progress:

@@ -21,13 +21,14 @@ from arco_catalog.cli.crowd import Crowd, most_connections
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.listening import StoreReport, announce, listen
 from arco_catalog.cli.malloc import configure_malloc
-from arco_catalog.cli.served_realms import served_realms
+from arco_catalog.cli.served_realms import served
 from arco_catalog.cli.session import saying_that_it_waits
+from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.middleware.cors import parse_origin
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.realms import RealmService
+from arco_catalog.http.realms import Served
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.open import long_lived, open_catalog
@@ -71,11 +72,14 @@ class ServeOptions:
     cache_memory: int
     max_body: int
     max_metadata: int
-    realm: str | None = None
+    realm: Sequence[str] = ()
     auth: Sequence[str] = ()
     token_key_file: str | None = None
     vending_lifetime: int = 3_600
     vending_keys_file: str | None = None
+    base_path: str = ""
+    tls_cert: str | None = None
+    tls_key: str | None = None
     listener: int | None = None
     """The descriptor of the socket to serve, where a supervisor has opened it; this process reports to it instead of
     printing."""
@@ -110,6 +114,9 @@ class ServeOptions:
             token_key_file=parsed.token_key_file,
             vending_lifetime=parsed.vending_lifetime,
             vending_keys_file=parsed.vending_keys_file,
+            base_path=parsed.base_path,
+            tls_cert=parsed.tls_cert,
+            tls_key=parsed.tls_key,
             listener=parsed.listener,
             environment=parsed.environment,
         )
@@ -128,10 +135,12 @@ async def _serve(options: ServeOptions) -> None:
     import_handlers()
     hosts = _parsed("--allowed-host", parse_host, options.allowed_hosts)
     origins = _parsed("--allowed-origin", parse_origin, options.allowed_origins)
+    certificate = certificate_of(options.tls_cert, options.tls_key)
     with _listener(options) as listener:
         telemetry = _telemetry(options)
-        async with _served(options) as (catalog, realms):
+        async with _served(options) as (catalog, what), _followed(certificate):
             http = HttpOptions(
+                base_path=options.base_path.encode(),
                 dialect=options.dialect,
                 gzip=options.gzip,
                 health=True,
@@ -141,7 +150,13 @@ async def _serve(options: ServeOptions) -> None:
                 request_memory_bytes=options.request_memory,
             )
             config = uvicorn.Config(
-                create_app({} if realms else {options.warehouse: catalog}, http, telemetry, realms),
+                create_app(
+                    {} if what.realms else {options.warehouse: catalog},
+                    http,
+                    telemetry,
+                    what.realms,
+                    what.authentication,
+                ),
                 http="httptools",
                 ws="none",
                 log_config=None,
@@ -151,7 +166,9 @@ async def _serve(options: ServeOptions) -> None:
                 timeout_graceful_shutdown=catalog.settings.request_ms // 1000 + MARGIN_SECONDS,
             )
             crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
-            server = Server(config, crowd, lambda: _announce(options, catalog, realms is not None, listener))
+            server = Server(
+                config, crowd, lambda: _announce(options, catalog, what.realms is not None, listener), certificate
+            )
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
             await server.serve([listener])
@@ -161,9 +178,12 @@ class Server(uvicorn.Server):
     """uvicorn that says when it listens, has no more connections than it may, and takes a signal as a wish to end well
     rather than as a death."""
 
-    def __init__(self, config: uvicorn.Config, crowd: Crowd, announce: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, crowd: Crowd, announce: Callable[[], None], certificate: Certificate | None = None
+    ) -> None:
         super().__init__(config)
         self._crowd = crowd
+        self._certificate = certificate
         self._announce = announce
 
     def end(self) -> None:
@@ -174,7 +194,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """In place of uvicorn's own: it accepts whatever comes."""
         await self.lifespan.startup()
-        listeners = [Acceptor(listener, self._crowd, self._protocol) for listener in sockets or ()]
+        listeners = [Acceptor(listener, self._crowd, self._protocol, self._certificate) for listener in sockets or ()]
         self.servers = cast(list[asyncio.Server], listeners)
         self.started = True
         self._announce()
@@ -243,14 +263,25 @@ def _to_stderr(line: str) -> None:
 
 
 @asynccontextmanager
-async def _served(options: ServeOptions) -> AsyncIterator[tuple[Catalog, RealmService | None]]:
+async def _served(options: ServeOptions) -> AsyncIterator[tuple[Catalog, Served]]:
     """What is served: the catalog, or the realms of its store, if there are any. Raises `CliError`."""
     async with long_lived(await _open(options)) as catalog:
         try:
-            async with served_realms(catalog, options, SystemRuntime()) as realms:
-                yield catalog, realms
+            async with served(catalog, options, SystemRuntime()) as what:
+                yield catalog, what
         except (CatalogError, StoreError, ValueError, OSError) as error:
             raise CliError(f"cannot serve the realm in {options.store}: {error}") from error
+
+
+@asynccontextmanager
+async def _followed(certificate: Certificate | None) -> AsyncIterator[None]:
+    """Meanwhile the files of a certificate are read again when they change."""
+    following = None if certificate is None else asyncio.create_task(certificate.follow(SystemRuntime().sleep))
+    try:
+        yield
+    finally:
+        if following is not None:
+            following.cancel()
 
 
 async def _open(options: ServeOptions) -> Catalog:

@@ -30,11 +30,14 @@ SERVE = (
     Option("--max-body", variables.MAX_BODY),
     Option("--max-metadata", variables.MAX_METADATA),
     Switch("--quiet", variables.QUIET),
-    Option("--realm", variables.REALM),
+    MultiOption("--realm", variables.REALM),
     MultiOption("--auth", variables.AUTH),
     Option("--token-key-file", variables.TOKEN_KEY_FILE),
     Option("--vending-lifetime", variables.VENDING_LIFETIME),
     Option("--vending-keys-file", variables.VENDING_KEYS_FILE),
+    Option("--base-path", variables.BASE_PATH),
+    Option("--tls-cert", variables.TLS_CERT),
+    Option("--tls-key", variables.TLS_KEY),
 )
 
 EXAMPLES = """\

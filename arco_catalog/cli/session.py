@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -10,12 +10,13 @@ from typing import TypeVar
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, NotThere
 from arco_catalog.config.variables import MAX_METADATA
-from arco_catalog.iceberg.errors import CatalogError
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.errors import CatalogError, NotFound
+from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs, realm_exists
 from arco_catalog.operations.open import build_catalog, open_catalog
+from arco_catalog.operations.realms import Realm, realm_beside
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
-from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import StoreDenied, StoreError
 from storage_backends.open import canonical_url, opener_in
 
@@ -39,45 +40,125 @@ def carry_out(work: Callable[[], Coroutine[None, None, T]]) -> T:
 
 @asynccontextmanager
 async def reading(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
-    """A session that must write nothing: not even the store's conditions are probed. Raises `NotThere` if there is
-    no such store or warehouse."""
-    async with looking(options, command, timeout_ms) as session:
+    """A session that must write nothing: not even the store's conditions are probed. Where the store has a realm, it is
+    with the realm's catalog of the name. Raises `NotThere` if there is no such store, realm or catalog."""
+    async with _store(options, probed=False) as catalog:
         async with saying_that_it_waits(options.store):
+            session = _session(await _named(catalog, options), command, timeout_ms)
             await _require_warehouse(session, options.store)
         yield session
 
 
 @asynccontextmanager
 async def looking(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
-    """The same, without a look whether there is such a store or warehouse."""
-    url, allowed = _urls(options)
-    opener = opener_in(options.environment)
-    catalog = build_catalog(_settings(options), opener(url), url, allowed, SystemRuntime(), opener)
-    async with _session(catalog, command, timeout_ms) as session:
-        yield session
+    """The same, without a look whether anything is in the catalog. Raises `NotThere` if there is no such realm, or no
+    such catalog in it."""
+    async with _store(options, probed=False) as catalog:
+        yield _session(await _named(catalog, options), command, timeout_ms)
+
+
+@asynccontextmanager
+async def outside_realms(options: CatalogOptions, command: str, timeout_ms: int) -> AsyncIterator[Session]:
+    """A session with the one catalog that a store without a realm has, whatever is there."""
+    async with _store(options, probed=False) as catalog:
+        yield _session(catalog, command, timeout_ms)
 
 
 @asynccontextmanager
 async def writing(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
     """A session that may write. Raises `CliError` over a store that ignores conditions, and `NotThere` where there is
-    no such store or warehouse: only `arco serve` and `arco init` make one."""
+    no such store, realm or catalog: only `arco serve`, `arco init` and `arco catalogs` make one."""
     async with reading(options, command):
         pass
-    async with making(options, command, timeout_ms) as session:
-        yield session
+    async with _store(options, probed=True) as catalog:
+        yield _session(await _named(catalog, options), command, timeout_ms)
 
 
 @asynccontextmanager
 async def making(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
-    """A session that may write, also where nothing is yet. Raises `CliError` over a store that ignores conditions."""
-    async with saying_that_it_waits(options.store):
-        url, allowed = _urls(options)
-        opener = opener_in(options.environment)
-        catalog = await open_catalog(_settings(options), url, allowed, SystemRuntime(), opener)
-    async with _session(catalog, command, timeout_ms) as session:
+    """A session that may write, also where nothing is yet. Raises `CliError` over a store that ignores conditions, and
+    where a realm is that has no such catalog: one outside of it would be of no use."""
+    async with _store(options, probed=True) as catalog:
+        try:
+            named = await _named(catalog, options)
+        except NotThere as error:
+            raise CliError(f"{options.store} has a realm: `arco catalogs create` makes catalogs in it") from error
+        yield _session(named, command, timeout_ms)
+
+
+@asynccontextmanager
+async def each_catalog(options: CatalogOptions, *, writes: bool) -> AsyncIterator[Sequence[DeployedCatalog]]:
+    """The catalogs of the realm, or the one of a store that has none. Raises as `reading` does, or as `writing`."""
+    if writes:
+        async with each_catalog(options, writes=False):
+            pass
+    async with _store(options, probed=writes) as catalog:
+        found = await _deployed(catalog, options)
+        if found and found[0].realm is None:
+            await _require_warehouse(_session(catalog, "", TIMEOUT_MS), options.store)
+        yield found
+
+
+@asynccontextmanager
+async def managing(options: CatalogOptions, command: str, *, writes: bool) -> AsyncIterator[tuple[Realm, Session]]:
+    """The realm of a store, and a session with its registry. Raises `NotThere` if there is none, and `CliError` over a
+    store that ignores conditions, if it `writes`."""
+    if writes:
+        async with managing(options, command, writes=False):
+            pass  # before the store is probed, which makes its folder
+    async with _store(options, probed=writes) as catalog:
+        realm = realm_beside(catalog, _urls(options)[0], options.realm)
+        if not await realm_exists(realm):
+            raise NotThere(f"there is no realm in {options.store}: `arco bootstrap` makes one (check --realm)")
+        yield realm, _session(realm.registry, command, TIMEOUT_MS)
+
+
+def operator_request(runtime: Runtime, command: str, timeout_ms: int = TIMEOUT_MS) -> OperationRequest:
+    """What an operator asks for at the store."""
+    return OperationRequest("CLI", command, "", None, OPERATOR, {"kind": "Cli"}, runtime.now_ms() + timeout_ms)
+
+
+@asynccontextmanager
+async def _store(options: CatalogOptions, *, probed: bool) -> AsyncIterator[Catalog]:
+    """The one catalog of a store, over which its realm's are opened too. If it is `probed`, raises `CliError` over a
+    store that ignores conditions."""
+    url, allowed = _urls(options)
+    opener, runtime = opener_in(options.environment), SystemRuntime()
+    if probed:
+        async with saying_that_it_waits(options.store):
+            catalog = await open_catalog(_settings(options), url, allowed, runtime, opener)
+    else:
+        catalog = build_catalog(_settings(options), opener(url), url, allowed, runtime, opener)
+    try:
         if catalog.settings.read_only_because is not None:
             raise CliError(f"this catalog is read-only: {catalog.settings.read_only_because}")
-        yield session
+        yield catalog
+    finally:
+        await catalog.close()
+
+
+async def _deployed(catalog: Catalog, options: CatalogOptions) -> Sequence[DeployedCatalog]:
+    """The catalogs of the realm, or the store's one. Raises `NotThere`."""
+    named = () if options.realm is None else (options.realm,)
+    try:
+        return await deployed_catalogs(catalog, _urls(options)[0], named)
+    except NotFound as error:
+        raise NotThere(error.message) from error
+    except StoreDenied:
+        raise
+    except StoreError as error:
+        raise NotThere(f"cannot read the store {options.store}: {error}") from error
+
+
+async def _named(catalog: Catalog, options: CatalogOptions) -> Catalog:
+    """The catalog of the name that was said. Raises `NotThere`."""
+    for each in await _deployed(catalog, options):
+        if each.realm is None or each.name == options.warehouse:
+            return each.open()
+    raise NotThere(
+        f"there is no catalog {options.warehouse!r} in the realm in {options.store} (check --warehouse; "
+        "`arco catalogs list` lists those that there are)"
+    )
 
 
 def _urls(options: CatalogOptions) -> tuple[str, list[str]]:
@@ -118,14 +199,8 @@ def no_warehouse(session: Session, url: str) -> NotThere:
     )
 
 
-@asynccontextmanager
-async def _session(catalog: Catalog, command: str, timeout_ms: int) -> AsyncIterator[Session]:
-    source: JsonObject = {"kind": "Cli"}
-    deadline_ms = catalog.runtime.now_ms() + timeout_ms
-    try:
-        yield catalog.session(OperationRequest("CLI", command, "", None, OPERATOR, source, deadline_ms))
-    finally:
-        await catalog.close()
+def _session(catalog: Catalog, command: str, timeout_ms: int) -> Session:
+    return catalog.session(operator_request(catalog.runtime, command, timeout_ms))
 
 
 def another(session: Session) -> Session:

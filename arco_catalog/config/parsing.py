@@ -13,6 +13,8 @@ LEAST_VENDED_S, MOST_VENDED_S = 60, 43_200
 AUTO_WORKERS = "auto"
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_REALM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_BASE_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){0,8}")
 _SIZE = re.compile(r"([0-9]{1,9})(KB|MB|GB)?", re.IGNORECASE)
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -35,6 +37,24 @@ def parse_warehouse(text: str) -> str:
     if text == probe.FOLDER:
         raise ValueError(f"invalid warehouse's name {text!r}: it is reserved for probing the store")
     return text
+
+
+def parse_realm(text: str) -> str:
+    """A realm's name. It is a folder in the store, and none of those that the catalog keeps for itself."""
+    if not _REALM.fullmatch(text):
+        raise ValueError(
+            "a realm's name may have letters, digits, dots, dashes and underscores only, and begins with a letter or a "
+            f"digit, got {text!r}"
+        )
+    return text
+
+
+def parse_base_path(text: str) -> str:
+    """What goes before `/v1` in paths, without the slash at its end."""
+    path = text.rstrip("/")
+    if not _BASE_PATH.fullmatch(path):
+        raise ValueError(f"expected a path such as /iceberg or /api/catalog, got {text!r}")
+    return path
 
 
 def parse_size(text: str) -> int:

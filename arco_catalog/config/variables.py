@@ -6,6 +6,7 @@ ones."""
 from arco_catalog.config.parsing import (
     AUTO_WORKERS,
     choice,
+    parse_base_path,
     parse_bool,
     parse_count,
     parse_lifetime,
@@ -171,9 +172,32 @@ AUTH = Variable(
     "",
     "KIND",
 )
-REALM = Variable(
-    "ARCO_REALM", "folder of the store with the realm to serve, where the store has several", str, metavar="NAME"
+AUTHORIZATION = Variable(
+    "ARCO_AUTHORIZATION",
+    "off lets whoever is authenticated do everything, and asks for no grants; needed where the store has no realm and "
+    "ARCO_AUTH names anything but none",
+    choice("on", "off", refusal="expected {choices}, got {text}"),
+    "on",
 )
+REALM = Variable(
+    "ARCO_REALM",
+    "folders of the store with the realms to serve, where it has several: requests for tokens that name no realm are "
+    "for the first; comma-separated",
+    split_csv,
+    "",
+    "NAME",
+)
+BASE_PATH = Variable(
+    "ARCO_BASE_PATH",
+    "path under which clients reach the catalog, such as /iceberg; without it they do too",
+    parse_base_path,
+    "",
+    "PATH",
+)
+TLS_CERT = Variable(
+    "ARCO_TLS_CERT", "file with the certificate for TLS, and those between it and its root", str, metavar="FILE"
+)
+TLS_KEY = Variable("ARCO_TLS_KEY", "file with the certificate's private key, in the clear", str, metavar="FILE")
 TOKEN_KEY = Variable(
     "ARCO_TOKEN_KEY",
     "key that signs tokens, of at least 32 bytes; or several, comma-separated, of which the first signs and all verify",
@@ -295,6 +319,7 @@ VENDING_STRICT_SIGNATURES = Variable(
 )
 
 AUTHENTICATION: tuple[Variable[object], ...] = (
+    AUTHORIZATION,
     TOKEN_KEY,
     TOKEN_KEY_SECRET,
     TOKEN_AUDIENCE,
@@ -356,6 +381,9 @@ SERVER: tuple[Variable[object], ...] = (
     TOKEN_KEY_FILE,
     VENDING_LIFETIME,
     VENDING_KEYS_FILE,
+    BASE_PATH,
+    TLS_CERT,
+    TLS_KEY,
 )
 FUNCTIONS: tuple[Variable[object], ...] = (
     STORE,
@@ -375,4 +403,5 @@ FUNCTIONS: tuple[Variable[object], ...] = (
     REALM,
     AUTH,
     TOKEN_KEY_FILE,
+    BASE_PATH,
 )

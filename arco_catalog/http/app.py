@@ -1,9 +1,10 @@
 """The ASGI app: the layers that a request passes on its way to its handler."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.dispatch import Dispatch
 from arco_catalog.http.middleware.cors import Cors
@@ -32,9 +33,12 @@ def create_app(
     options: HttpOptions | None = None,
     telemetry: Telemetry | None = None,
     realms: "RealmService | None" = None,
+    authentication: Authentication | None = None,
+    guard: Callable[[Handle], Handle] | None = None,
 ) -> "App":
     """An app that serves these catalogs, each under its name, or those of `realms`, and reports requests to `telemetry`
-    if given. The caller closes the catalogs."""
+    if given. With `authentication` the catalogs are for those whom it knows. `guard` makes a layer that may refuse
+    requests ahead of what serves them. The caller closes the catalogs."""
     options = options or HttpOptions()
     routes = (*HEALTH, *ROUTES) if options.health else ROUTES
     if realms is not None:
@@ -42,7 +46,7 @@ def create_app(
 
         instead = {route.endpoint: route for route in (*DELEGATION, TOKENS)}
         routes = (*(instead.get(route.endpoint, route) for route in routes), *MANAGEMENT)
-    return App(warehouses, options, routes, telemetry, realms)
+    return App(warehouses, options, routes, telemetry, realms, authentication, guard)
 
 
 class App:
@@ -55,6 +59,8 @@ class App:
         routes: Sequence[Route],
         telemetry: Telemetry | None = None,
         realms: "RealmService | None" = None,
+        authentication: Authentication | None = None,
+        guard: Callable[[Handle], Handle] | None = None,
     ) -> None:
         self._memory = Memory(options.request_memory_bytes, options.memory_seconds)
         # A body that could never get the memory it takes is refused at once.
@@ -62,7 +68,9 @@ class App:
         endpoints = tuple(route.endpoint for route in routes if route.advertised)
         usual_warehouse = next(iter(warehouses)) if len(warehouses) == 1 else SEVERAL
         # The layers, from the inside out: a request passes them from the last to the first.
-        handle: Handle = Dispatch(Service(warehouses, options, endpoints, realms), Router(routes)).handle
+        service = Service(warehouses, options, endpoints, realms, authentication)
+        handle: Handle = Dispatch(service, Router(routes)).handle
+        handle = handle if guard is None else guard(handle)
         handle = Encoding(handle, options).handle
         handle = Errors(handle, options.dialect).handle
         if options.allowed_origins:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.errors import error_response
+from arco_catalog.http.principal import GATEWAY_EVENT, authenticated_caller
 from arco_catalog.http.request_context import PREFIX, Effect, RequestContext, Route, Service
 from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
 from arco_catalog.http.responses import Response
@@ -44,12 +45,7 @@ class Dispatch:
         if allowed_hosts is not None:
             check_page(request.headers, request.server, allowed_hosts, self._service.options.allowed_origins)
         match = self._router.match(self._below_base(request.raw_path), request.spelling)
-        realm = None
-        if self._service.realms is None:
-            if request.caller.unidentified_because is not None:
-                raise NotAuthorized(request.caller.unidentified_because)
-        elif not _is_public(match, request.method):
-            realm, request.caller = await self._service.realms.identify(request.headers, request.scope.get("aws.event"))
+        realm = None if _is_public(match, request.method) else await self._identify(request)
         if match is None:
             path = request.raw_path.decode("latin-1")
             raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the supported endpoints")
@@ -72,15 +68,24 @@ class Dispatch:
                 context.named = await self._catalog(context.params[PREFIX[1:-1]], realm, request)
             return await route.handler(context)
 
+    async def _identify(self, request: Request) -> "Realm | None":
+        """Finds out who makes a request, and of which realm, where there are any. Raises `NotAuthorized`, and
+        `Unavailable` if nobody can tell."""
+        service, event = self._service, request.scope.get(GATEWAY_EVENT)
+        if service.realms is not None:
+            realm, request.caller = await service.realms.identify(request.headers, event)
+            return realm
+        if service.authentication is not None:
+            _, request.caller = await authenticated_caller(service.authentication, request.headers, event, judged=False)
+        elif request.caller.unidentified_because is not None:
+            raise NotAuthorized(request.caller.unidentified_because)
+        return None
+
     def _below_base(self, path: bytes) -> bytes:
-        """The path as the specification has it: below the one under which the catalog is served, or below the one under
-        which Polaris serves, where there are realms as it has them."""
-        options = self._service.options
-        bases = (options.base_path, POLARIS_BASE) if self._service.realms is not None else (options.base_path,)
-        for base in bases:
-            if base and path.startswith(base + b"/"):
-                return path[len(base) :]
-        return path
+        """The path as the specification has it: below the one under which the catalog is served, and there below the
+        one under which Polaris serves, where there are realms as it has them."""
+        path = _below(self._service.options.base_path, path)
+        return path if self._service.realms is None else _below(POLARIS_BASE, path)
 
     async def _context(
         self, route: Route, params: Mapping[str, str], request: Request, realm: "Realm | None"
@@ -126,6 +131,10 @@ class Dispatch:
         error = MethodNotAllowed(f"{request.method} is not supported for this path: use {' or '.join(allowed)}")
         dialect = self._service.options.dialect
         return error_response(error, commits=False, dialect=dialect, headers={"Allow": ", ".join(allowed)})
+
+
+def _below(base: bytes, path: bytes) -> bytes:
+    return path[len(base) :] if base and path.startswith(base + b"/") else path
 
 
 def _is_public(match: Match | None, method: str) -> bool:

@@ -16,8 +16,8 @@ from typing import Protocol
 from arco_catalog.authentication.gateway import printable
 from arco_catalog.http.asgi import Asgi, Message, Scope
 from arco_catalog.http.errors import described
-from arco_catalog.http.principal import AUTHENTICATED_CALLER, NO_CALLER, Caller
-from arco_catalog.iceberg.json import JsonValue, MalformedJson, loads
+from arco_catalog.http.principal import AUTHENTICATED_CALLER, GATEWAY_EVENT, NO_CALLER, Caller
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
 from arco_catalog.protocol.operation_request import ANONYMOUS
 
 TARGET = "x-waws-unencoded-url"
@@ -25,7 +25,17 @@ TARGET = "x-waws-unencoded-url"
 PRINCIPAL = "x-ms-client-principal"
 """The claims of the caller's token: JSON in base64 (App Service, "Access user claims in app code")."""
 
+EASY_AUTH_API = "easyauth"
+"""What `ARCO_GATEWAY_APIS` lists for App Service's word to be taken."""
+
 _OBJECT_ID = ("oid", "http://schemas.microsoft.com/identity/claims/objectidentifier")
+_SHORT_NAMES: Mapping[str, str] = {
+    "http://schemas.microsoft.com/identity/claims/objectidentifier": "oid",
+    "http://schemas.microsoft.com/identity/claims/tenantid": "tid",
+    "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/nameidentifier": "sub",
+    "http://schemas.microsoft.com/ws/2008/06/identity/claims/role": "roles",
+}
+"""Types of claims by which App Service passes on those of tokens."""
 _NOT_PASSED_ON = "The request is authenticated, but the platform did not pass on the caller's identity"
 _NO_OBJECT_ID = "The token has no object id (claim 'oid'): use one that says whose it is"
 
@@ -74,6 +84,7 @@ async def respond(app: Asgi, request: HttpRequest, endpoint: FunctionsEndpoint) 
         "query_string": query.encode("utf-8", "surrogatepass"),
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         AUTHENTICATED_CALLER: caller_in(headers, endpoint),
+        GATEWAY_EVENT: event_in(headers, endpoint),
     }
     collected = _Collected(request.get_body())
     await app(scope, collected.receive, collected.send)
@@ -94,14 +105,34 @@ def caller_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> Caller
     return Caller(ANONYMOUS, unidentified_because=_NO_OBJECT_ID)
 
 
+def event_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> JsonObject | None:
+    """What App Service verified, in the form in which API Gateway says it (authentication/gateway.py); None without
+    authentication. Claims go by the short names that they have in tokens."""
+    if endpoint is FunctionsEndpoint.UNAUTHENTICATED:
+        return None
+    claims = _claims(headers.get(PRINCIPAL, ""))
+    authorizer: JsonObject = {} if claims is None else {"claims": {_short(name): claims[name] for name in claims}}
+    return {"requestContext": {"apiId": EASY_AUTH_API, "authorizer": authorizer}}
+
+
+def _short(name: str) -> str:
+    return _SHORT_NAMES.get(name, name)
+
+
 def _claims(encoded: str) -> Mapping[str, str] | None:
-    """The claims by their types; None if the header is missing or is something else."""
+    """The claims by their types, several of one type with commas between; None if the header is missing or is something
+    else."""
     try:
         document = loads(base64.b64decode(encoded, validate=True))
     except (binascii.Error, MalformedJson):
         return None
     listed = document.get("claims") if isinstance(document, dict) else None
-    return None if not isinstance(listed, list) else dict(filter(None, map(_claim, listed)))
+    if not isinstance(listed, list):
+        return None
+    claims: dict[str, str] = {}
+    for name, value in filter(None, map(_claim, listed)):
+        claims[name] = f"{claims[name]},{value}" if name in claims else value
+    return claims
 
 
 def _claim(claim: JsonValue) -> tuple[str, str] | None:

@@ -34,15 +34,35 @@ class RegisteredPrincipals:
         return await manages_access(self._session, principal)
 
 
+class NoPrincipals:
+    """Those of a realm that does not exist: a stranger learns no more from it than from one that does."""
+
+    async def by_client_id(self, client_id: str) -> PrincipalEntry | None:
+        """Nobody."""
+        return None
+
+    async def by_id(self, entity: str) -> PrincipalEntry | None:
+        """Nobody."""
+        return None
+
+    async def by_name(self, name: str) -> PrincipalEntry | None:
+        """Nobody."""
+        return None
+
+    async def manages_access(self, principal: PrincipalEntry) -> bool:
+        """Not in a realm that does not exist."""
+        return False
+
+
 async def get_token(context: RequestContext) -> Response:
     """A token, or why there is none. All that it answers has the shape of OAuth2's (RFC 6749)."""
     endpoint = None if context.service.realms is None else context.realm_service.token_endpoint
     if endpoint is None:
         return await refuse(context)
-    realm = context.realm_service.named(context.headers)
-    context.realm = realm
-    principals = RegisteredPrincipals(context.judged_realm_session())
-    return _response(await endpoint.answer(context.form, context.headers, realm.name, principals))
+    name = context.realm_service.name_in(context.headers)
+    context.realm = context.realm_service.realms.get(name)
+    principals = NoPrincipals() if context.realm is None else RegisteredPrincipals(context.judged_realm_session())
+    return _response(await endpoint.answer(context.form, context.headers, name, principals))
 
 
 def _response(answer: TokenAnswer) -> Response:

@@ -1,7 +1,11 @@
-"""The principal of a request to a store without a realm, as the gateway authenticated it (docs/design/security.md)."""
+"""Who makes a request: as a deployment's authenticators know it, or else as the gateway authenticated it
+(docs/design/security.md)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from arco_catalog.authentication.authentication import Authentication
+from arco_catalog.authentication.authenticator import Presented
 from arco_catalog.authentication.gateway import claims_in, inner, printable, signer_in, without_session
 from arco_catalog.http.asgi import Scope
 from arco_catalog.planning.access import Identity
@@ -35,6 +39,18 @@ class Caller:
 NO_CALLER = Caller(ANONYMOUS)
 AUTHENTICATED_CALLER = "arco.caller"
 """Where an adapter puts the `Caller` into a scope that it makes itself."""
+GATEWAY_EVENT = "aws.event"
+"""Where the adapter for Lambda puts the event of the gateway that invoked us, and others what has its form."""
+
+
+async def authenticated_caller(
+    authentication: Authentication, headers: Mapping[str, str], event: object, *, judged: bool
+) -> tuple[str, Caller]:
+    """The realm that a request is for, and who makes it; what that may do is asked only if it is to be `judged`. Raises
+    `NotAuthorized`, and `Unavailable` if nobody can tell."""
+    found = await authentication.authenticate(Presented(headers, event))
+    identity = found.identity if judged else None
+    return found.realm, Caller(found.identity.principal, found.session, identity=identity, name=found.name)
 
 
 def caller_of(scope: Scope) -> Caller:
@@ -46,7 +62,7 @@ def caller_of(scope: Scope) -> Caller:
     known = scope.get(AUTHENTICATED_CALLER)
     if isinstance(known, Caller):
         return known
-    event = scope.get("aws.event")
+    event = scope.get(GATEWAY_EVENT)
     if event is None:  # no gateway is in front
         return NO_CALLER
     context = inner(event, "requestContext")

@@ -1,15 +1,15 @@
 """The realms that an app serves, and who makes a request of one of them (docs/design/access.md#authentication)."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arco_catalog.authentication.authentication import REALM_HEADER, Authentication
-from arco_catalog.authentication.authenticator import Presented
 from arco_catalog.authentication.configured import Configured
 from arco_catalog.authentication.secrets import Entropy, Secrets
 from arco_catalog.authentication.token_endpoint import TokenEndpoint
-from arco_catalog.http.principal import Caller
-from arco_catalog.iceberg.errors import NoSuchWarehouse, NotAuthorized
+from arco_catalog.http.principal import Caller, authenticated_caller
+from arco_catalog.iceberg.errors import Forbidden, NoSuchWarehouse, NotAuthorized
 from arco_catalog.operations.realms import Realm
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.lookup import load
@@ -19,12 +19,15 @@ from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
 from arco_catalog.state.registry import RegistryState
 
+_LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class RealmService:
     """`realms` by their names; `default` is that of a request that names none. `secrets` keeps secrets of principals,
-    which are made of `entropy`. Without `authentication` everybody may do everything: a server on a laptop. Without
-    `token_endpoint` there are no tokens of our own."""
+    which are made of `entropy`. Without `authentication` everybody may do everything: a server on a laptop; and
+    whoever is authenticated may where rights are not `judged`. Without `token_endpoint` there are no tokens of our
+    own."""
 
     realms: Mapping[str, Realm]
     default: str
@@ -32,26 +35,29 @@ class RealmService:
     entropy: Entropy
     authentication: Authentication | None = None
     token_endpoint: TokenEndpoint | None = None
+    judged: bool = True
 
     @classmethod
-    def of(cls, realm: Realm, wanted: Configured | None, entropy: Entropy) -> "RealmService":
-        """One realm, for those who are let in; without `wanted` for everybody."""
+    def of(
+        cls, realms: Sequence[Realm], wanted: Configured | None, entropy: Entropy, *, judged: bool = True
+    ) -> "RealmService":
+        """These realms, the first of which is the default, for those who are let in; without `wanted` for everybody."""
         secrets = Secrets(entropy)
         endpoint = None if wanted is None or wanted.tokens is None else TokenEndpoint(wanted.tokens, secrets)
         authentication = None if wanted is None or wanted.open else wanted.authentication
-        return cls({realm.name: realm}, realm.name, secrets, entropy, authentication, endpoint)
+        by_name = {realm.name: realm for realm in realms}
+        return cls(by_name, realms[0].name, secrets, entropy, authentication, endpoint, judged)
 
-    def named(self, headers: Mapping[str, str]) -> Realm:
-        """The realm that the headers name, or the default. Raises `NotAuthorized` if there is none of this name."""
-        return self._realm(headers.get(REALM_HEADER) or self.default)
+    def name_in(self, headers: Mapping[str, str]) -> str:
+        """The realm that headers name, or the default one, whether it exists or not."""
+        return headers.get(REALM_HEADER) or self.default
 
     async def identify(self, headers: Mapping[str, str], event: object) -> tuple[Realm, Caller]:
         """The realm of a request, and who makes it. Raises `NotAuthorized`, and `Unavailable` if nobody can tell."""
         if self.authentication is None:
-            return self.named(headers), Caller(ANONYMOUS)
-        found = await self.authentication.authenticate(Presented(headers, event))
-        caller = Caller(found.identity.principal, found.session, identity=found.identity, name=found.name)
-        return self._realm(found.realm), caller
+            return self._realm(self.name_in(headers)), Caller(ANONYMOUS)
+        realm, caller = await authenticated_caller(self.authentication, headers, event, judged=self.judged)
+        return self._realm(realm), caller
 
     def _realm(self, name: str) -> Realm:
         realm = self.realms.get(name)
@@ -60,11 +66,30 @@ class RealmService:
         return realm
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The realms of a store, None where it has none; then `authentication` knows who is let in to its one catalog, None
+    lets in anybody."""
+
+    realms: RealmService | None = None
+    authentication: Authentication | None = None
+
+
 async def find(state: State, name: str, *, fresh: bool) -> CatalogEntry | None:
-    """The catalog of a name; unless it must be `fresh`, by what this process remembers of the realm."""
+    """The catalog of a name; unless it must be `fresh`, by what this process remembers of the realm. Raises
+    `Forbidden` if there is no such realm."""
     known = None if fresh else state.cached_head()
     entry = None if known is None else await _entry(state, known, name)
-    return entry if entry is not None else await _entry(state, await state.head(), name)
+    return entry if entry is not None else await _entry(state, await _head(state), name)
+
+
+async def _head(state: State) -> RegistryState:
+    """HEAD of a realm. Raises `Forbidden` where there is none: nobody has any privilege yet."""
+    head = await state.head()
+    if head.version is None:
+        _LOG.error("there is no realm at %s yet: `arco bootstrap` makes one", state.paths.manifest)
+        raise Forbidden("This server's store has no realm yet, so nobody may do anything: `arco bootstrap` makes one")
+    return head
 
 
 async def _entry(state: State, head: RegistryState, name: str) -> CatalogEntry | None:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
+from arco_catalog.authentication.authentication import Authentication
 from arco_catalog.http.compression import answer_limit
 from arco_catalog.http.names import (
     check_name,
@@ -107,12 +108,14 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What one app serves: `warehouses` by their names, or the catalogs of `realms`."""
+    """What one app serves: `warehouses` by their names, to whomever `authentication` knows, or the catalogs of
+    `realms`. Without either it serves whom its gateway lets in."""
 
     warehouses: Mapping[str, Catalog]
     options: HttpOptions
     endpoints: Sequence[str]
     realms: "RealmService | None" = None
+    authentication: Authentication | None = None
 
     def default_warehouse(self) -> str:
         """What is meant by who names none. Raises `BadRequest`."""

@@ -1,13 +1,15 @@
 """A catalog as the environment of a deployed function names it: the same variables as `arco serve` has."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from arco_catalog.config.variables import (
     ALLOW_LOCATION_OVERLAP,
     ALLOWED_LOCATIONS,
     CACHE_MEMORY,
     MAX_METADATA,
+    REALM,
     SKIP_PROBE,
     STORE,
     WAREHOUSE,
@@ -16,6 +18,9 @@ from arco_catalog.operations.open import build_catalog, open_catalog
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.runtime import Runtime
 from storage_backends.open import canonical_url, opener_in
+
+if TYPE_CHECKING:
+    from arco_catalog.operations.catalogs import DeployedCatalog
 
 
 def settings_from_env(environment: Mapping[str, str]) -> Settings:
@@ -46,16 +51,20 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
 
 
 @asynccontextmanager
-async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator[Catalog]:
-    """The catalog, for as long as the context lasts. Raises what `catalog_from_env` does, and `RuntimeError` for a
-    store that ignores conditions: it would lose commits, so the function must fail visibly."""
+async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator["Sequence[DeployedCatalog]"]:
+    """Every catalog of the deployment, for as long as the context lasts. Raises what `catalog_from_env` does,
+    `NotFound` for a realm that does not exist, and `RuntimeError` for a store that ignores conditions: it would lose
+    commits, so the function must fail visibly."""
     catalog = await _open_tested(environment, runtime)
     try:
         if catalog.settings.read_only_because is not None:
             raise RuntimeError(
                 f"commits to this store could get lost, so it is read-only: {catalog.settings.read_only_because}"
             )
-        yield catalog
+        from arco_catalog.operations.catalogs import deployed_catalogs  # a cold start of the API does not pay for it
+
+        url = canonical_url(STORE.require(environment), environment)
+        yield await deployed_catalogs(catalog, url, REALM.read(environment))
     finally:
         await catalog.close()
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from arco_catalog.config.parsing import parse_realm
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.catalogs import (
@@ -28,7 +29,7 @@ from arco_catalog.state.access import Caches, State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.locations import AllowedLocations, Location
-from arco_catalog.state.paths import Paths
+from arco_catalog.state.paths import REALM_FOLDER, Paths
 from arco_catalog.state.realm import SERVICE_ADMIN, CatalogEntry
 from arco_catalog.state.runtime import Runtime
 from storage_backends import ObjectStore
@@ -41,7 +42,6 @@ if TYPE_CHECKING:  # a server whose catalogs vend nothing does not pay for it
 
 MAX_OPEN = 256
 """Catalogs of a realm that a process keeps open; another one more takes the place of the one opened first."""
-FOLDER = "_realm"
 DEFAULT_REALM = "default"
 """What the one realm of a store is called that has no prefix of its own."""
 
@@ -103,7 +103,7 @@ class Realm:
         self.judged = Judged()
         self._caches = Caches.of(settings.cache_bytes * 52 // 100)
         self._files: FileCache = ByteCache(settings.cache_bytes * 48 // 100)
-        paths = Paths(self.prefix, FOLDER)
+        paths = Paths(self.prefix, REALM_FOLDER)
         self.state = self.deployment.base.below(paths.state)
         self.registry = self._catalog(replace(settings, warehouse=self.name), paths, [self.state])
 
@@ -204,7 +204,7 @@ def realm_beside(
     storage_policy: "Callable[[], StoragePolicy] | None" = None,
 ) -> Realm:
     """The realm over the stores that `catalog` has open, whether it exists or not: below the folder `name` of the store
-    at `url`, or at its root. The rest is that of `Deployment`."""
+    at `url`, or at its root. The rest is that of `Deployment`. Raises `ValueError` for a name that no realm may have."""
     deployment = Deployment(
         catalog.settings,
         catalog.store,
@@ -215,7 +215,20 @@ def realm_beside(
         vending,
         storage_policy,
     )
-    return Realm(name or DEFAULT_REALM, deployment, at_root=name is None)
+    return Realm(DEFAULT_REALM if name is None else parse_realm(name), deployment, at_root=name is None)
+
+
+def realms_beside(
+    catalog: Catalog,
+    url: str,
+    names: Sequence[str],
+    vending: "Callable[[], Vending] | None" = None,
+    storage_policy: "Callable[[], StoragePolicy] | None" = None,
+) -> Sequence[Realm]:
+    """The realms of these names, or without any the one at the store's root. They share the memory for caches."""
+    settings = replace(catalog.settings, cache_bytes=catalog.settings.cache_bytes // max(1, len(names)))
+    sharing = replace(catalog, settings=settings)
+    return [realm_beside(sharing, url, name, vending, storage_policy) for name in names or (None,)]
 
 
 async def make_catalog(
@@ -242,9 +255,19 @@ async def change_catalog(
     expected: int | None,
     properties: Mapping[str, str] | None,
     storage: JsonObject | None,
+    *,
+    account_may_change: bool = False,
 ) -> JsonObject:
     """Changes properties and storage configuration of a catalog; what is None stays. Raises `NotFound`, `CommitFailed`
-    if it has changed, and `BadRequest` for locations that it may not have."""
-    overlap = session.settings.allow_location_overlap
-    check = realm.check_locations
-    return await update_catalog(session, name, expected, properties, storage, check, overlap=overlap)
+    if it has changed, and `BadRequest` for locations that it may not have, and for another account of the cloud unless
+    it `account_may_change`."""
+    return await update_catalog(
+        session,
+        name,
+        expected,
+        properties,
+        storage,
+        realm.check_locations,
+        overlap=session.settings.allow_location_overlap,
+        account_may_change=account_may_change,
+    )

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
+REALM_FOLDER = "_realm"
+"""What holds the registry of a realm."""
+
 
 @dataclass(frozen=True)
 class Paths:

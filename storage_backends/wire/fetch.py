@@ -1,4 +1,4 @@
-"""One GET over a connection of its own, for small documents that are asked for rarely: key sets, secrets."""
+"""One request over a connection of its own, for small documents that are asked for rarely: key sets, secrets."""
 
 import asyncio
 import ssl
@@ -21,9 +21,11 @@ async def fetch(
     *,
     plain_loopback: bool = False,
     tls: ssl.SSLContext | None = None,
+    post: bytes | None = None,
 ) -> Response:
-    """The answer to a GET, whatever its status: redirects are not followed, and no proxy is asked. `plain_loopback`
-    lets `http` pass to this machine, `tls` is a context other than that of the system's authorities.
+    """The answer to a GET, or to a `post` of these bytes, whatever its status: redirects are not followed, and no proxy
+    is asked. `plain_loopback` lets `http` pass to this machine, `tls` is a context other than that of the system's
+    authorities.
 
     Raises `StoreDenied` for a URL that may not be asked, and `StoreUnavailable` if no whole answer of at most
     `max_bytes` comes.
@@ -35,7 +37,8 @@ async def fetch(
     target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
     sent = {"host": parts.netloc, "accept": "application/json", "user-agent": "arco-catalog", **headers}
     try:
-        return await pool.send("GET", request_head("GET", target, sent, 0), b"")
+        method, body = ("GET", b"") if post is None else ("POST", post)
+        return await pool.send(method, request_head(method, target, sent, len(body)), body)
     except (NeverSent, AnswerLost) as error:
         raise StoreUnavailable(f"{parts.netloc} does not answer: {error}") from error
     finally:

@@ -156,6 +156,10 @@ def test_a_catalog_stays_in_its_account() -> None:
     for change, told in refused:
         with pytest.raises(BadRequest, match=told):
             check_storage_change(AWS, {**AWS, **change})
+        if told != "Cannot modify storage type":
+            check_storage_change(AWS, {**AWS, **change}, account_may_change=True)
+    with pytest.raises(BadRequest, match="Cannot modify storage type"):
+        check_storage_change(AWS, {**AWS, "storageType": "GCS"}, account_may_change=True)
     azure: JsonObject = {"storageType": "AZURE", "tenantId": "12345"}
     with pytest.raises(BadRequest, match="Cannot modify TenantId"):
         check_storage_change(azure, {**azure, "tenantId": "22222"})

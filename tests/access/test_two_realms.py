@@ -5,10 +5,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from arco_catalog.http.management.routes import BASE as MANAGEMENT_PATH
+from arco_catalog.http.management.routes import MANAGEMENT
+from arco_catalog.http.request_context import Route
 from arco_catalog.iceberg.json import JsonObject
 from tests.access.lake import NAMESPACES, Lake, is_denied
 from tests.access.test_routes import Case, each_case
-from tests.support.realm_service import MANAGEMENT, RealmApp, on_catalog, table_request
+from tests.support.realm_service import RealmApp, on_catalog, table_request
 from tools.support.asgi_client import Answer, Client
 
 LOOKS_AT_NOTHING = {"scan report", "commit report", "load function", "credentials", "sign"}
@@ -41,9 +44,83 @@ async def realms() -> Realms:
     return Realms(lake, mallory, root)
 
 
+async def records(found: Realms) -> dict[str, object]:
+    """The objects of `b`, by their versions."""
+    store = found.lake.app.store
+    assert store is not None
+    page = await store.list("b/")
+    assert page.after is None
+    return {entry.key: entry.version for entry in page.entries}
+
+
+def without_names(answer: Answer) -> tuple[int, bytes]:
+    """An answer, whichever of two names was asked for."""
+    return answer.status, answer.body.replace(b"secret", b"absent")
+
+
 def tells(answer: Answer) -> bool:
     """Whether an answer has anything of the other realm in it."""
     return SECRET in answer.body.lower() or b"memory:///b" in answer.body
+
+
+@each_case
+async def test_names_of_the_other_realm_are_answered_as_names_that_nobody_has(case: Case) -> None:
+    answers = []
+    for name in ("secret", "absent"):
+        found = await realms()
+        before = await records(found)
+        for catalog in ("lake", f"{name}lake"):
+            target = case.target.replace("lake", catalog)
+            target = target.replace("/db", f"/{name}db").replace("tables/t", f"tables/{name}table")
+            asked = replace(case, target=target)
+            answers.append(without_names(await asked.send(found.lake, found.mallory)))
+        assert await records(found) == before
+    assert answers[:2] == answers[2:]
+
+
+NAMES = {
+    "principal": "{}principal",
+    "principal-role": "{}role",
+    "catalog": "{}lake",
+    "catalog-role": "{}reading",
+}
+
+
+@pytest.mark.parametrize("route", MANAGEMENT, ids=lambda route: route.endpoint)
+async def test_no_management_route_reaches_the_other_realm(route: Route) -> None:
+    found = await realms()
+    app, root = found.lake.app, found.lake.app.client("root", "b")
+    made: JsonObject = {"name": "secretprincipal"}
+    await app.ok("POST", "principals", {"principal": made}, root)
+    await app.ok("POST", "principal-roles", {"principalRole": {"name": "secretrole"}}, root)
+    await app.ok("PUT", "principals/secretprincipal/principal-roles", {"principalRole": {"name": "secretrole"}}, root)
+    for catalog in ("lake", "secretlake"):
+        role: JsonObject = {"catalogRole": {"name": "secretreading"}}
+        await app.ok("POST", f"catalogs/{catalog}/catalog-roles", role, root)
+        await app.ok("PUT", f"principal-roles/secretrole/catalog-roles/{catalog}", role, root)
+    before = await records(found)
+
+    answers = []
+    for name in ("secret", "absent"):
+        target = route.template
+        for parameter, spelled in NAMES.items():
+            target = target.replace("{" + parameter + "}", spelled.format(name))
+        body: JsonObject = {
+            "grant": on_catalog("TABLE_READ_DATA"),
+            "principalRole": {"name": f"{name}role"},
+            "catalogRole": {"name": f"{name}reading"},
+            "currentEntityVersion": 1,
+            "properties": {"a": "b"},
+        }
+        has_body = route.method in ("POST", "PUT") and not route.optional_json
+        answers.append(
+            await app.manage(route.method, target.removeprefix(f"{MANAGEMENT_PATH}/"), body if has_body else None)
+        )
+    assert without_names(answers[0]) == without_names(answers[1])
+    assert answers[0].status in ((403, 404) if "{" in route.template else (200, 400, 201))
+    if answers[0].status == 200:
+        assert not tells(answers[0])
+    assert await records(found) == before
 
 
 @each_case
@@ -141,7 +218,7 @@ async def test_the_ids_of_one_realm_are_nobody_in_the_other() -> None:
     for principal in (ids["b", "root"], "root", "root-b"):
         thief = Client(found.lake.app.app, {"authorization": f"Bearer a/{principal}"})
         assert (await thief.get(NAMESPACES)).status == 401
-        assert (await thief.get(f"{MANAGEMENT}/principals")).status == 401
+        assert (await thief.get(f"{MANAGEMENT_PATH}/principals")).status == 401
     for realm in ("A", "", "c", "a ", "../b", "b/../a", "_realm"):
         thief = Client(found.lake.app.app, {"authorization": f"Bearer {realm}/{ids['b', 'root']}"})
         assert (await thief.get(NAMESPACES)).status == 401
@@ -151,7 +228,7 @@ async def test_the_management_of_one_realm_shows_nothing_of_the_other() -> None:
     found = await realms()
     root = found.lake.app.root
     for path in ("catalogs", "principals", "principal-roles", "catalogs/lake/catalog-roles"):
-        answer = await root.get(f"{MANAGEMENT}/{path}")
+        answer = await root.get(f"{MANAGEMENT_PATH}/{path}")
         assert (answer.status, tells(answer), b"root-b" in answer.body) == (200, False, False)
     for path in ("catalogs/secretlake", "catalogs/secretlake/catalog-roles"):
-        assert (await root.get(f"{MANAGEMENT}/{path}")).status == 404
+        assert (await root.get(f"{MANAGEMENT_PATH}/{path}")).status == 404

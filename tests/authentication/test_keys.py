@@ -147,4 +147,4 @@ async def test_a_file_and_a_variable_give_the_same_keys(tmp_path: Path) -> None:
 
 async def test_a_secret_store_is_asked_for_its_reference() -> None:
     with pytest.raises(Unavailable):
-        await KeySource(from_secret_store("nowhere", FakeRuntime().now_ms), FakeRuntime().now_ms).current()
+        await KeySource(from_secret_store("nowhere", {}, FakeRuntime().now_ms), FakeRuntime().now_ms).current()

@@ -40,11 +40,11 @@ def bindings(app: FunctionApp, name: str) -> list[JsonObject]:
     return cast(list[JsonObject], json.loads(str(app.functions[name]))["bindings"])
 
 
-async def test_the_platform_finds_the_api_below_v1_for_all_methods_and_the_schedule(app: FunctionApp) -> None:
+async def test_the_platform_finds_the_api_for_all_paths_and_methods_and_the_schedule(app: FunctionApp) -> None:
     trigger, _ = bindings(app, "api")
     [timer] = bindings(app, "reconcile")
 
-    assert (trigger["type"], trigger["route"], trigger["authLevel"]) == ("httpTrigger", "v1/{*path}", "ANONYMOUS")
+    assert (trigger["type"], trigger["route"], trigger["authLevel"]) == ("httpTrigger", "{*path}", "ANONYMOUS")
     assert {*cast(list[str], trigger["methods"])} >= {"GET", "HEAD", "POST", "DELETE"}
     assert (timer["type"], timer["schedule"]) == ("timerTrigger", "0 */15 * * * *")
 

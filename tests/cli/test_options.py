@@ -61,11 +61,14 @@ ENVIRONMENT = {
     "ARCO_CACHE_MEMORY": "64mb",
     "ARCO_MAX_BODY": "2048KB",
     "ARCO_MAX_METADATA": "1048577",
-    "ARCO_REALM": "acme",
+    "ARCO_REALM": "acme,umbrella",
     "ARCO_AUTH": "internal,oidc",
     "ARCO_TOKEN_KEY_FILE": "/etc/arco/token.key",
     "ARCO_VENDING_LIFETIME": "60",
     "ARCO_VENDING_KEYS_FILE": "/etc/arco/keys.json",
+    "ARCO_BASE_PATH": "/iceberg/",
+    "ARCO_TLS_CERT": "/etc/arco/tls.crt",
+    "ARCO_TLS_KEY": "/etc/arco/tls.key",
 }
 
 
@@ -92,11 +95,14 @@ def test_every_option_has_a_variable() -> None:
         cache_memory=64 << 20,
         max_body=2048 << 10,
         max_metadata=1048577,
-        realm="acme",
+        realm=("acme", "umbrella"),
         auth=("internal", "oidc"),
         token_key_file="/etc/arco/token.key",
         vending_lifetime=60,
         vending_keys_file="/etc/arco/keys.json",
+        base_path="/iceberg",
+        tls_cert="/etc/arco/tls.crt",
+        tls_key="/etc/arco/tls.key",
     )
 
 
@@ -111,6 +117,7 @@ def test_flags_win_over_variables() -> None:
         *("--max-connections", "9", "--request-memory", "3MB", "--cache-memory", "4MB", "--max-body", "5MB"),
         *("--max-metadata", "6GB", "--realm", "other", "--auth", "gateway", "--token-key-file", "key"),
         *("--vending-lifetime", "43200", "--vending-keys-file", "keys"),
+        *("--base-path", "/", "--tls-cert", "crt", "--tls-key", "tls.key"),
     ]
     assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
         store="memory:",
@@ -132,11 +139,14 @@ def test_flags_win_over_variables() -> None:
         cache_memory=4 << 20,
         max_body=5 << 20,
         max_metadata=6 << 30,
-        realm="other",
+        realm=("other",),
         auth=("gateway",),
         token_key_file="key",
         vending_lifetime=43_200,
         vending_keys_file="keys",
+        base_path="",
+        tls_cert="crt",
+        tls_key="tls.key",
     )
 
 

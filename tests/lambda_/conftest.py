@@ -5,7 +5,7 @@ import http.client
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -87,6 +87,23 @@ def deployed(s3_server: S3Server) -> Callable[[], dict[str, str]]:
         return {**s3_server.environment, "ARCO_STORE": f"s3://{bucket}/catalog", "ARCO_WAREHOUSE": WAREHOUSE}
 
     return deploy
+
+
+Start = Callable[..., AbstractContextManager[Caller]]
+
+
+@pytest.fixture
+def start(archive: Path, tmp_path: Path) -> Start:
+    """Starts a gateway over a function with these variables; the function's log is `function.log`."""
+
+    @contextmanager
+    def started(
+        environment: dict[str, str], endpoint: Endpoint = Endpoint.HTTP_API, *options: str, zipped: Path = archive
+    ) -> Iterator[Caller]:
+        with running(zipped, endpoint, tmp_path / "function.log", environment, *options) as uri:
+            yield Caller(uri)
+
+    return started
 
 
 @pytest.fixture(scope="session")

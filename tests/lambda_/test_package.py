@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -21,7 +22,7 @@ LOAD = """
 import importlib, sys
 module, _, name = sys.argv[1].rpartition(".")
 assert callable(getattr(importlib.import_module(module), name))
-print(*sorted({module.partition(".")[0] for module in sys.modules}))
+print(*sorted(sys.modules))
 """
 
 
@@ -42,7 +43,7 @@ def test_built_elsewhere_and_later_it_is_the_same_byte_for_byte(
 
 
 def test_a_build_that_fails_leaves_no_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.package.LOCK", tmp_path / "missing.txt")
+    monkeypatch.setattr("tools.package.LOCKS", tmp_path / "missing")
     with pytest.raises(subprocess.CalledProcessError):
         build(tmp_path / "a.zip")
     assert [*tmp_path.iterdir()] == []
@@ -71,7 +72,7 @@ def test_every_compiled_module_is_there_for_every_platform(names: list[PurePosix
         if name.suffix == ".so":
             module, _, platform = name.name.partition(".cpython-")
             compiled.setdefault(f"{name.parent}/{module}", set()).add(platform)
-    tags = {f"{it.python.replace('.', '')}-{it.machine.partition('-')[0]}-linux-gnu.so" for it in PLATFORMS}
+    tags = {f"{platform.tag}.so" for platform in PLATFORMS}
     assert len(compiled) >= 2
     assert all(platforms == tags for platforms in compiled.values()), compiled
 
@@ -89,13 +90,44 @@ def test_every_module_has_bytecode_for_the_pythons_of_this_machine_that_is_not_c
         assert {opened.read(str(name))[4:8] for name in compiled} == {(1).to_bytes(4, "little")}
 
 
-@pytest.mark.parametrize("handler", HANDLERS)
-def test_a_handler_imports_what_the_zip_holds_and_no_more(folder: Path, tmp_path: Path, handler: str) -> None:
-    path = os.pathsep.join([str(folder), str(make_runtime_client(tmp_path))])
+def imported_by(handler: str, folder: Path, scratch: Path, settings: Mapping[str, str]) -> set[str]:
+    """The modules that a cold start imports, the catalog's own among them."""
+    path = os.pathsep.join([str(folder), str(make_runtime_client(scratch))])
     environment = {"PYTHONPATH": path, "ARCO_STORE": "s3://b/p", "ARCO_WAREHOUSE": "wh", "ARCO_ENDPOINT": "http-api"}
     keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
     command = [sys.executable, "-S", "-B", "-c", LOAD, handler]
-    loaded = subprocess.run(command, env=environment | keys, check=True, capture_output=True, text=True, timeout=60)
-    imported = set(loaded.stdout.split())
+    loaded = subprocess.run(
+        command, env={**environment, **keys, **settings}, check=True, capture_output=True, text=True, timeout=60
+    )
+    return set(loaded.stdout.split())
+
+
+def top(modules: set[str]) -> set[str]:
+    return {module.partition(".")[0] for module in modules}
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_a_handler_imports_what_the_zip_holds_and_no_more(folder: Path, tmp_path: Path, handler: str) -> None:
+    imported = imported_by(handler, folder, tmp_path, {})
     assert "argparse" not in imported
-    assert imported & (HEAVY | {"jwt", "cryptography"}) == set()
+    assert top(imported) & (HEAVY | {"jwt", "cryptography"}) == set()
+    assert not [module for module in imported if module.startswith("arco_catalog.vending")]
+
+
+def test_the_deployed_default_imports_nothing_of_realms(folder: Path, tmp_path: Path) -> None:
+    imported = imported_by("lambda.api.handler", folder, tmp_path, {})
+    realms = ("arco_catalog.http.realms", "arco_catalog.operations.realms", "arco_catalog.http.management.routes")
+    assert imported & {*realms, "arco_catalog.authentication.configured"} == set()
+
+
+@pytest.mark.parametrize(
+    ("auth", "verifies"), [("gateway", set()), ("internal", {"jwt"}), ("gateway,internal", {"jwt"})]
+)
+def test_a_function_with_a_realm_imports_no_cryptography_and_no_vending_when_it_starts(
+    folder: Path, tmp_path: Path, auth: str, verifies: set[str]
+) -> None:
+    settings = {"ARCO_GATEWAY_APIS": "a1b2", "ARCO_TOKEN_KEY": "0123456789-abcdefghijklmnopqrstuvwxyz"}
+    imported = imported_by("lambda.api.handler", folder, tmp_path, {"ARCO_AUTH": auth, **settings})
+    assert "arco_catalog.operations.realms" in imported
+    assert top(imported) & (HEAVY | {"jwt", "cryptography"}) <= verifies
+    assert not [module for module in imported if module.startswith("arco_catalog.vending")]

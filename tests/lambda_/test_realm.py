@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -12,18 +11,16 @@ import pytest
 from arco_catalog.http.lambda_adapter import Endpoint
 from arco_catalog.iceberg.json import JsonObject
 from tests.cli.process import arco
-from tests.lambda_.conftest import WAREHOUSE, Caller
+from tests.lambda_.conftest import WAREHOUSE, Caller, Start
 from tools.gateway.events import API_ID
-from tools.gateway.running import running
 from tools.support.asgi_client import Answer
 
 CONFIG = f"/v1/config?warehouse={WAREHOUSE}"
 NAMESPACES = f"/v1/{WAREHOUSE}/namespaces"
 MANAGEMENT = "/api/management/v1"
 ADA = "arn:aws:sts::123456789012:assumed-role/ada/her-session"
-INTERNAL = {"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": "an-example-0123456789-abcdefghijklmnopqrstuvwxyz"}
-
-Start = Callable[..., AbstractContextManager[Caller]]
+KEY = "an-example-0123456789-abcdefghijklmnopqrstuvwxyz"
+INTERNAL = {"ARCO_AUTH": "internal", "ARCO_TOKEN_KEY": KEY}
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +36,6 @@ def root(environment: dict[str, str]) -> tuple[str, str]:
     assert made.code == 0, made.err
     credentials = json.loads(made.out)
     return credentials["client_id"], credentials["client_secret"]
-
-
-@pytest.fixture
-def start(archive: Path, tmp_path: Path) -> Start:
-    """Starts a gateway over a function with these variables."""
-
-    @contextmanager
-    def started(environment: dict[str, str], endpoint: Endpoint = Endpoint.HTTP_API, *options: str):  # type: ignore[no-untyped-def]
-        with running(archive, endpoint, tmp_path / "function.log", environment, *options) as uri:
-            yield Caller(uri)
-
-    return started
 
 
 def token(caller: Caller, client: tuple[str, str]) -> Answer:
@@ -121,7 +106,61 @@ def test_nobody_is_let_in_whom_no_trusted_gateway_verified_or_whom_nobody_regist
 
 
 def test_a_function_that_is_to_ask_serves_nobody_before_there_is_a_realm(
-    start: Start, deployed: Callable[[], dict[str, str]]
+    start: Start, deployed: Callable[[], dict[str, str]], tmp_path: Path
 ) -> None:
-    with start({**deployed(), **INTERNAL}) as caller:
-        assert caller.get(CONFIG).status in (500, 502)
+    by_gateway = {**deployed(), "ARCO_AUTH": "gateway,internal", "ARCO_GATEWAY_APIS": API_ID, "ARCO_TOKEN_KEY": KEY}
+    with start(by_gateway) as caller:
+        assert caller.get(CONFIG).status == 401
+        assert token(caller, ("root", "any")).status == 401
+    with start(by_gateway, Endpoint.HTTP_API, "--caller", ADA) as caller:
+        refused = caller.get(CONFIG)
+        assert (refused.status, caller.post(NAMESPACES, {"namespace": ["a"]}).status) == (403, 403)
+        assert "no realm yet" in refused.message
+    assert "there is no realm at _realm/core/manifest.json yet" in (tmp_path / "function.log").read_text()
+
+
+@pytest.mark.parametrize("off", [False, True])
+def test_without_a_realm_whom_the_gateway_verified_may_do_everything_only_if_that_is_written_out(
+    start: Start, deployed: Callable[[], dict[str, str]], off: bool
+) -> None:
+    said = {"ARCO_AUTHORIZATION": "off"} if off else {}
+    by_gateway = {**deployed(), "ARCO_AUTH": "gateway", "ARCO_GATEWAY_APIS": API_ID, **said}
+    with start(by_gateway, Endpoint.HTTP_API, "--caller", ADA) as caller:
+        assert caller.post(NAMESPACES, {"namespace": ["a"]}).status == (200 if off else 403)
+    if off:
+        with start(by_gateway) as caller:
+            assert caller.get(CONFIG).status == 401
+
+
+def test_a_function_that_was_not_told_to_ask_serves_nobody_where_there_is_a_realm(
+    start: Start, environment: dict[str, str], root: tuple[str, str], tmp_path: Path
+) -> None:
+    assert root
+    for options in ((), ("--caller", ADA)):
+        with start(environment, Endpoint.HTTP_API, *options) as caller:
+            assert [caller.get(target).status for target in (CONFIG, NAMESPACES)] == [403, 403]
+            assert caller.post(NAMESPACES, {"namespace": ["a"]}).status == 403
+    assert (
+        "set ARCO_AUTH to say who makes requests, or ARCO_AUTHORIZATION=off" in (tmp_path / "function.log").read_text()
+    )
+    with start({**environment, "ARCO_AUTHORIZATION": "off"}) as caller:
+        assert caller.get(NAMESPACES).status == 200
+
+
+def test_whoever_is_authenticated_may_do_everything_in_a_realm_whose_grants_were_turned_off(
+    start: Start, environment: dict[str, str], root: tuple[str, str]
+) -> None:
+    assert root
+    off = {**environment, "ARCO_AUTH": "gateway", "ARCO_GATEWAY_APIS": API_ID, "ARCO_AUTHORIZATION": "off"}
+    with start(off, Endpoint.HTTP_API, "--caller", ADA.replace("/ada/", "/unknown/")) as caller:
+        assert caller.post(NAMESPACES, {"namespace": ["off"]}).status == 200
+
+
+def test_a_zip_without_cryptography_says_at_its_start_that_it_verifies_no_tokens_of_others(
+    start: Start, environment: dict[str, str], tmp_path: Path
+) -> None:
+    issuers = {"ARCO_OIDC_ISSUERS": "https://issuer.example", "ARCO_OIDC_AUDIENCES": "arco"}
+    with start({**environment, "ARCO_AUTH": "oidc", **issuers}) as caller:
+        assert caller.get(CONFIG).status >= 500
+    assert "cryptography is not installed" in (tmp_path / "function.log").read_text()
+    assert "make package ARGS=--oidc" in (tmp_path / "function.log").read_text()

@@ -10,7 +10,7 @@ import pytest
 from arco_catalog.http.lambda_adapter import Endpoint
 from tests.lambda_.conftest import Caller
 from tools.gateway.running import running
-from tools.package import PLATFORMS, build
+from tools.package import PLATFORMS, Variant, build
 from tools.support.request_bodies import schema
 
 LIMIT_BYTES = 80_000_000  # Lambda's own is 250 MB
@@ -22,7 +22,7 @@ Deploy = Callable[[], dict[str, str]]
 @pytest.fixture(scope="module")
 def sdk_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("package") / "arco-catalog-lambda-sdk.zip"
-    build(path, sdk=True)
+    build(path, Variant.SDK)
     return path
 
 
@@ -65,6 +65,6 @@ def test_every_compiled_module_is_there_for_every_platform(sdk_archive: Path) ->
         if name.endswith(".so"):
             module, _, platform = name.partition(".cpython-")
             compiled.setdefault(module, set()).add(platform)
-    tags = {f"{it.python.replace('.', '')}-{it.machine.partition('-')[0]}-linux-gnu.so" for it in PLATFORMS}
+    tags = {f"{platform.tag}.so" for platform in PLATFORMS}
     assert {"aiohttp/_http_parser", "multidict/_multidict"} < set(compiled)
     assert all(platforms == tags for platforms in compiled.values()), compiled

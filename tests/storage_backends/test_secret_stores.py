@@ -2,37 +2,42 @@
 
 import base64
 import json
+from typing import Any
 
 import pytest
 from botocore.session import Session  # type: ignore[import-untyped]
 
-from storage_backends import StoreDenied, secret_stores
+from storage_backends import StoreDenied, StoreError, StoreUnavailable, secret_stores
 from storage_backends.clock import system_now_ms
+from storage_backends.s3.secrets import SECRETS_MANAGER, secret_in
 from storage_backends.secret_stores import azure_value, google_payload, is_reference, read_secret
 from storage_backends.wire.http1 import Response
+from tools.support.ports import free_port
 
 SECRET = "a-secret-of-which-nobody-may-know"
 
 
 @pytest.fixture
-def aws(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same moto has the other services, too."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+def aws(s3_endpoint: str) -> dict[str, str]:
+    """Variables by which the same moto is asked for the other services, too."""
+    return {"AWS_ENDPOINT_URL": s3_endpoint, "AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-key"}
 
 
-@pytest.mark.usefixtures("aws")
-async def test_secrets_manager_and_parameter_store_are_read_by_arn() -> None:
-    manager = Session().create_client("secretsmanager", region_name="eu-west-1")
-    parameters = Session().create_client("ssm", region_name="eu-west-1")
+def client(service: str, aws: dict[str, str]) -> Any:
+    keys = {"aws_access_key_id": "an-id", "aws_secret_access_key": "a-key"}
+    return Session().create_client(service, region_name="eu-west-1", endpoint_url=aws["AWS_ENDPOINT_URL"], **keys)
+
+
+async def test_secrets_manager_and_parameter_store_are_read_by_arn(aws: dict[str, str]) -> None:
+    manager, parameters = client("secretsmanager", aws), client("ssm", aws)
     arn = manager.create_secret(Name="arco/tokens", SecretString=SECRET)["ARN"]
     binary = manager.create_secret(Name="arco/binary", SecretBinary=SECRET.encode())["ARN"]
     parameters.put_parameter(Name="/arco/tokens", Value=SECRET, Type="SecureString")
     parameter = parameters.get_parameter(Name="/arco/tokens")["Parameter"]["ARN"]
 
-    assert [await read_secret(each, system_now_ms) for each in (arn, binary, parameter)] == [SECRET.encode()] * 3
+    assert [await read_secret(each, aws, system_now_ms) for each in (arn, binary, parameter)] == [SECRET.encode()] * 3
 
 
-@pytest.mark.usefixtures("aws")
 @pytest.mark.parametrize(
     "arn",
     [
@@ -40,9 +45,36 @@ async def test_secrets_manager_and_parameter_store_are_read_by_arn() -> None:
         "arn:aws:ssm:eu-west-1:123456789012:parameter/none",
     ],
 )
-async def test_a_secret_that_is_not_there_is_denied(arn: str) -> None:
+async def test_a_secret_that_is_not_there_is_denied(arn: str, aws: dict[str, str]) -> None:
     with pytest.raises(StoreDenied, match="NotFound"):
-        await read_secret(arn, system_now_ms)
+        await read_secret(arn, aws, system_now_ms)
+
+
+async def test_a_store_of_secrets_that_does_not_answer_is_unavailable(aws: dict[str, str]) -> None:
+    arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:none"
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        await read_secret(arn, {**aws, "AWS_ENDPOINT_URL_SECRETS_MANAGER": nowhere}, system_now_ms)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "failure", "told"),
+    [
+        (400, {"__type": "AccessDeniedException", "Message": SECRET}, StoreDenied, "AccessDeniedException"),
+        (400, {"__type": "com.amazonaws#ThrottlingException"}, StoreUnavailable, "ThrottlingException"),
+        (400, {"__type": f"<{SECRET}>"}, StoreDenied, "status 400"),
+        (500, SECRET, StoreUnavailable, "status 500"),
+        (200, {"SecretString": 7}, StoreDenied, "holds no secret"),
+        (200, {"SecretBinary": "###"}, StoreDenied, "holds no secret"),
+        (200, [], StoreDenied, "holds no secret"),
+    ],
+)
+def test_a_refusal_of_aws_says_why_and_quotes_no_secret(
+    status: int, body: object, failure: type[StoreError], told: str
+) -> None:
+    with pytest.raises(failure, match=told) as refused:
+        secret_in(Response(status, {}, json.dumps(body).encode()), SECRETS_MANAGER)
+    assert SECRET not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +110,7 @@ async def test_google_and_azure_are_asked_as_their_references_say(
     monkeypatch.setattr(secret_stores, "_google_token", lambda: "t")
     monkeypatch.setattr(secret_stores, "_azure_token", lambda domain: f"t for {domain}"[0])
 
-    assert await read_secret(reference, system_now_ms) == SECRET.encode()
+    assert await read_secret(reference, {}, system_now_ms) == SECRET.encode()
     assert urls == [(asked, "Bearer t")]
 
 
@@ -107,4 +139,4 @@ def test_an_answer_without_a_secret_is_denied_and_not_quoted(body: bytes) -> Non
 async def test_what_is_no_reference_is_not_asked_for(text: str) -> None:
     assert not is_reference(text)
     with pytest.raises(StoreDenied, match="no reference"):
-        await read_secret(text, system_now_ms)
+        await read_secret(text, {}, system_now_ms)

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from tools.bytecode import compile_ahead
 from tools.gateway.running import API
 from tools.gateway.sandbox import make_runtime_client
-from tools.package import build
+from tools.package import Variant, build
 
 OURS, BARE, STOCK = "arco_catalog", "(a) starlette", "(b) starlette, aiobotocore"
 OURS_BY_SDK = "arco_catalog, by Amazon's SDK"
@@ -36,7 +36,7 @@ def functions(scratch: Path, *, compiled: bool) -> Mapping[str, Path]:
     """The folder of each function, with the bytecode of all its modules or of none."""
     folders = {name: scratch / folder for name, folder in {**ZIPS, **MODULES}.items()}
     for name in ZIPS:
-        build(scratch / "zip", sdk=name == OURS_BY_SDK)
+        build(scratch / "zip", Variant.SDK if name == OURS_BY_SDK else Variant.USUAL)
         with ZipFile(scratch / "zip") as archive:
             archive.extractall(folders[name])
     for name, module in MODULES.items():

@@ -104,11 +104,12 @@ def with_base(properties: Mapping[str, JsonValue], storage: JsonObject) -> JsonO
     return {**storage, "allowedLocations": listed}
 
 
-def check_storage_change(before: JsonObject, after: JsonObject) -> None:
+def check_storage_change(before: JsonObject, after: JsonObject, *, account_may_change: bool = False) -> None:
     """Raises `BadRequest` for a change to another kind of store, or to somebody else's account of a cloud: what trusts
-    the catalog there was told of the account that it was made for."""
+    the catalog there was told of the account that it was made for. To an operator at the store the account
+    `account_may_change`."""
     for what, part in _FIXED_STORAGE.items():
-        if part(before) != part(after):
+        if part(before) != part(after) and not (account_may_change and what != STORAGE_TYPE):
             raise BadRequest(f"Cannot modify {what} of a catalog from {part(before)!r} to {part(after)!r}")
 
 
@@ -117,12 +118,21 @@ def _aws_account(storage: JsonObject) -> str | None:
     return arn[4] if len(arn) > 5 else None
 
 
+STORAGE_TYPE = "storage type"
 _FIXED_STORAGE: Mapping[str, Callable[[JsonObject], JsonValue]] = {
-    "storage type": lambda storage: storage.get("storageType"),
+    STORAGE_TYPE: lambda storage: storage.get("storageType"),
     "AWS account ID": _aws_account,
     "ExternalId": lambda storage: storage.get("externalId"),
     "TenantId": lambda storage: storage.get("tenantId"),
 }
+
+
+def storage_type_of(location: Location) -> str:
+    """The type of the storage that a location lies in. Raises `BadRequest`."""
+    for kind, schemes in STORAGE_SCHEMES.items():
+        if location.scheme in schemes:
+            return kind
+    raise BadRequest(f"No storage type has locations such as {location.uri}")
 
 
 def check_storage(locations: Sequence[Location], storage: JsonObject) -> None:
@@ -162,12 +172,14 @@ async def update_catalog(
     check: Callable[[JsonObject, JsonObject], None],
     *,
     overlap: bool,
+    account_may_change: bool = False,
 ) -> JsonObject:
-    """Changes properties and storage configuration, as far as `check` allows both; what is None stays. Raises
-    `NotFound`, and `CommitFailed` if it has changed."""
+    """Changes properties and storage configuration, as far as `check` allows both; what is None stays, and so does the
+    account of the cloud unless it `account_may_change`. Raises `NotFound`, and `CommitFailed` if it has changed."""
     if properties is not None:
         check_entity_properties(properties, "catalog")
-    return body_of(await run(session, _Update(session, name, expected, properties, storage, check, overlap)))
+    change = _Update(session, name, expected, properties, storage, check, overlap, account_may_change)
+    return body_of(await run(session, change))
 
 
 async def begin_catalog(session: Session, admin: RoleEntry, *, owned: bool = False) -> None:
@@ -226,10 +238,11 @@ class _Update(EntityChange):
         storage: JsonObject | None,
         check: Callable[[JsonObject, JsonObject], None],
         overlap: bool,
+        account_may_change: bool,
     ) -> None:
         super().__init__(session, {"name": name})
         self.name, self.expected, self.properties, self.storage = name, expected, properties, storage
-        self.check, self.overlap = check, overlap
+        self.check, self.overlap, self.account_may_change = check, overlap, account_may_change
 
     def edits(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, JsonObject | None]]:
         yield Needs(keys=[catalog_key(self.name)], scans=[Scan(catalogs())])
@@ -239,7 +252,7 @@ class _Update(EntityChange):
         if not properties.get(BASE_LOCATION):
             properties = {**properties, BASE_LOCATION: before.properties.get(BASE_LOCATION)}
         storage = with_base(properties, before.storage if self.storage is None else self.storage)
-        check_storage_change(before.storage, storage)
+        check_storage_change(before.storage, storage, account_may_change=self.account_may_change)
         self.check(properties, storage)
         if not self.overlap:
             _refuse_overlap(index, self.name, locations_of(properties, storage))

@@ -128,7 +128,7 @@ class _Drop(EntityChange):
 
 class _Assign(EntityChange):
     def __init__(self, session: Session, principal: str, role: str, member: bool) -> None:
-        super().__init__(session, {"principal": principal, "role": role})
+        super().__init__(session, {"assignee": principal, "role": role})
         self.kind = "assign-principal-role" if member else "revoke-principal-role"
         self.status = 201 if member else 204
         self.principal, self.role, self.member = principal, role, member

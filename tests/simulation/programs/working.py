@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
-from arco_catalog.operations.jobs import run_job
+from arco_catalog.operations.catalogs import DeployedCatalog
+from arco_catalog.operations.jobs import Workplace, run_job
 from arco_catalog.operations.reconcile import reconcile
 from storage_backends import StoreError
 from tests.simulation.programs.recorder import PATHS
@@ -32,6 +33,8 @@ async def work(player: "Player", sending: Sending) -> None:
             return
         entity = pointers[-1 - request.choice % len(pointers)].removeprefix(PATHS.pointers).removesuffix(".json")
         message = dumps({"version": 1, "work": "reconcile", "entity": entity}).decode()
-        await process.run(run_job(message, fixture.session(), lambda: False))
+        session = fixture.session()
+        catalogs = [DeployedCatalog(session.settings.warehouse, lambda: session.catalog)]
+        await process.run(run_job(message, Workplace(catalogs, session.request, process.runtime, lambda: False)))
     except (CatalogError, StoreError):
         return  # it is tried again by whoever sent it; what it left undone, the last walk does

@@ -1,0 +1,76 @@
+"""`arco catalogs` on the command line."""
+
+import argparse
+from collections.abc import Mapping
+
+from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_json
+
+EXAMPLES = """\
+A realm has any number of catalogs, which clients pick by name as the warehouse.
+Works at the store, and asks for no login; servers see each change with the next
+request. A catalog has to be empty to be dropped.
+
+examples:
+  arco catalogs list --store s3://bucket/lake
+  arco catalogs create sales --store s3://bucket/lake
+  arco catalogs update sales --store s3://bucket/lake --property owner=ada \\
+      --storage-config '{"roleArn": "arn:aws:iam::123456789012:role/sales"}'
+  arco catalogs show sales --json --store s3://bucket/lake
+  arco catalogs drop sales --store s3://bucket/lake
+"""
+ACTIONS = ("list", "create", "show", "update", "drop")
+
+
+def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Declares what can be said of a catalog."""
+    parser.add_argument("action", choices=ACTIONS, help="what to do: list, create, show, update or drop")
+    parser.add_argument("name", metavar="CATALOG", nargs="?", help="which catalog, unless they are listed")
+    parser.add_argument("--type", choices=("INTERNAL", "EXTERNAL"), help="of a new catalog [default INTERNAL]")
+    parser.add_argument(
+        "--default-base-location",
+        metavar="URL",
+        help="where its tables lie unless they say otherwise [default the folder of its name in the realm's]",
+    )
+    parser.add_argument(
+        "--catalog-location",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="PREFIX",
+        help="where else its tables may lie, as far as an --allowed-location of the server reaches; in an update in "
+        "place of what was said before",
+    )
+    parser.add_argument(
+        "--storage-config",
+        metavar="JSON",
+        help="how its files are reached, as the management API's storageConfigInfo; an update changes what it names, "
+        "and takes away what is null",
+    )
+    parser.add_argument(
+        "--property", action="append", default=[], metavar="KEY=VALUE", help="a property of it; several times"
+    )
+    parser.add_argument(
+        "--remove-property", action="append", default=[], metavar="KEY", help="of an update: takes one away"
+    )
+    add_catalog(parser, environment)
+    add_json(parser, "catalogs as the management API shows them")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Runs it."""
+    from arco_catalog.cli import catalogs
+
+    if (parsed.name is None) != (parsed.action == "list"):
+        parsed.parser.error("list takes no CATALOG" if parsed.action == "list" else f"{parsed.action} takes a CATALOG")
+    said = catalogs.Said(
+        parsed.type or "INTERNAL",
+        parsed.default_base_location,
+        parsed.catalog_location,
+        parsed.storage_config,
+        parsed.property,
+        parsed.remove_property,
+    )
+    return catalogs.run(CatalogOptions.of(parsed), parsed.action, parsed.name, said, as_json=parsed.json)
+
+
+COMMAND = Command("catalogs", "list, make, show, change and drop catalogs of a realm", EXAMPLES, add_arguments, run)

@@ -1,0 +1,174 @@
+"""`arco catalogs`: the catalogs of a realm, by the operations of the management API, directly at the store."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_text, format_time
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import CliError, NotThere
+from arco_catalog.cli.output import facts, table
+from arco_catalog.cli.session import carry_out, managing, operator_request
+from arco_catalog.config.parsing import parse_warehouse
+from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.management.catalogs import (
+    BASE_LOCATION,
+    CatalogRequest,
+    end_catalog,
+    existing_catalog,
+    get_catalog,
+    list_catalogs,
+    remove_catalog,
+    shown_catalog,
+    storage_type_of,
+)
+from arco_catalog.operations.management.entities import looked_up
+from arco_catalog.operations.realms import Realm, change_catalog, make_catalog
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.fields import mapping, text, texts
+from arco_catalog.state.locations import Location
+from arco_catalog.state.realm import catalog_key
+from arco_catalog.vending.storage_config import parse_storage_config
+from storage_backends.open import canonical_url
+
+HEADINGS = ("NAME", "TYPE", "STORAGE", "DEFAULT BASE LOCATION")
+READS = ("list", "show")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said of a catalog; what is None, or empty, stays as it is or takes its default."""
+
+    kind: str
+    base: str | None
+    locations: Sequence[str]
+    storage: str | None
+    properties: Sequence[str]
+    removed: Sequence[str]
+
+
+def run(options: CatalogOptions, action: str, name: str | None, said: Said, *, as_json: bool) -> int:
+    """Lists, makes, shows, changes or drops. Raises `CliError`."""
+
+    async def work() -> JsonValue:
+        async with managing(options, f"catalogs {action}", writes=action not in READS) as (realm, session):
+            if name is None:
+                return [shown_catalog(entry) for entry in await list_catalogs(session)]
+            try:
+                return await _one(realm, session, options, action, name, said)
+            except NotFound as error:
+                raise NotThere(error.message) from error
+
+    shown = carry_out(work)
+    print(json_text(shown) if as_json else _as_text(action, shown))
+    return 0
+
+
+async def _one(
+    realm: Realm, session: Session, options: CatalogOptions, action: str, name: str, said: Said
+) -> JsonObject:
+    match action:
+        case "create":
+            return shown_catalog(await make_catalog(realm, session, _request(realm, options, name, said)))
+        case "show":
+            return await get_catalog(session, name)
+        case "update":
+            return await _update(realm, session, options, name, said)
+        case _:
+            entry = existing_catalog(await looked_up(session, [catalog_key(name)]), name)
+            request = operator_request(session.runtime, "catalogs drop")
+            await end_catalog(realm.catalog(entry).session(request))
+            await remove_catalog(session, name)
+            return shown_catalog(entry)
+
+
+def _request(realm: Realm, options: CatalogOptions, name: str, said: Said) -> CatalogRequest:
+    base = _default_base(realm, name) if said.base is None else canonical_url(said.base, options.environment)
+    properties = {**_pairs(said.properties), BASE_LOCATION: base}
+    storage = {
+        "storageType": storage_type_of(Location.parse(base)),
+        "allowedLocations": _locations(options, said),
+        **_object(said.storage),
+    }
+    parse_storage_config(storage)
+    return CatalogRequest(name, said.kind, properties, storage)
+
+
+def _default_base(realm: Realm, name: str) -> str:
+    """The folder of its name in the realm's, as the catalog has it that `arco bootstrap` makes."""
+    try:
+        return realm.deployment.base.below(realm.prefix, parse_warehouse(name)).uri
+    except ValueError as error:
+        raise CliError(f"{name!r} can't be a folder: give --default-base-location") from error
+
+
+async def _update(realm: Realm, session: Session, options: CatalogOptions, name: str, said: Said) -> JsonObject:
+    """Changes what was said, on the catalog as it was just read: somebody else's change in between makes it fail."""
+    entry = existing_catalog(await looked_up(session, [catalog_key(name)]), name)
+    properties = {key: str(value) for key, value in entry.properties.items() if key not in said.removed}
+    properties |= _pairs(said.properties)
+    if said.base is not None:
+        properties[BASE_LOCATION] = canonical_url(said.base, options.environment)
+    storage = {**entry.storage, **({"allowedLocations": _locations(options, said)} if said.locations else {})}
+    storage = {key: value for key, value in {**storage, **_object(said.storage)}.items() if value is not None}
+    parse_storage_config(storage)
+    return await change_catalog(realm, session, name, entry.version, properties, storage, account_may_change=True)
+
+
+def _locations(options: CatalogOptions, said: Said) -> list[JsonValue]:
+    return [canonical_url(url, options.environment) for url in said.locations]
+
+
+def _pairs(said: Sequence[str]) -> dict[str, str]:
+    """The values of --property. Raises `CliError`."""
+    pairs = [text.partition("=") for text in said]
+    if not all(key and equals for key, equals, _ in pairs):
+        raise CliError("--property takes KEY=VALUE, such as --property owner=sales")
+    return {key: value for key, _, value in pairs}
+
+
+def _object(said: str | None) -> JsonObject:
+    """The value of --storage-config. Raises `CliError`."""
+    try:
+        parsed = json.loads(said or "{}")
+    except ValueError as error:
+        raise CliError(f"--storage-config takes a JSON object: {error}") from error
+    if not isinstance(parsed, dict):
+        raise CliError('--storage-config takes a JSON object, such as \'{"roleArn": "arn:aws:iam::..."}\'')
+    return parsed
+
+
+def _as_text(action: str, shown: JsonValue) -> str:
+    match shown:
+        case list():
+            lines = [_columns(each) for each in shown if isinstance(each, dict)]
+            return table(HEADINGS, lines) if lines else "This realm has no catalogs."
+        case dict():
+            done = {"create": "Made", "update": "Changed", "drop": "Dropped"}.get(action)
+            return _facts(shown) if done is None else escaped(f"{done} catalog {shown.get('name')!r}.")
+    raise TypeError(f"neither a catalog nor several: {shown!r}")
+
+
+def _columns(shown: JsonObject) -> tuple[str, ...]:
+    storage = mapping(shown, "storageConfigInfo")
+    base = mapping(shown, "properties").get(BASE_LOCATION)
+    return text(shown, "name"), text(shown, "type"), format_text(storage.get("storageType")), format_text(base)
+
+
+def _facts(shown: JsonObject) -> str:
+    storage, properties = mapping(shown, "storageConfigInfo"), mapping(shown, "properties")
+    told = [
+        ("name", text(shown, "name")),
+        ("type", text(shown, "type")),
+        ("version", format_text(shown.get("entityVersion"))),
+        ("made", format_time(shown.get("createTimestamp"))),
+        ("changed", format_time(shown.get("lastUpdateTimestamp"))),
+        ("base location", format_text(properties.get(BASE_LOCATION))),
+        *(("allowed location", location) for location in texts(storage, "allowedLocations")),
+        *(("storage", f"{key}={format_text(value)}") for key, value in storage.items() if key != "allowedLocations"),
+        *(("property", f"{key}={format_text(value)}") for key, value in properties.items() if key != BASE_LOCATION),
+    ]
+    return facts(told)

@@ -1,0 +1,85 @@
+"""TLS for `arco serve`: the certificate of its files, read again when they change."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from arco_catalog.cli.errors import CliError
+
+LOOK_SECONDS = 60.0
+"""How often the files are looked at: whoever renews certificates does so days before they expire."""
+HANDSHAKE_SECONDS = 10.0
+"""How long a client may take until it is a connection that can be cut for another (crowd.py)."""
+GOODBYE_SECONDS = 1.0
+"""How long a client may take to answer the end of TLS: an idle one does not, and would hold up the server's end."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass
+class Certificate:
+    """A certificate and its key, in two files. `context` is for new connections; others keep what they began with."""
+
+    certificate: str
+    key: str
+    _seen: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Raises `CliError` if they can't be read, or don't belong together."""
+        try:
+            self._seen = self._times()
+            self.context = self._read()
+        except (OSError, ValueError) as error:
+            raise CliError(f"--tls-cert {self.certificate} --tls-key {self.key}: {_reason(error)}") from error
+
+    async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        """Reads the files again when they change, until it is cancelled."""
+        while True:
+            await sleep(LOOK_SECONDS)
+            await asyncio.to_thread(self.renew)
+
+    def renew(self) -> None:
+        """Reads the files again if they have changed. What can't be read is logged, and tried again."""
+        try:
+            times = self._times()
+            if times != self._seen:
+                self.context = self._read()
+                self._seen = times
+                _LOG.info("new connections get the certificate that is now in %s", self.certificate)
+        except (OSError, ValueError) as error:
+            _LOG.error("the certificate in %s stays as it was read before: %s", self.certificate, _reason(error))
+
+    def _times(self) -> tuple[int, ...]:
+        return tuple(Path(file).stat().st_mtime_ns for file in (self.certificate, self.key))
+
+    def _read(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        context.load_cert_chain(self.certificate, self.key, password=_refuse_password)
+        return context
+
+
+def certificate_of(certificate: str | None, key: str | None) -> Certificate | None:
+    """The certificate of two options; None if neither is given. Raises `CliError`."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise CliError("TLS takes both --tls-cert and --tls-key")
+    return Certificate(certificate, key)
+
+
+def _refuse_password() -> str:
+    """In place of a question on the terminal."""
+    raise ValueError("the key is encrypted: write it in the clear, readable for the server alone")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        if error.reason == "KEY_VALUES_MISMATCH":
+            return "the key is not the certificate's"
+        return "one of the files is not in PEM format, or broken"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,40 @@
+"""The app of a deployed function, on whichever cloud."""
+
+from collections.abc import Mapping
+
+from arco_catalog.authentication.authorization import is_off
+from arco_catalog.config.variables import AUTH, REALM
+from arco_catalog.http.app import App, create_app
+from arco_catalog.http.middleware.realm_guard import RealmGuard
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.requests import Handle
+from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.telemetry import Telemetry
+
+
+async def function_app(
+    environment: Mapping[str, str],
+    catalog: Catalog,
+    options: HttpOptions,
+    telemetry: Telemetry | None,
+    runtime: SystemRuntime,
+) -> App:
+    """The app over the stores that `catalog` has open. With `ARCO_AUTH` it serves realms, to those whom its
+    authenticators know. Without, it serves `catalog` to whom its gateway lets in, unless the store has a realm: that is
+    looked up by requests, and not with `ARCO_AUTHORIZATION=off`. Raises `ValueError` for what variables say, and
+    `StoreError` if the store does not answer."""
+    one = {catalog.settings.warehouse: catalog}
+    if AUTH.read(environment):
+        from arco_catalog.http.function_realms import served_by_function  # a cold start without them does not pay
+
+        served = await served_by_function(environment, catalog, runtime)
+        warehouses = one if served.realms is None else {}
+        return create_app(warehouses, options, telemetry, served.realms, served.authentication)
+    if is_off(environment):
+        return create_app(one, options, telemetry)
+
+    def guard(inner: Handle) -> Handle:
+        return RealmGuard(inner, catalog, REALM.read(environment)).handle
+
+    return create_app(one, options, telemetry, guard=guard)

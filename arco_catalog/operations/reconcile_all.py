@@ -1,0 +1,33 @@
+"""The reconciler over each catalog of a deployment, one after the other."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.catalogs import DeployedCatalog
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.runtime import Runtime
+
+
+async def reconcile_all(
+    catalogs: Sequence[DeployedCatalog],
+    request: OperationRequest,
+    runtime: Runtime,
+    walk: Callable[[Session], Awaitable[ReconcileStats]],
+) -> AsyncGenerator[tuple[DeployedCatalog, ReconcileStats], None]:
+    """What `walk` finds in each catalog, such as `reconcile`, which ends before its session's deadline. Each has an
+    equal share of the time that those before it left until the deadline of `request`, so that none holds up the others.
+    A catalog that can't be opened is told as unreadable. Raises what `walk` does."""
+    for place, catalog in enumerate(catalogs):
+        now_ms = runtime.now_ms()
+        share_ms = (request.deadline_ms - now_ms) // (len(catalogs) - place)
+        try:
+            opened = catalog.open()
+        except CatalogError as error:
+            stats = ReconcileStats(stopped=True)
+            stats.fails(f"catalog {catalog.name}: {error.message}")
+        else:
+            stats = await walk(opened.session(replace(request, deadline_ms=now_ms + share_ms)))
+        yield catalog, stats

@@ -1,0 +1,255 @@
+"""The commands over a store with a realm: its catalogs by name, what happened to it, and all catalogs at once."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arco_catalog.cli.bootstrap import storage_of
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.program import main
+from arco_catalog.cli.session import writing
+from arco_catalog.operations.create import create_table
+from arco_catalog.operations.namespaces import create_namespace
+from arco_catalog.state.locations import Location
+from tests.cli.process import arco, serving
+from tests.support.served_realms import LOGINS, Root
+from tools.support.request_bodies import schema
+
+Captured = pytest.CaptureFixture[str]
+
+
+class Store:
+    """A store with a realm, and `arco` over it."""
+
+    def __init__(self, folder: Path, captured: Captured, realm: str | None = None) -> None:
+        self.url = f"file:{folder}"
+        self.folder = folder
+        self.realm = realm
+        self._captured = captured
+        self.root = self.json("bootstrap")
+
+    @property
+    def options(self) -> Sequence[str]:
+        return ("--store", self.url, *(("--realm", self.realm) if self.realm is not None else ()))
+
+    def run(self, *command: str, code: int = 0) -> str:
+        """What a command says; if it fails, why."""
+        assert main([*command, *self.options], {}) == code
+        out, err = self._captured.readouterr()
+        return err if code else out
+
+    def json(self, *command: str, code: int = 0) -> Any:
+        """The document that it prints."""
+        assert main([*command, *self.options, "--json"], {}) == code
+        return json.loads(self._captured.readouterr().out)
+
+    def table(self, catalog: str, name: str) -> None:
+        """Makes a table in `db` of a catalog."""
+
+        async def make() -> None:
+            options = CatalogOptions(self.url, catalog, realm=self.realm)
+            async with writing(options, "test") as session:
+                if name == "t":
+                    await create_namespace(session, ("db",), {})
+                await create_table(session, ("db",), {"name": name, "schema": schema("x")})
+
+        asyncio.run(make())
+
+
+@pytest.fixture(params=[None, "acme"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, capsys: Captured) -> Store:
+    """One with the catalogs `arco` and `sales`, of a realm at its root, or below a folder."""
+    made = Store(tmp_path / "store", capsys, request.param)
+    made.run("catalogs", "create", "sales")
+    return made
+
+
+def test_catalogs_are_made_listed_shown_changed_and_dropped(store: Store) -> None:
+    base = f"file://{store.folder}{'' if store.realm is None else '/acme'}"
+    made = store.json("catalogs", "create", "hr", "--type", "EXTERNAL", "--property", "owner=ada", "--property", "x=y")
+    assert (made["type"], made["properties"]) == (
+        "EXTERNAL",
+        {"default-base-location": f"{base}/hr", "owner": "ada", "x": "y"},
+    )
+    assert made["storageConfigInfo"] == {"storageType": "FILE", "allowedLocations": [f"{base}/hr"]}
+    assert [each["name"] for each in store.json("catalogs", "list")] == ["arco", "hr", "sales"]
+    assert f"sales  INTERNAL  FILE     {base}/sales\n" in store.run("catalogs", "list")
+
+    more = ("--catalog-location", f"{base}/old", f"{base}/older", "--storage-config", '{"note": "kept", "gone": null}')
+    store.run("catalogs", "update", "hr", "--remove-property", "x", "--property", "owner=bob", *more)
+    shown = store.json("catalogs", "show", "hr")
+    assert shown["entityVersion"] == 2
+    assert shown["properties"] == {"default-base-location": f"{base}/hr", "owner": "bob"}
+    assert shown["storageConfigInfo"] == {
+        "storageType": "FILE",
+        "allowedLocations": [f"{base}/hr", f"{base}/old", f"{base}/older"],
+        "note": "kept",
+    }
+    text = store.run("catalogs", "show", "hr")
+    assert f"allowed location  {base}/old\n" in text
+    assert "property          owner=bob" in text
+
+    assert store.run("catalogs", "drop", "hr") == "Dropped catalog 'hr'.\n"
+    assert "Catalog does not exist: hr" in store.run("catalogs", "show", "hr", code=2)
+
+
+def test_what_the_management_api_refuses_is_refused_here(store: Store) -> None:
+    store.table("sales", "t")
+    base = store.json("catalogs", "show", "sales")["properties"]["default-base-location"]
+    refused: Mapping[str, tuple[str, ...]] = {
+        "Catalog sales is not empty": ("drop", "sales"),
+        "Catalog already exists: sales": ("create", "sales"),
+        f"overlaps {base}, a location of another catalog": ("create", "x", "--default-base-location", f"{base}/x"),
+        "outside the locations that this server may use": ("create", "x", "--default-base-location", "file:///x"),
+        "lies in a catalog's own state": ("create", "x", "--catalog-location", f"{base}/_catalog"),
+        "has the reserved prefix": ("create", "x", "--property", "polaris.x=y"),
+        "storageType must be S3, GCS, AZURE or FILE": ("create", "x", "--storage-config", '{"storageType": "TAPE"}'),
+        "is no location of storage type S3": ("create", "x", "--storage-config", '{"storageType": "S3"}'),
+        "Cannot modify storage type": ("update", "sales", "--storage-config", '{"storageType": "GCS"}'),
+        "--storage-config takes a JSON object": ("create", "x", "--storage-config", "[]"),
+        "--property takes KEY=VALUE": ("create", "x", "--property", "x"),
+        "give --default-base-location": ("create", "a b"),
+    }
+    for why, command in refused.items():
+        assert why in store.run("catalogs", *command, code=1), command
+    assert "Catalog does not exist: x" in store.run("catalogs", "drop", "x", code=2)
+    assert [each["name"] for each in store.json("catalogs", "list")] == ["arco", "sales"]
+
+
+def test_without_a_realm_there_are_none(tmp_path: Path, capsys: Captured) -> None:
+    store = f"file:{tmp_path}/store"
+    for action in (["list"], ["create", "x"], ["drop", "x"]):
+        assert main(["catalogs", *action, "--store", store], {}) == 2
+        assert "there is no realm" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("said", [["list", "x"], ["create"], ["drop"], ["rename", "x"]])
+def test_which_catalog_is_said_unless_they_are_listed(said: list[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["catalogs", *said, "--store", f"file:{tmp_path}"], {})
+
+
+def test_every_command_for_tables_works_on_a_catalog_by_its_name(store: Store) -> None:
+    store.table("sales", "t")
+    there = ("--warehouse", "sales")
+    metadata = store.json("show", "db.t", *there)["metadata_location"]
+
+    assert [each["full_name"] for each in store.json("ls", "-R", *there)] == ["db", "db.t"]
+    assert store.json("info", "db.t", *there)["name"] == "db.t"
+    assert len(store.json("receipts", "db.t", *there)) == 1
+    assert store.json("fsck", *there)["ok"]
+    store.run("rename", "db.t", "db.u", *there)
+    store.run("drop", "db.u", *there)
+    store.run("undrop", "db.u", *there)
+    store.run("drop", "db.u", *there)
+    store.run("register", "db.v", metadata, *there)
+    assert store.json("ls", "db", *there)[0]["full_name"] == "db.v"
+    listed = store.folder / "tables.txt"
+    listed.write_text(f"other.w {metadata}\n")
+    assert store.json("import", "list", str(listed), *there, code=1)["counts"]["failed"] == 1  # db.v has it
+    store.run("drop", "db.v", *there)
+    assert store.json("import", "list", str(listed), "--apply", *there)["counts"]["registered"] == 1
+    kinds = [each["kind"] for each in store.json("history", *there)]
+    assert {"rename-table", "drop-table", "undrop", "register-table"} & {*kinds}
+    assert store.json("ls", "-R", "--warehouse", "arco") == []
+    assert "`arco catalogs list`" in store.run("ls", "--warehouse", "hr", code=2)
+    assert main(["ls", *store.options, "--json"], {"ARCO_WAREHOUSE": "sales"}) == 0
+
+
+def test_history_tells_who_changed_a_role_and_a_grant(store: Store) -> None:
+    realm = [each["kind"] for each in store.json("history", "--realm-history")]
+    assert realm == ["create-catalog", "create-catalog", "bootstrap"]
+    text = store.run("history", "--realm-history")
+    assert "bootstrap       root   operator (arco)" in text
+
+
+async def test_history_names_role_and_privilege_where_they_were_given_over_http(tmp_path: Path) -> None:
+    store = f"file:{tmp_path}/store"
+    made = json.loads((await arco("bootstrap", "--store", store, "--json")).out)
+    root = Root(None, made["client_id"], made["client_secret"])
+    async with serving(store, "--workers", "1", "--quiet", **LOGINS) as server:
+        session = root.catalog(server.uri)._session
+        management = f"{server.uri}/api/management/v1"
+        for method, path, body in (
+            ("POST", "principals", {"principal": {"name": "ada"}}),
+            ("POST", "principal-roles", {"principalRole": {"name": "analysts"}}),
+            ("PUT", "principals/ada/principal-roles", {"principalRole": {"name": "analysts"}}),
+            ("POST", "catalogs/arco/catalog-roles", {"catalogRole": {"name": "reading"}}),
+            ("PUT", "principal-roles/analysts/catalog-roles/arco", {"catalogRole": {"name": "reading"}}),
+            (
+                "PUT",
+                "catalogs/arco/catalog-roles/reading/grants",
+                {"grant": {"type": "catalog", "privilege": "TABLE_READ_DATA"}},
+            ),
+        ):
+            answer = await asyncio.to_thread(session.request, method, f"{management}/{path}", json=body)
+            assert answer.status_code < 300, answer.text
+
+    realm = (await arco("history", "--store", store, "--realm-history")).out
+    catalog = (await arco("history", "--store", store)).out
+    [given] = [line for line in realm.splitlines() if "assign-principal-role" in line]
+    assert "ada: analysts  root (" in given
+    assert "reading: TABLE_READ_DATA on the catalog  root (" in catalog
+    assert "analysts: reading" in catalog
+
+
+def test_reconcile_goes_over_all_catalogs_and_says_which_lacks_what(store: Store) -> None:
+    for catalog in ("arco", "sales"):
+        store.table(catalog, "t")
+    lost = sorted(store.folder.rglob("iceberg/committed/*"))
+    assert len(lost) == 2
+    for receipt in lost:
+        receipt.unlink()
+
+    dry = store.json("reconcile", "--dry-run")
+    assert (dry["missing_count"], dry["written"]) == (2, 0)
+    assert [(each["name"], each["missing_count"]) for each in dry["catalogs"]] == [("arco", 1), ("sales", 1)]
+    assert "Catalog sales:\n1 tables and views" in store.run("reconcile")
+    assert sorted(store.folder.rglob("iceberg/committed/*")) == lost
+    assert store.json("reconcile")["missing_count"] == 0
+
+
+def test_doctor_looks_at_all_catalogs(store: Store) -> None:
+    checks = store.json("doctor")["checks"]
+    found = [(each["status"], each["found"]) for each in checks if each["check"] == "catalog"]
+    assert found == [("ok", "'arco'; changes of names so far: 1"), ("ok", "'sales'; changes of names so far: 1")]
+    assert [each["status"] for each in checks if each["check"] == "conditional writes"] == ["ok"]
+
+    [manifest] = [path for path in store.folder.rglob("_catalog/core/manifest.json") if "catalogs" in str(path)]
+    manifest.write_text("{")
+    broken = [each for each in store.json("doctor", code=1)["checks"] if each["status"] == "failed"]
+    assert [each["found"].partition(":")[0] for each in broken] == ["sales"]
+
+
+def test_init_makes_nothing_beside_a_realm(store: Store) -> None:
+    assert "already: nothing was done" in store.run("init", "--warehouse", "sales")
+    assert "`arco catalogs create`" in store.run("init", "--warehouse", "beside", code=1)
+
+
+def test_another_realm_is_another_one(tmp_path: Path, capsys: Captured) -> None:
+    a, b = (Store(tmp_path / "store", capsys, name) for name in ("a", "b"))
+    a.table("arco", "t")
+
+    assert b.json("ls") == []
+    assert len(a.json("ls")) == 1
+    nobody = ["ls", "--store", a.url, "--realm", "c"]
+    assert main(nobody, {}) == 2
+    assert "there is no realm c" in capsys.readouterr().err
+    assert main(nobody[:3], {}) == 2  # nor is there one at the root, or a catalog without one
+
+
+def test_the_tenant_of_an_azure_account_is_taken_from_its_settings_or_missed(capsys: Captured) -> None:
+    location = Location.parse("abfss://lake@account.dfs.core.windows.net/x")
+    known = CatalogOptions("abfss://lake@account/x", "arco", environment={"AZURE_TENANT_ID": "t1"})
+    unknown = CatalogOptions("abfss://lake@account/x", "arco")
+
+    assert storage_of(location, known) == {"storageType": "AZURE", "tenantId": "t1"}
+    assert capsys.readouterr().err == ""
+    assert storage_of(location, unknown) == {"storageType": "AZURE"}
+    assert "AZURE_TENANT_ID" in capsys.readouterr().err
+    assert storage_of(Location.parse("s3://b/x"), unknown) == {"storageType": "S3"}
