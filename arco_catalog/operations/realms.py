@@ -204,7 +204,7 @@ def realm_beside(
     storage_policy: "Callable[[], StoragePolicy] | None" = None,
 ) -> Realm:
     """The realm over the stores that `catalog` has open, whether it exists or not: below the folder `name` of the store
-    at `url`, or at its root. The rest is that of `Deployment`. Raises `ValueError` for a name that no realm may have."""
+    at `url`, or at its root. The rest is that of `Deployment`. Raises `ValueError` for a name that none can have."""
     deployment = Deployment(
         catalog.settings,
         catalog.store,
