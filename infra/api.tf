@@ -5,36 +5,40 @@ locals {
   rest_api     = var.endpoint == "rest-api"
   function_url = var.endpoint == "function-url"
 
+  # All that there is, /v1/config included: whatever else is asked for a gateway answers with 404. Below /api lie the
+  # management of a realm, and its catalogs once more, where Polaris has them.
+  paths = concat(["v1"], local.has_realm ? ["api"] : [])
+
   front_door = {
     http-api = {
-      url          = one(aws_apigatewayv2_api.api[*].api_endpoint)
-      callable_arn = "${one(aws_apigatewayv2_api.api[*].execution_arn) == null ? "" : one(aws_apigatewayv2_api.api[*].execution_arn)}/*/*/v1/*"
-      signing_name = "execute-api"
-      namespace    = "AWS/ApiGateway"
-      errors       = "5xx"
-      requests     = "Count"
-      latency      = "Latency"
-      dimensions   = { ApiId = one(aws_apigatewayv2_api.api[*].id) }
+      url           = one(aws_apigatewayv2_api.api[*].api_endpoint)
+      callable_arns = [for path in local.paths : "${one(aws_apigatewayv2_api.api[*].execution_arn) == null ? "" : one(aws_apigatewayv2_api.api[*].execution_arn)}/*/*/${path}/*"]
+      signing_name  = "execute-api"
+      namespace     = "AWS/ApiGateway"
+      errors        = "5xx"
+      requests      = "Count"
+      latency       = "Latency"
+      dimensions    = { ApiId = one(aws_apigatewayv2_api.api[*].id) }
     }
     rest-api = {
-      url          = one(aws_api_gateway_stage.api[*].invoke_url)
-      callable_arn = "${one(aws_api_gateway_rest_api.api[*].execution_arn) == null ? "" : one(aws_api_gateway_rest_api.api[*].execution_arn)}/*/*/v1/*"
-      signing_name = "execute-api"
-      namespace    = "AWS/ApiGateway"
-      errors       = "5XXError"
-      requests     = "Count"
-      latency      = "Latency"
-      dimensions   = { ApiName = one(aws_api_gateway_rest_api.api[*].name), Stage = local.rest_stage }
+      url           = one(aws_api_gateway_stage.api[*].invoke_url)
+      callable_arns = [for path in local.paths : "${one(aws_api_gateway_rest_api.api[*].execution_arn) == null ? "" : one(aws_api_gateway_rest_api.api[*].execution_arn)}/*/*/${path}/*"]
+      signing_name  = "execute-api"
+      namespace     = "AWS/ApiGateway"
+      errors        = "5XXError"
+      requests      = "Count"
+      latency       = "Latency"
+      dimensions    = { ApiName = one(aws_api_gateway_rest_api.api[*].name), Stage = local.rest_stage }
     }
     function-url = {
-      url          = trimsuffix(one(aws_lambda_function_url.api[*].function_url) == null ? "" : one(aws_lambda_function_url.api[*].function_url), "/")
-      callable_arn = "${local.lambda_arn}:${var.name}-api:${local.alias}"
-      signing_name = "lambda"
-      namespace    = "AWS/Lambda"
-      errors       = "Url5xxCount"
-      requests     = "UrlRequestCount"
-      latency      = "UrlRequestLatency"
-      dimensions   = { FunctionName = "${var.name}-api" }
+      url           = trimsuffix(one(aws_lambda_function_url.api[*].function_url) == null ? "" : one(aws_lambda_function_url.api[*].function_url), "/")
+      callable_arns = ["${local.lambda_arn}:${var.name}-api:${local.alias}"]
+      signing_name  = "lambda"
+      namespace     = "AWS/Lambda"
+      errors        = "Url5xxCount"
+      requests      = "UrlRequestCount"
+      latency       = "UrlRequestLatency"
+      dimensions    = { FunctionName = "${var.name}-api" }
     }
   }[var.endpoint]
 }

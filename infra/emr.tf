@@ -67,7 +67,10 @@ resource "aws_iam_role_policy" "spark" {
 data "aws_iam_policy_document" "spark" {
   count = var.emr == null ? 0 : 1
 
-  source_policy_documents = [data.aws_iam_policy_document.state.json]
+  source_policy_documents = concat(
+    [data.aws_iam_policy_document.state.json],
+    local.has_realm ? [data.aws_iam_policy_document.realm.json] : [],
+  )
 
   statement {
     sid       = "ReadTheJob"

@@ -14,7 +14,7 @@ locals {
     }
   }
 
-  package = coalesce(var.package, "${path.module}/../dist/arco-catalog-lambda.zip")
+  package = coalesce(var.package, "${path.module}/../dist/arco-catalog-lambda${contains(var.auth, "oidc") ? "-oidc" : ""}.zip")
 
   settings = {
     ARCO_STORE                  = local.store
@@ -27,6 +27,7 @@ locals {
     ARCO_LOG_LEVEL              = var.log_level
     ARCO_METRICS_NAMESPACE      = local.metrics_namespace
   }
+  realms = length(var.realm) == 0 ? {} : { ARCO_REALM = join(",", var.realm) }
   traces = var.otlp_endpoint == null ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint }
 }
 
@@ -51,7 +52,7 @@ resource "aws_lambda_function" "function" {
   publish                        = true # a version for the alias to name: what SnapStart and a rollback need
 
   environment {
-    variables = merge(var.environment, local.settings, local.traces)
+    variables = merge(var.environment, local.settings, local.realms, each.key == "api" ? local.realm_settings : {}, local.traces)
   }
 
   tracing_config {
@@ -71,8 +72,11 @@ resource "aws_lambda_function" "function" {
       error_message = "There is no package at ${local.package}: `make package` builds it."
     }
     precondition {
-      condition     = alltrue([for folder in local.elsewhere : !startswith(local.state_arn, "${folder}/") && !startswith("${folder}/", trimsuffix(local.state_arn, "*"))])
-      error_message = "allowed_locations must not hold the catalog's state or lie in it: engines may delete what lies there."
+      condition = alltrue([
+        for pair in setproduct(local.elsewhere, concat(local.state_arns, local.realm_arns)) :
+        !startswith(pair[1], "${pair[0]}/") && !startswith("${pair[0]}/", trimsuffix(pair[1], "*"))
+      ])
+      error_message = "allowed_locations must not hold the catalog's state or lie in it, nor may the folder of new catalogs (catalogs): engines may delete what lies there."
     }
   }
 

@@ -32,16 +32,25 @@ resource "aws_apigatewayv2_authorizer" "jwt" {
   }
 }
 
-# All that there is, /v1/config included: whatever else is asked for the gateway answers with 404.
 resource "aws_apigatewayv2_route" "api" {
-  count = local.http_api ? 1 : 0
+  for_each = toset(local.http_api ? local.paths : [])
 
   api_id               = aws_apigatewayv2_api.api[0].id
-  route_key            = "ANY /v1/{proxy+}"
+  route_key            = "ANY /${each.key}/{proxy+}"
   target               = "integrations/${aws_apigatewayv2_integration.api[0].id}"
   authorization_type   = { iam = "AWS_IAM", jwt = "JWT", none = "NONE" }[var.authorization]
   authorizer_id        = one(aws_apigatewayv2_authorizer.jwt[*].id)
   authorization_scopes = var.authorization == "jwt" ? var.jwt.scopes : null
+}
+
+# Where clients log in, as a route of its own: it has a limit of its own.
+resource "aws_apigatewayv2_route" "tokens" {
+  for_each = toset(local.http_api && contains(var.auth, "internal") ? ["v1", "api/catalog/v1"] : [])
+
+  api_id             = aws_apigatewayv2_api.api[0].id
+  route_key          = "POST /${each.key}/oauth/tokens"
+  target             = "integrations/${aws_apigatewayv2_integration.api[0].id}"
+  authorization_type = "NONE"
 }
 
 resource "aws_apigatewayv2_stage" "api" {
@@ -55,7 +64,18 @@ resource "aws_apigatewayv2_stage" "api" {
   default_route_settings {
     throttling_rate_limit    = var.throttling.rate
     throttling_burst_limit   = var.throttling.burst
-    detailed_metrics_enabled = false # by route: there is one, and CloudWatch charges for each
+    detailed_metrics_enabled = false # by route, and CloudWatch charges for each
+  }
+
+  # Guesses of secrets are kept slow, whatever else is let through.
+  dynamic "route_settings" {
+    for_each = aws_apigatewayv2_route.tokens
+    content {
+      route_key                = route_settings.value.route_key
+      throttling_rate_limit    = var.token_throttling.rate
+      throttling_burst_limit   = var.token_throttling.burst
+      detailed_metrics_enabled = false
+    }
   }
 
   dynamic "access_log_settings" {
@@ -84,12 +104,12 @@ resource "aws_apigatewayv2_stage" "api" {
 }
 
 resource "aws_lambda_permission" "http_api" {
-  count = local.http_api ? 1 : 0
+  for_each = toset(local.http_api ? local.paths : [])
 
-  statement_id  = "http-api"
+  statement_id  = each.key == "v1" ? "http-api" : "http-api-${each.key}"
   action        = "lambda:InvokeFunction"
   function_name = aws_lambda_function.function["api"].function_name
   qualifier     = aws_lambda_alias.live["api"].name
   principal     = "apigateway.amazonaws.com"
-  source_arn    = "${aws_apigatewayv2_api.api[0].execution_arn}/*/*/v1/{proxy+}"
+  source_arn    = "${aws_apigatewayv2_api.api[0].execution_arn}/*/*/${each.key}/{proxy+}"
 }

@@ -15,16 +15,24 @@ locals {
   folder     = var.prefix == "" ? "" : "${var.prefix}/"
   store      = trimsuffix("s3://${local.bucket}/${var.prefix}", "/")
 
-  # The layout of arco_catalog/state/paths.py.
-  state_arn     = "${local.bucket_arn}/${local.folder}${var.warehouse}/_catalog/*"
+  # The layout of arco_catalog/state/paths.py. Catalogs that are made in a realm have their state in the realm's folder;
+  # where their tables lie is said when they are made: `new_catalogs` needs no more variables.
+  roots         = length(var.realm) == 0 ? [local.folder] : [for realm in var.realm : "${local.folder}${realm}/"]
+  state_arns    = [for root in local.roots : "${local.bucket_arn}/${root}${var.warehouse}/_catalog/*"]
+  realm_arns    = local.has_realm ? [for root in local.roots : "${local.bucket_arn}/${root}_realm/*"] : []
   probe_arn     = "${local.bucket_arn}/${local.folder}_probe/*"
-  table_folders = concat(["${local.bucket_arn}/${local.folder}${var.warehouse}/warehouse"], local.elsewhere)
-  elsewhere     = [for location in var.allowed_locations : "arn:${local.partition}:s3:::${trimprefix(location, "s3://")}"]
+  new_catalogs  = local.has_realm ? [for root in local.roots : "s3://${local.bucket}/${root}catalogs"] : []
+  table_folders = concat([for root in local.roots : "${local.bucket_arn}/${root}${var.warehouse}/warehouse"], local.elsewhere)
+  elsewhere     = [for location in concat(local.new_catalogs, var.allowed_locations) : "arn:${local.partition}:s3:::${trimprefix(location, "s3://")}"]
+
+  # What tables may never lie in (arco_catalog/state/locations.py).
+  reserved_folders = ["_catalog", "_probe", "_realm", ".arco-store"]
 
   lambda_arn = "arn:${local.partition}:lambda:${local.region}:${local.account}:function"
   logs_arn   = "arn:${local.partition}:logs:${local.region}:${local.account}:log-group"
   queue_arn  = "arn:${local.partition}:sqs:${local.region}:${local.account}"
   role_arn   = "arn:${local.partition}:iam::${local.account}:role"
+  secret_arn = "arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret"
 
   alias = "live"
 

@@ -34,13 +34,45 @@ output "settings" {
 }
 
 output "engine_policy_json" {
-  description = "IAM policy for an engine's role: to call the catalog, and to read and write its tables."
-  value       = data.aws_iam_policy_document.engine.json
+  description = "IAM policy for an engine's role: to call the catalog, if requests are signed, and to read and write its tables, if the catalog vends no credentials. Null where an engine needs neither."
+  value       = var.authorization == "iam" || !local.vending ? data.aws_iam_policy_document.engine.json : null
 }
 
 output "bucket_policy_json" {
   description = "The bucket's policy. Merge it into that of an existing bucket, which this module does not touch."
   value       = data.aws_iam_policy_document.bucket.json
+}
+
+output "reader_policy_json" {
+  description = "IAM policy to read all tables' files with rights of one's own."
+  value       = data.aws_iam_policy_document.files["reader"].json
+}
+
+output "writer_policy_json" {
+  description = "IAM policy to read and write all tables' files with rights of one's own."
+  value       = data.aws_iam_policy_document.files["writer"].json
+}
+
+output "function_url_id" {
+  description = "What to set function_url_id to, if auth holds gateway behind a function URL."
+  value       = one(aws_lambda_function_url.api[*].url_id)
+}
+
+output "token_key_secret" {
+  description = "The secret with the keys that sign tokens, if there is one."
+  value       = local.token_key_secret
+}
+
+output "storage" {
+  description = "What catalogs are made with: where their tables go (a folder in new_catalogs each), and their storageConfigInfo."
+  value = {
+    new_catalogs = local.new_catalogs
+    storageConfigInfo = merge(
+      { storageType = "S3", region = local.region },
+      local.vending ? { roleArn = local.vending_role_arn } : {},
+      var.kms_key_arn == null ? {} : { currentKmsKey = var.kms_key_arn },
+    )
+  }
 }
 
 output "emr" {

@@ -44,6 +44,9 @@ data "aws_iam_policy_document" "function" {
   source_policy_documents = concat(
     [data.aws_iam_policy_document.state.json],
     each.key == "api" ? [data.aws_iam_policy_document.tables.json] : [],
+    local.has_realm ? [data.aws_iam_policy_document.realm.json] : [],
+    each.key == "api" && local.has_realm ? [data.aws_iam_policy_document.principals.json] : [],
+    each.key == "api" && local.vending ? [data.aws_iam_policy_document.vend.json] : [],
     each.key == "api" ? [] : [data.aws_iam_policy_document.probe.json],
     each.key == "reconcile" ? [data.aws_iam_policy_document.reconcile_failures.json] : [],
     each.key == "work" ? [data.aws_iam_policy_document.work_queue.json] : [],
@@ -62,7 +65,7 @@ data "aws_iam_policy_document" "state" {
   statement {
     sid       = "State"
     actions   = ["s3:GetObject", "s3:PutObject"] # a conditional write needs both
-    resources = [local.state_arn]
+    resources = local.state_arns
   }
 
   statement {
@@ -81,7 +84,7 @@ data "aws_iam_policy_document" "state" {
     condition {
       test     = "StringLikeIfExists"
       variable = "s3:prefix"
-      values   = [for arn in concat([local.state_arn, local.probe_arn], local.table_files) : regex("^[^/]+/(.*)$", arn)[0]]
+      values   = [for arn in concat(local.state_arns, [local.probe_arn], local.table_files) : regex("^[^/]+/(.*)$", arn)[0]]
     }
   }
 
@@ -108,6 +111,59 @@ data "aws_iam_policy_document" "tables" {
     sid       = "WriteMetadataFiles"
     actions   = ["s3:PutObject", "s3:DeleteObject"]
     resources = local.metadata_files
+  }
+}
+
+# Which catalogs a realm has, and the state of those that were made in it.
+data "aws_iam_policy_document" "realm" {
+  statement {
+    sid       = "ReadRealm"
+    actions   = ["s3:GetObject"]
+    resources = local.realm_arns
+  }
+
+  statement {
+    sid       = "StateInRealm"
+    actions   = ["s3:PutObject"]
+    resources = [for arn in local.realm_arns : "${trimsuffix(arn, "*")}catalogs/*"]
+  }
+
+  statement {
+    sid       = "TellMissingFromForbiddenInRealm"
+    actions   = ["s3:ListBucket"]
+    resources = [local.bucket_arn]
+    condition {
+      test     = "StringLikeIfExists"
+      variable = "s3:prefix"
+      values   = [for arn in local.realm_arns : regex("^[^/]+/(.*)$", arn)[0]]
+    }
+  }
+}
+
+# Principals, roles and grants are written by the API alone, and tokens signed by it.
+data "aws_iam_policy_document" "principals" {
+  statement {
+    sid       = "WriteRealm"
+    actions   = ["s3:PutObject"]
+    resources = local.realm_arns
+  }
+
+  dynamic "statement" {
+    for_each = contains(var.auth, "internal") ? compact([local.token_key_arn]) : []
+    content {
+      sid       = "TokenKey"
+      actions   = [local.token_key_action]
+      resources = [statement.value]
+    }
+  }
+
+  dynamic "statement" {
+    for_each = contains(var.auth, "internal") && var.token_key_kms_key_arn != null ? [var.token_key_kms_key_arn] : []
+    content {
+      sid       = "TokenKeyEncryption"
+      actions   = ["kms:Decrypt"]
+      resources = [statement.value]
+    }
   }
 }
 
@@ -144,14 +200,15 @@ data "aws_iam_policy_document" "tracing" {
   }
 }
 
-# What an engine's role needs, to be attached to it (output `engine_policy_json`): to call, and to read and write tables.
+# What an engine's role needs, to be attached to it (output `engine_policy_json`): to call, and to read and write tables
+# where the catalog does not give it credentials for them. Empty where it signs nothing and gets those.
 data "aws_iam_policy_document" "engine" {
   dynamic "statement" {
     for_each = var.authorization == "iam" ? [1] : []
     content {
       sid       = "CallTheCatalog"
       actions   = local.function_url ? ["lambda:InvokeFunctionUrl"] : ["execute-api:Invoke"]
-      resources = [local.front_door.callable_arn]
+      resources = local.front_door.callable_arns
 
       dynamic "condition" {
         for_each = local.function_url ? [1] : []
@@ -171,7 +228,7 @@ data "aws_iam_policy_document" "engine" {
     content {
       sid       = "CallTheCatalogThroughItsUrl"
       actions   = ["lambda:InvokeFunction"]
-      resources = [local.front_door.callable_arn]
+      resources = local.front_door.callable_arns
 
       condition {
         test     = "Bool"
@@ -181,25 +238,31 @@ data "aws_iam_policy_document" "engine" {
     }
   }
 
-  statement {
-    sid       = "Tables"
-    actions   = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
-    resources = local.table_files
-  }
-
-  statement {
-    sid       = "ListTables"
-    actions   = ["s3:ListBucket"]
-    resources = local.buckets
-    condition {
-      test     = "StringLikeIfExists"
-      variable = "s3:prefix"
-      values   = [for arn in local.table_files : regex("^[^/]+/(.*)$", arn)[0]]
+  dynamic "statement" {
+    for_each = local.vending ? [] : [1]
+    content {
+      sid       = "Tables"
+      actions   = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"]
+      resources = local.table_files
     }
   }
 
   dynamic "statement" {
-    for_each = var.kms_key_arn == null ? [] : [var.kms_key_arn]
+    for_each = local.vending ? [] : [1]
+    content {
+      sid       = "ListTables"
+      actions   = ["s3:ListBucket"]
+      resources = local.buckets
+      condition {
+        test     = "StringLikeIfExists"
+        variable = "s3:prefix"
+        values   = local.in_tables
+      }
+    }
+  }
+
+  dynamic "statement" {
+    for_each = var.kms_key_arn == null || local.vending ? [] : [var.kms_key_arn]
     content {
       sid       = "Encryption"
       actions   = ["kms:Decrypt", "kms:GenerateDataKey"]

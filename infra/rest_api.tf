@@ -17,37 +17,37 @@ resource "aws_api_gateway_rest_api" "api" {
   }
 }
 
-resource "aws_api_gateway_resource" "v1" {
-  count = local.rest_api ? 1 : 0
+resource "aws_api_gateway_resource" "path" {
+  for_each = toset(local.rest_api ? local.paths : [])
 
   rest_api_id = aws_api_gateway_rest_api.api[0].id
   parent_id   = aws_api_gateway_rest_api.api[0].root_resource_id
-  path_part   = "v1"
+  path_part   = each.key
 }
 
 resource "aws_api_gateway_resource" "proxy" {
-  count = local.rest_api ? 1 : 0
+  for_each = aws_api_gateway_resource.path
 
   rest_api_id = aws_api_gateway_rest_api.api[0].id
-  parent_id   = aws_api_gateway_resource.v1[0].id
+  parent_id   = each.value.id
   path_part   = "{proxy+}"
 }
 
 resource "aws_api_gateway_method" "api" {
-  count = local.rest_api ? 1 : 0
+  for_each = aws_api_gateway_resource.proxy
 
   rest_api_id   = aws_api_gateway_rest_api.api[0].id
-  resource_id   = aws_api_gateway_resource.proxy[0].id
+  resource_id   = each.value.id
   http_method   = "ANY"
   authorization = var.authorization == "none" ? "NONE" : "AWS_IAM"
 }
 
 resource "aws_api_gateway_integration" "api" {
-  count = local.rest_api ? 1 : 0
+  for_each = aws_api_gateway_resource.proxy
 
   rest_api_id             = aws_api_gateway_rest_api.api[0].id
-  resource_id             = aws_api_gateway_resource.proxy[0].id
-  http_method             = aws_api_gateway_method.api[0].http_method
+  resource_id             = each.value.id
+  http_method             = aws_api_gateway_method.api[each.key].http_method
   type                    = "AWS_PROXY"
   integration_http_method = "POST"
   uri                     = aws_lambda_alias.live["api"].invoke_arn
@@ -61,8 +61,8 @@ resource "aws_api_gateway_deployment" "api" {
   triggers = {
     redeployment = sha1(jsonencode([
       aws_api_gateway_rest_api.api[0].binary_media_types,
-      aws_api_gateway_method.api[0],
-      aws_api_gateway_integration.api[0],
+      aws_api_gateway_method.api,
+      aws_api_gateway_integration.api,
     ]))
   }
 
@@ -118,12 +118,12 @@ resource "aws_api_gateway_method_settings" "api" {
 }
 
 resource "aws_lambda_permission" "rest_api" {
-  count = local.rest_api ? 1 : 0
+  for_each = toset(local.rest_api ? local.paths : [])
 
-  statement_id  = "rest-api"
+  statement_id  = each.key == "v1" ? "rest-api" : "rest-api-${each.key}"
   action        = "lambda:InvokeFunction"
   function_name = aws_lambda_function.function["api"].function_name
   qualifier     = aws_lambda_alias.live["api"].name
   principal     = "apigateway.amazonaws.com"
-  source_arn    = "${aws_api_gateway_rest_api.api[0].execution_arn}/*/*/v1/*"
+  source_arn    = "${aws_api_gateway_rest_api.api[0].execution_arn}/*/*/${each.key}/*"
 }

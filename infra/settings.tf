@@ -12,38 +12,39 @@ locals {
     "rest.signing-name"   = local.front_door.signing_name
     "rest.signing-region" = local.region
   }
+  logs_in = var.authorization != "none" ? var.authorization : contains(var.auth, "internal") ? "internal" : contains(var.auth, "oidc") ? "oidc" : "none"
   client = {
     "credential"        = "CLIENT_ID:CLIENT_SECRET"
-    "oauth2-server-uri" = "TOKEN_ENDPOINT_OF_THE_ISSUER"
-    "scope"             = join(" ", try(var.jwt.scopes, []))
+    "oauth2-server-uri" = local.logs_in == "internal" ? "${local.front_door.url}/v1/oauth/tokens" : "TOKEN_ENDPOINT_OF_THE_ISSUER"
+    "scope"             = local.logs_in == "internal" ? "PRINCIPAL_ROLE:ALL" : join(" ", try(var.jwt.scopes, []))
   }
+  by_token = contains(["jwt", "internal", "oidc"], local.logs_in)
 
-  spark_signs_in = {
-    iam  = merge(local.signature, { "rest.auth.type" = "sigv4", "rest.auth.sigv4.delegate-auth-type" = "none" })
-    jwt  = merge(local.client, { "rest.auth.type" = "oauth2" })
-    none = {}
-  }[var.authorization]
+  spark_signs_in = merge(
+    local.logs_in == "iam" ? merge(local.signature, { "rest.auth.type" = "sigv4", "rest.auth.sigv4.delegate-auth-type" = "none" }) : {},
+    local.by_token ? merge(local.client, { "rest.auth.type" = "oauth2" }) : {},
+    local.vending ? { "header.X-Iceberg-Access-Delegation" = "vended-credentials" } : {},
+  )
 
-  pyiceberg_signs_in = {
-    iam  = merge(local.signature, { "rest.sigv4-enabled" = "true" })
-    jwt  = local.client
-    none = {}
-  }[var.authorization]
+  pyiceberg_signs_in = merge( # it asks for vended credentials by itself
+    local.logs_in == "iam" ? merge(local.signature, { "rest.sigv4-enabled" = "true" }) : {},
+    local.by_token ? local.client : {},
+  )
 
-  trino_signs_in = { # in the region of s3.region, as a role that it assumes, or with keys
-    iam = {
+  trino_signs_in = merge( # in the region of s3.region, as a role that it assumes, or with keys
+    local.logs_in == "iam" ? {
       "iceberg.rest-catalog.security"     = "SIGV4"
       "iceberg.rest-catalog.signing-name" = local.front_door.signing_name
       "s3.iam-role"                       = "ARN_OF_A_ROLE_WITH_THE_ENGINE_POLICY"
-    }
-    jwt = {
+    } : {},
+    local.by_token ? {
       "iceberg.rest-catalog.security"          = "OAUTH2"
       "iceberg.rest-catalog.oauth2.credential" = local.client["credential"]
       "iceberg.rest-catalog.oauth2.server-uri" = local.client["oauth2-server-uri"]
       "iceberg.rest-catalog.oauth2.scope"      = local.client["scope"]
-    }
-    none = {}
-  }[var.authorization]
+    } : {},
+    local.vending ? { "iceberg.rest-catalog.vended-credentials-enabled" = "true" } : {},
+  )
 
   spark = merge(
     {

@@ -88,6 +88,11 @@ resource "aws_s3_bucket_policy" "store" {
   policy = data.aws_iam_policy_document.bucket.json
 }
 
+locals {
+  keep_state  = concat(local.state_writers, var.operator_role_arns, var.collector_role_arns)
+  reach_files = concat(local.keep_state, [local.vending_role_arn], var.reader_role_arns, var.writer_role_arns)
+}
+
 data "aws_iam_policy_document" "bucket" {
   statement {
     sid       = "OnlyOverTLS"
@@ -111,7 +116,7 @@ data "aws_iam_policy_document" "bucket" {
     sid       = "StateIsDeletedByTheCollectorOnly"
     effect    = "Deny"
     actions   = ["s3:DeleteObject", "s3:DeleteObjectVersion"]
-    resources = [local.state_arn]
+    resources = concat(local.state_arns, local.realm_arns)
     principals {
       type        = "*"
       identifiers = ["*"]
@@ -130,7 +135,7 @@ data "aws_iam_policy_document" "bucket" {
     sid       = "StateIsWrittenByTheCatalogOnly"
     effect    = "Deny"
     actions   = ["s3:PutObject"]
-    resources = [local.state_arn]
+    resources = local.state_arns
     principals {
       type        = "*"
       identifiers = ["*"]
@@ -138,7 +143,110 @@ data "aws_iam_policy_document" "bucket" {
     condition {
       test     = "ArnNotEquals"
       variable = "aws:PrincipalArn"
-      values   = concat(local.state_writers, var.operator_role_arns, var.collector_role_arns)
+      values   = local.keep_state
+    }
+  }
+
+  # Principals, grants and digests of secrets. Whoever could write there could do anything.
+  dynamic "statement" {
+    for_each = local.has_realm ? [1] : []
+    content {
+      sid       = "RealmIsTheCatalogsOnly"
+      effect    = "Deny"
+      actions   = ["s3:*"]
+      resources = local.realm_arns
+      principals {
+        type        = "*"
+        identifiers = ["*"]
+      }
+      condition {
+        test     = "ArnNotEquals"
+        variable = "aws:PrincipalArn"
+        values   = local.keep_state
+      }
+    }
+  }
+
+  dynamic "statement" {
+    for_each = local.has_realm ? [1] : []
+    content {
+      sid       = "PrincipalsAreWrittenByTheApiOnly"
+      effect    = "Deny"
+      actions   = ["s3:PutObject"]
+      resources = [for arn in local.realm_arns : "${trimsuffix(arn, "*")}core/*"]
+      principals {
+        type        = "*"
+        identifiers = ["*"]
+      }
+      condition {
+        test     = "ArnNotEquals"
+        variable = "aws:PrincipalArn"
+        values   = concat([local.api_role_arn], var.operator_role_arns)
+      }
+    }
+  }
+
+  # Grants decide who reads tables only if nobody can get at the files past the catalog, whatever its own policies allow.
+  dynamic "statement" {
+    for_each = local.vending ? [1] : []
+    content {
+      sid       = "StateIsTheCatalogsOnly"
+      effect    = "Deny"
+      actions   = ["s3:*"]
+      resources = local.state_arns
+      principals {
+        type        = "*"
+        identifiers = ["*"]
+      }
+      condition {
+        test     = "ArnNotEquals"
+        variable = "aws:PrincipalArn"
+        values   = local.keep_state
+      }
+    }
+  }
+
+  dynamic "statement" {
+    for_each = local.vending ? [1] : []
+    content {
+      sid       = "TablesAreReachedByCredentialsOfTheCatalogOnly"
+      effect    = "Deny"
+      actions   = ["s3:*"]
+      resources = ["${local.bucket_arn}/${local.folder}*"]
+      principals {
+        type        = "*"
+        identifiers = ["*"]
+      }
+      condition {
+        test     = "ArnNotEquals"
+        variable = "aws:PrincipalArn"
+        values   = local.reach_files
+      }
+    }
+  }
+
+  # A LIST without a prefix can't be told from the question whether the bucket is there, which Terraform asks.
+  dynamic "statement" {
+    for_each = local.vending ? [1] : []
+    content {
+      sid       = "NamesOfFilesAreListedByThemOnly"
+      effect    = "Deny"
+      actions   = ["s3:ListBucket", "s3:ListBucketVersions", "s3:ListBucketMultipartUploads"]
+      resources = [local.bucket_arn]
+      principals {
+        type        = "*"
+        identifiers = ["*"]
+      }
+      condition {
+        test     = "ArnNotEquals"
+        variable = "aws:PrincipalArn"
+        values   = local.reach_files
+      }
+      condition {
+        test     = "StringLike"
+        variable = "s3:prefix"
+        values   = ["${local.folder}*"]
+      }
     }
   }
 }

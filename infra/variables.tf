@@ -55,6 +55,10 @@ variable "allowed_locations" {
     condition     = alltrue([for location in var.allowed_locations : can(regex("^s3://[a-z0-9.-]+(/[^*?%,/]+)+$", location))])
     error_message = "allowed_locations must be of the form s3://bucket/folder, without * ? % , and without a slash at the end."
   }
+  validation {
+    condition     = alltrue([for location in var.allowed_locations : length(setintersection(split("/", location), local.reserved_folders)) == 0])
+    error_message = "allowed_locations must not lie in a folder named _catalog, _probe, _realm or .arco-store: no table may be there."
+  }
 }
 
 variable "allow_location_overlap" {
@@ -134,7 +138,7 @@ variable "authorization" {
     error_message = "authorization must be iam, jwt or none."
   }
   validation {
-    condition     = var.authorization != "none" || var.allow_unauthenticated
+    condition     = var.authorization != "none" || var.allow_unauthenticated || local.has_realm
     error_message = "authorization = \"none\" opens the catalog to everybody who knows its URL. If that is what you want, set allow_unauthenticated = true."
   }
   validation {
@@ -146,7 +150,7 @@ variable "authorization" {
     error_message = "authorization = \"jwt\" needs jwt = { issuer, audience, scopes }."
   }
   validation {
-    condition     = var.authorization != "jwt" || try(length(var.jwt.scopes), 0) > 0 || var.allow_any_scope
+    condition     = var.authorization != "jwt" || try(length(var.jwt.scopes), 0) > 0 || var.allow_any_scope || local.has_realm
     error_message = "jwt.scopes is empty: any token of the audience could do anything in the catalog. Name the scopes of which a token must have one, or say with allow_any_scope = true that this is meant."
   }
   validation {
@@ -156,6 +160,14 @@ variable "authorization" {
   validation {
     condition     = var.authorization != "none" || var.endpoint != "function-url"
     error_message = "A function URL open to everybody needs a permission (lambda:InvokedViaFunctionUrl) that this provider cannot express: use authorization = \"iam\", or endpoint = \"http-api\" or \"rest-api\"."
+  }
+  validation {
+    condition     = !contains(var.auth, "gateway") || var.authorization != "none"
+    error_message = "auth = [\"gateway\"] believes what the endpoint verified, and authorization = \"none\" verifies nobody: set authorization = \"iam\" or \"jwt\"."
+  }
+  validation {
+    condition     = length(setintersection(["internal", "oidc"], var.auth)) == 0 || var.authorization == "none"
+    error_message = "auth holds internal or oidc, whose tokens the function verifies: the endpoint would refuse them before that. Set authorization = \"none\"."
   }
 }
 
@@ -203,6 +215,12 @@ variable "throttling" {
   default     = { rate = 200, burst = 400 }
 }
 
+variable "token_throttling" {
+  description = "The same for the route where clients log in (auth with internal), on an HTTP API."
+  type        = object({ rate = number, burst = number })
+  default     = { rate = 10, burst = 20 }
+}
+
 variable "access_logs" {
   description = "Log each request at the gateway. REST API: the account must have a CloudWatch role set for API Gateway."
   type        = bool
@@ -212,7 +230,7 @@ variable "access_logs" {
 # The functions
 
 variable "package" {
-  description = "The zip that `make package` builds, or `make package ARGS=--sdk`. Null: dist/arco-catalog-lambda.zip beside this folder."
+  description = "The zip that `make package` builds, or `make package ARGS=--sdk`. Null: dist/arco-catalog-lambda.zip beside this folder; with oidc in auth arco-catalog-lambda-oidc.zip (`make package ARGS=--oidc`)."
   type        = string
   default     = null
 }
@@ -275,6 +293,11 @@ variable "environment" {
   description = "More environment variables for all functions. They do not replace the module's own."
   type        = map(string)
   default     = {}
+
+  validation {
+    condition     = alltrue([for name in keys(var.environment) : !can(regex("^ARCO_(AUTH|AUTHORIZATION|REALM|TOKEN_.*|OIDC_.*|GATEWAY_.*)$", name))])
+    error_message = "environment must not hold ARCO_AUTH, ARCO_REALM, ARCO_TOKEN_..., ARCO_OIDC_... or ARCO_GATEWAY_...: the variables of those names give the functions the rights that go with them, and a key in the environment would lie in Terraform's state."
+  }
 }
 
 # Watching it

@@ -1,5 +1,5 @@
 terraform {
-  required_version = ">= 1.9" # a variable's validation may look at other variables
+  required_version = ">= 1.11" # what is write-only goes into no plan and no state
 
   required_providers {
     aws = {

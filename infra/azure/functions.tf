@@ -11,6 +11,25 @@ locals {
     ARCO_SKIP_PROBE             = "true" # Azure honours conditions; each run of the reconciler still asks
   }
 
+  realm_settings = local.has_realm ? merge(
+    { ARCO_AUTH = join(",", var.auth) },
+    contains(var.auth, "gateway") ? { ARCO_GATEWAY_APIS = "easyauth", ARCO_GATEWAY_PRINCIPAL_CLAIM = "oid" } : {},
+    contains(var.auth, "internal") ? {
+      ARCO_TOKEN_KEY_SECRET = var.token_key_secret
+      ARCO_TOKEN_AUDIENCE   = var.token_audience
+      ARCO_TOKEN_LIFETIME   = tostring(var.token_lifetime)
+    } : {},
+    contains(var.auth, "oidc") ? merge(
+      {
+        ARCO_OIDC_ISSUERS         = join(",", var.oidc_issuers)
+        ARCO_OIDC_AUDIENCES       = join(",", var.oidc_audiences)
+        ARCO_OIDC_ALGORITHMS      = join(",", var.oidc_algorithms)
+        ARCO_OIDC_PRINCIPAL_CLAIM = var.oidc_principal_claim
+      },
+      var.oidc_roles_claim == null ? {} : { ARCO_OIDC_ROLES_CLAIM = var.oidc_roles_claim },
+    ) : {},
+  ) : {}
+
   source_principals = length(var.source_principals) == 0 ? {} : { ARCO_SOURCE_PRINCIPALS = join(",", var.source_principals) }
 
   platform_settings = {
@@ -72,7 +91,7 @@ resource "azurerm_function_app_flex_consumption" "app" {
   https_only                                     = true
   webdeploy_publish_basic_authentication_enabled = false
 
-  app_settings = merge(var.app_settings, local.settings, local.source_principals, local.platform_settings)
+  app_settings = merge(var.app_settings, local.settings, local.realm_settings, local.source_principals, local.platform_settings)
 
   identity {
     type         = "UserAssigned"

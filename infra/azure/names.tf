@@ -16,10 +16,14 @@ locals {
   folder       = var.prefix == "" ? "" : "${var.prefix}/"
   store        = trimsuffix("abfss://${var.container}@${local.account}.dfs.core.windows.net/${var.prefix}", "/")
 
-  # The layout of arco_catalog/state/paths.py.
-  state_path  = "${local.folder}${var.warehouse}/_catalog/*"
-  probe_path  = "${local.folder}_probe/*"
-  tables_path = "${local.folder}${var.warehouse}/warehouse/*"
+  has_realm = length(var.auth) > 0
+  vending   = coalesce(var.vending, local.has_realm && var.hierarchical_namespace)
+
+  # The layout of arco_catalog/state/paths.py. Catalogs that are made in a realm have their state in the realm's folder;
+  # where their tables lie is said when they are made: `catalogs` needs no more roles.
+  state_paths  = concat(["${local.folder}${var.warehouse}/_catalog/*"], local.has_realm ? ["${local.folder}_realm/*"] : [])
+  probe_path   = "${local.folder}_probe/*"
+  tables_paths = concat(["${local.folder}${var.warehouse}/warehouse/*"], local.has_realm ? ["${local.folder}catalogs/*"] : [])
 
   url    = "https://${local.app}.azurewebsites.net"
   tenant = try(coalesce(var.entra.tenant_id, data.azurerm_client_config.current.tenant_id), data.azurerm_client_config.current.tenant_id)

@@ -37,3 +37,11 @@ output "engine_condition" {
   description = "Condition of a role assignment for an engine: Storage Blob Data Contributor on the container, for files of tables alone."
   value       = local.engine_condition
 }
+
+output "storage" {
+  description = "What catalogs of a realm are made with: where their tables go (a folder in new_catalogs each), and their storageConfigInfo."
+  value = {
+    new_catalogs      = local.has_realm ? ["${local.store}/catalogs"] : []
+    storageConfigInfo = { storageType = "AZURE", tenantId = local.tenant, hierarchical = var.hierarchical_namespace }
+  }
+}

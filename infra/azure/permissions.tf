@@ -13,10 +13,18 @@ locals {
   deletes     = "ActionMatches{'${local.blobs}/delete'}"
   moves       = "ActionMatches{'${local.blobs}/move/action'}"
   path        = "@Resource[${local.blobs}:path]"
-  metadata    = "(${local.path} StringLike '${local.tables_path}' AND ${local.path} StringLike '*.metadata.json')"
-  in_state    = "${local.path} StringLike '${local.state_path}'"
+  metadata    = "(${local.among_table} AND ${local.path} StringLike '*.metadata.json')"
+  in_state    = "(${join(" OR ", [for path in local.state_paths : "${local.path} StringLike '${path}'"])})"
   in_probe    = "${local.path} StringLike '${local.probe_path}'"
-  among_table = "${local.path} StringLike '${local.tables_path}'"
+  among_table = "(${join(" OR ", [for path in local.tables_paths : "${local.path} StringLike '${path}'"])})"
+
+  # A signature that is vended holds for no more than the identity that signs it: where the app vends, its own roles reach
+  # all files of tables. It still deletes no state, and moves nothing.
+  app_condition = local.vending ? join(" AND ", [
+    "(!${local.creates} OR (${local.in_state} OR ${local.among_table} OR ${local.in_probe}))",
+    "(!(${local.deletes}) OR (${local.among_table} OR ${local.in_probe}))",
+    "(!(${local.moves}))",
+  ]) : local.catalog_condition
 
   # State, metadata files and probes are written; metadata files and probes deleted; nothing is moved. State that was
   # created can't be deleted: its name could be created again, and the protocols rest on its not being so.
@@ -42,11 +50,11 @@ resource "azurerm_role_assignment" "catalog" {
   role_definition_name = "Storage Blob Data Contributor"
   principal_id         = each.value
   condition_version    = "2.0"
-  condition            = local.catalog_condition
+  condition            = each.key == "app" ? local.app_condition : local.catalog_condition
 }
 
 resource "azurerm_role_assignment" "engine" {
-  for_each = var.engine_principal_ids
+  for_each = local.vending ? [] : var.engine_principal_ids
 
   description          = "Files of the tables of catalog ${var.warehouse}"
   scope                = local.container_id
@@ -79,4 +87,23 @@ resource "azurerm_role_assignment" "deployer" {
   scope                = azurerm_storage_container.package.id
   role_definition_name = "Storage Blob Data Contributor"
   principal_id         = data.azurerm_client_config.current.object_id
+}
+
+# To ask for the key that signs what is vended; what it signs for is for the roles above to say.
+resource "azurerm_role_assignment" "delegator" {
+  count = local.vending ? 1 : 0
+
+  description          = "Signatures for the tables of catalog ${var.warehouse}"
+  scope                = local.account_id
+  role_definition_name = "Storage Blob Delegator"
+  principal_id         = azurerm_user_assigned_identity.app.principal_id
+}
+
+resource "azurerm_role_assignment" "token_key" {
+  count = var.token_key_secret == null ? 0 : 1
+
+  description          = "The key that signs tokens of catalog ${var.warehouse}"
+  scope                = "${var.token_key_vault_id}/secrets/${element(split("/", var.token_key_secret), 4)}"
+  role_definition_name = "Key Vault Secrets User"
+  principal_id         = azurerm_user_assigned_identity.app.principal_id
 }

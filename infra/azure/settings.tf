@@ -11,24 +11,34 @@ locals {
 
   tokens = "https://login.microsoftonline.com/${local.tenant}/oauth2/v2.0/token"
   scope  = try("api://${var.entra.client_id}/.default", "")
-  client = var.authorization == "entra" ? {
+  own    = contains(var.auth, "internal")
+  logs_in = var.authorization == "entra" ? { uri = local.tokens, scope = local.scope } : (
+    local.own ? { uri = "${local.url}/v1/oauth/tokens", scope = "PRINCIPAL_ROLE:ALL" } : (
+      local.has_realm ? { uri = "TOKEN_ENDPOINT_OF_THE_ISSUER", scope = "SCOPE_OF_THE_ISSUER" } : null
+    )
+  )
+  client = local.logs_in == null ? {} : {
     "credential"        = "CLIENT_ID:CLIENT_SECRET"
-    "oauth2-server-uri" = local.tokens
-    "scope"             = local.scope
-  } : {}
+    "oauth2-server-uri" = local.logs_in.uri
+    "scope"             = local.logs_in.scope
+  }
 
-  spark_signs_in = var.authorization == "entra" ? merge(local.client, {
-    "rest.auth.type"         = "oauth2"
-    "token-exchange-enabled" = "false"
-  }) : {}
+  spark_signs_in = merge(
+    local.logs_in == null ? {} : merge(local.client, { "rest.auth.type" = "oauth2" }),
+    local.logs_in == null || local.own ? {} : { "token-exchange-enabled" = "false" },
+    local.vending ? { "header.X-Iceberg-Access-Delegation" = "vended-credentials" } : {},
+  )
 
-  trino_signs_in = var.authorization == "entra" ? {
-    "iceberg.rest-catalog.security"                      = "OAUTH2"
-    "iceberg.rest-catalog.oauth2.credential"             = "CLIENT_ID:CLIENT_SECRET"
-    "iceberg.rest-catalog.oauth2.server-uri"             = local.tokens
-    "iceberg.rest-catalog.oauth2.scope"                  = local.scope
-    "iceberg.rest-catalog.oauth2.token-exchange-enabled" = "false"
-  } : {}
+  trino_signs_in = merge(
+    local.logs_in == null ? {} : {
+      "iceberg.rest-catalog.security"          = "OAUTH2"
+      "iceberg.rest-catalog.oauth2.credential" = "CLIENT_ID:CLIENT_SECRET"
+      "iceberg.rest-catalog.oauth2.server-uri" = local.logs_in.uri
+      "iceberg.rest-catalog.oauth2.scope"      = local.logs_in.scope
+    },
+    local.logs_in == null || local.own ? {} : { "iceberg.rest-catalog.oauth2.token-exchange-enabled" = "false" },
+    local.vending ? { "iceberg.rest-catalog.vended-credentials-enabled" = "true" } : {},
+  )
 
   spark = merge(
     {

@@ -68,6 +68,10 @@ variable "warehouse" {
     error_message = "warehouse must be 1 to 64 letters, digits, hyphens and underscores, and not begin with a hyphen."
   }
   validation {
+    condition     = var.warehouse != "catalogs"
+    error_message = "warehouse must not be catalogs: tables of a realm's other catalogs lie in that folder."
+  }
+  validation {
     condition     = var.warehouse != "_probe"
     error_message = "warehouse must not be _probe: what lies in that folder expires after a day."
   }
@@ -144,7 +148,15 @@ variable "authorization" {
     error_message = "authorization must be entra or none."
   }
   validation {
-    condition     = var.authorization != "none" || var.allow_unauthenticated
+    condition     = !contains(var.auth, "gateway") || var.authorization == "entra"
+    error_message = "auth = [\"gateway\"] believes what App Service verified, and authorization = \"none\" verifies nobody: set authorization = \"entra\"."
+  }
+  validation {
+    condition     = length(setintersection(["internal", "oidc"], var.auth)) == 0 || var.authorization == "none"
+    error_message = "auth holds internal or oidc, whose tokens the app verifies: App Service would refuse them before that. Set authorization = \"none\"."
+  }
+  validation {
+    condition     = var.authorization != "none" || var.allow_unauthenticated || local.has_realm
     error_message = "authorization = \"none\" opens the catalog to everybody who knows its URL. If that is what you want, set allow_unauthenticated = true."
   }
   validation {
@@ -152,7 +164,7 @@ variable "authorization" {
     error_message = "authorization = \"entra\" needs entra = { client_id, applications }: the app registration that tokens are for."
   }
   validation {
-    condition     = var.authorization != "entra" || var.entra == null || length(concat(try(var.entra.applications, []), try(var.entra.identities, []))) > 0 || var.allow_any_caller
+    condition     = var.authorization != "entra" || var.entra == null || length(concat(try(var.entra.applications, []), try(var.entra.identities, []))) > 0 || var.allow_any_caller || local.has_realm
     error_message = "entra.applications and entra.identities are empty: every application of the tenant could do anything in the catalog. Name those that may call, or say with allow_any_caller = true that this is meant."
   }
   validation {
@@ -246,6 +258,11 @@ variable "app_settings" {
   description = "More environment variables for the functions. They do not replace the module's own."
   type        = map(string)
   default     = {}
+
+  validation {
+    condition     = alltrue([for name in keys(var.app_settings) : !can(regex("^ARCO_(AUTH|AUTHORIZATION|REALM|TOKEN_.*|OIDC_.*|GATEWAY_.*)$", name))])
+    error_message = "app_settings must not hold ARCO_AUTH, ARCO_REALM, ARCO_TOKEN_..., ARCO_OIDC_... or ARCO_GATEWAY_...: the variables of those names give the app the rights that go with them, and a key among the settings would lie in Terraform's state."
+  }
 }
 
 # Watching it

@@ -1,5 +1,9 @@
 resource "google_project_service" "api" {
-  for_each = toset(var.enable_apis ? ["cloudscheduler", "iam", "logging", "monitoring", "run", "storage"] : [])
+  for_each = toset(var.enable_apis ? concat(
+    ["cloudscheduler", "iam", "logging", "monitoring", "run", "storage"],
+    local.vending ? ["iamcredentials", "sts"] : [],
+    var.token_key_secret == null ? [] : ["secretmanager"],
+  ) : [])
 
   project            = var.project
   service            = "${each.value}.googleapis.com"

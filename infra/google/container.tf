@@ -25,6 +25,34 @@ locals {
   }
   container_environment = merge(var.environment, local.settings)
 
+  # What the service is told of a realm; the reconciler finds it by itself.
+  realm_settings = local.has_realm ? merge(
+    { ARCO_AUTH = join(",", var.auth) },
+    contains(var.auth, "internal") ? {
+      ARCO_TOKEN_KEY_SECRET = var.token_key_secret
+      ARCO_TOKEN_AUDIENCE   = var.token_audience
+      ARCO_TOKEN_LIFETIME   = tostring(var.token_lifetime)
+    } : {},
+    contains(var.auth, "oidc") ? merge(
+      {
+        ARCO_OIDC_ISSUERS         = join(",", var.oidc_issuers)
+        ARCO_OIDC_AUDIENCES       = join(",", var.oidc_audiences)
+        ARCO_OIDC_ALGORITHMS      = join(",", var.oidc_algorithms)
+        ARCO_OIDC_PRINCIPAL_CLAIM = var.oidc_principal_claim
+      },
+      var.oidc_roles_claim == null ? {} : { ARCO_OIDC_ROLES_CLAIM = var.oidc_roles_claim },
+    ) : {},
+  ) : {}
+  service_environment = merge(local.container_environment, local.realm_settings)
+
+  storage = {
+    new_catalogs = local.has_realm ? [local.new_catalogs] : []
+    storageConfigInfo = merge(
+      { storageType = "GCS" },
+      local.vending ? { gcsServiceAccount = trimprefix(local.members.vending, "serviceAccount:") } : {},
+    )
+  }
+
   # The line that says that a walk reached its end, as `arco reconcile --json` prints it. Cloud Logging takes each line
   # for an entry of its own.
   walk_completed = "^ *\"stopped\": false,?$"

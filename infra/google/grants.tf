@@ -3,6 +3,9 @@
 # To replace an object takes storage.objects.delete, and so may even a create of an object that is there already, which
 # is how writers race: no right could be given to write state and not to delete it. So the catalog's accounts have it;
 # the catalog uses it for old metadata files and probes alone.
+#
+# Where the catalog vends credentials, files are reached by tokens of an account of their own, narrowed to a table; the
+# API may make such tokens, and engines have no right in the bucket. What an account may not do no token of its may.
 
 locals {
   roles = {
@@ -10,18 +13,26 @@ locals {
     read  = ["storage.objects.get"]
     write = ["storage.objects.get", "storage.objects.create", "storage.objects.delete"]
   }
+  vend_permissions      = ["iam.serviceAccounts.getAccessToken"]
+  token_key_permissions = ["secretmanager.versions.access"]
+
+  realm_state    = local.has_realm ? [local.realm] : []
+  catalogs_state = local.has_realm ? ["${local.realm}/catalogs"] : []
   metadata_files = [".metadata.json", ".metadata.json.gz"]
 
   # Of each account or member: what it may write, read, and read or write of metadata files alone, below which folders.
   rights = merge(
     {
-      api       = { member = local.members.api, write = [local.state, local.probe], write_metadata = local.table_folders, read_metadata = [], read = [] }
-      reconcile = { member = local.members.reconcile, write = [local.state, local.probe], write_metadata = [], read_metadata = local.table_folders, read = [] }
+      api       = { member = local.members.api, write = concat([local.state, local.probe], local.realm_state), write_metadata = local.table_folders, read_metadata = [], read = [] }
+      reconcile = { member = local.members.reconcile, write = concat([local.state, local.probe], local.catalogs_state), write_metadata = [], read_metadata = local.table_folders, read = [local.realm] }
     },
+    local.vending ? {
+      vending = { member = local.members.vending, write = local.table_folders, write_metadata = [], read_metadata = [], read = [] }
+    } : {},
     { for member in toset(var.operator_members) :
-      "operator ${member}" => { member = member, write = [local.state, local.probe], write_metadata = [], read_metadata = [], read = local.table_folders }
+      "operator ${member}" => { member = member, write = concat([local.state, local.probe], local.realm_state), write_metadata = [], read_metadata = [], read = local.table_folders }
     },
-    { for member in toset(var.engine_members) :
+    { for member in toset(local.vending ? [] : var.engine_members) :
       "engine ${member}" => { member = member, write = local.table_folders, write_metadata = [], read_metadata = [], read = [] }
     },
   )

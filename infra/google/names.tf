@@ -9,14 +9,23 @@ locals {
   folder     = var.prefix == "" ? "" : "${var.prefix}/"
   store      = trimsuffix("gs://${local.bucket}/${var.prefix}", "/")
 
-  # The layout of arco_catalog/state/paths.py.
+  # The layout of arco_catalog/state/paths.py. Catalogs that are made in a realm have their state in the realm's folder;
+  # where their tables lie is said when they are made: `new_catalogs` needs no more variables.
   state         = "${local.store}/${var.warehouse}/_catalog"
+  realm         = "${local.store}/_realm"
   probe         = "${local.store}/_probe"
-  table_folders = distinct(concat(["${local.store}/${var.warehouse}/warehouse"], var.allowed_locations))
+  new_catalogs  = "${local.store}/catalogs"
+  table_folders = distinct(concat(["${local.store}/${var.warehouse}/warehouse"], local.has_realm ? [local.new_catalogs] : [], var.allowed_locations))
+
+  # What tables may never lie in (arco_catalog/state/locations.py).
+  reserved_folders = ["_catalog", "_probe", "_realm", ".arco-store"]
+
+  has_realm = length(var.auth) > 0
+  vending   = coalesce(var.vending, local.has_realm)
 
   service = "${var.name}-api"
   job     = "${var.name}-reconcile"
 
-  accounts = { for purpose in ["api", "reconcile", "schedule"] : purpose => "${var.name}-${purpose}" }
+  accounts = { for purpose in concat(["api", "reconcile", "schedule"], local.vending ? ["vending"] : []) : purpose => "${var.name}-${purpose}" }
   members  = { for purpose, account in local.accounts : purpose => "serviceAccount:${account}@${var.project}.iam.gserviceaccount.com" }
 }

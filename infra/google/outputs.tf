@@ -32,3 +32,8 @@ output "settings" {
   description = "What to paste into spark, pyiceberg and trino."
   value       = local.to_paste
 }
+
+output "storage" {
+  description = "What catalogs of a realm are made with: where their tables go (a folder in new_catalogs each), and their storageConfigInfo."
+  value       = local.storage
+}

@@ -59,3 +59,45 @@ resource "google_cloud_run_v2_job_iam_member" "schedule" {
 
   depends_on = [google_service_account.account]
 }
+
+# The API makes tokens of the account whose they are that engines get, and of no other.
+resource "google_project_iam_custom_role" "vend" {
+  count = local.vending ? 1 : 0
+
+  project     = var.project
+  role_id     = "${local.id}_vend"
+  title       = "${var.name}: make tokens of the account for tables"
+  permissions = local.vend_permissions
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_service_account_iam_member" "vend" {
+  count = local.vending ? 1 : 0
+
+  service_account_id = google_service_account.account["vending"].name
+  role               = google_project_iam_custom_role.vend[0].name
+  member             = local.members.api
+}
+
+resource "google_project_iam_custom_role" "token_key" {
+  count = var.token_key_secret == null ? 0 : 1
+
+  project     = var.project
+  role_id     = "${local.id}_token_key"
+  title       = "${var.name}: read the key that signs tokens"
+  permissions = local.token_key_permissions
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_secret_manager_secret_iam_member" "token_key" {
+  count = var.token_key_secret == null ? 0 : 1
+
+  project   = split("/", var.token_key_secret)[1]
+  secret_id = split("/", var.token_key_secret)[3]
+  role      = google_project_iam_custom_role.token_key[0].name
+  member    = local.members.api
+
+  depends_on = [google_service_account.account]
+}

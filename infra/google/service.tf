@@ -38,7 +38,7 @@ resource "google_cloud_run_v2_service" "api" {
       }
 
       dynamic "env" {
-        for_each = local.container_environment
+        for_each = local.service_environment
         content {
           name  = env.key
           value = env.value

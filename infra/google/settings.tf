@@ -11,6 +11,11 @@ locals {
     "org.apache.iceberg:iceberg-gcp-bundle:${local.iceberg}",
   ])
   by_token = var.authorization == "iam"
+  client = local.has_realm ? {
+    "credential"        = "CLIENT_ID:CLIENT_SECRET"
+    "oauth2-server-uri" = contains(var.auth, "internal") ? "${local.url}/v1/oauth/tokens" : "TOKEN_ENDPOINT_OF_THE_ISSUER"
+    "scope"             = contains(var.auth, "internal") ? "PRINCIPAL_ROLE:ALL" : "SCOPE_OF_THE_ISSUER"
+  } : {}
 
   spark = merge(
     {
@@ -24,10 +29,13 @@ locals {
       "spark.sql.catalog.${local.catalog}.io-impl"        = "org.apache.iceberg.gcp.gcs.GCSFileIO"
       "spark.sql.catalog.${local.catalog}.gcs.project-id" = var.project
     },
+    { for key, value in local.client : "spark.sql.catalog.${local.catalog}.${key}" => value },
+    local.has_realm ? { "spark.sql.catalog.${local.catalog}.rest.auth.type" = "oauth2" } : {},
+    local.vending ? { "spark.sql.catalog.${local.catalog}.header.X-Iceberg-Access-Delegation" = "vended-credentials" } : {},
     local.by_token ? { "spark.sql.catalog.${local.catalog}.header.X-Serverless-Authorization" = "\"Bearer $ID_TOKEN\"" } : {},
   )
 
-  pyiceberg = { type = "rest", uri = local.url, warehouse = var.warehouse, "gcs.project-id" = var.project }
+  pyiceberg = merge({ type = "rest", uri = local.url, warehouse = var.warehouse, "gcs.project-id" = var.project }, local.client)
 
   trino = merge(
     {
@@ -40,6 +48,13 @@ locals {
       "fs.native-gcs.enabled"                         = "true"
       "gcs.project-id"                                = var.project
     },
+    local.has_realm ? {
+      "iceberg.rest-catalog.security"          = "OAUTH2"
+      "iceberg.rest-catalog.oauth2.credential" = local.client["credential"]
+      "iceberg.rest-catalog.oauth2.server-uri" = local.client["oauth2-server-uri"]
+      "iceberg.rest-catalog.oauth2.scope"      = local.client["scope"]
+    } : {},
+    local.vending ? { "iceberg.rest-catalog.vended-credentials-enabled" = "true" } : {},
     local.by_token ? {
       "iceberg.rest-catalog.security"                     = "OAUTH2"
       "iceberg.rest-catalog.oauth2.token"                 = "$${ENV:ID_TOKEN}"

@@ -66,6 +66,10 @@ variable "warehouse" {
     error_message = "warehouse must be 1 to 64 letters, digits, hyphens and underscores, and not begin with a hyphen."
   }
   validation {
+    condition     = var.warehouse != "catalogs"
+    error_message = "warehouse must not be catalogs: tables of a realm's other catalogs lie in that folder."
+  }
+  validation {
     condition     = var.warehouse != "_probe"
     error_message = "warehouse must not be _probe: what lies in that folder expires after a day."
   }
@@ -87,6 +91,10 @@ variable "allowed_locations" {
   validation {
     condition     = alltrue([for location in var.allowed_locations : !startswith("${local.state}/", "${location}/") && !startswith("${location}/", "${local.state}/")])
     error_message = "allowed_locations must not hold the catalog's state or lie in it: engines may delete what lies there."
+  }
+  validation {
+    condition     = alltrue([for location in var.allowed_locations : length(setintersection(split("/", location), local.reserved_folders)) == 0 && !startswith("${local.realm}/", "${location}/")])
+    error_message = "allowed_locations must not hold the realm's state, nor lie in a folder named _catalog, _probe, _realm or .arco-store: no table may be there."
   }
 }
 
@@ -167,8 +175,12 @@ variable "authorization" {
     error_message = "authorization must be iam or none."
   }
   validation {
-    condition     = var.authorization != "none" || var.allow_unauthenticated
+    condition     = var.authorization != "none" || var.allow_unauthenticated || local.has_realm
     error_message = "authorization = \"none\" opens the catalog to everybody who can reach its URL. If that is what you want, set allow_unauthenticated = true."
+  }
+  validation {
+    condition     = !local.has_realm || var.authorization == "none"
+    error_message = "auth is set, and Cloud Run would refuse the tokens that the catalog verifies before it saw them: set authorization = \"none\"."
   }
 }
 
@@ -279,6 +291,10 @@ variable "environment" {
   type        = map(string)
   default     = {}
 
+  validation {
+    condition     = alltrue([for name in keys(var.environment) : !can(regex("^ARCO_(AUTH|AUTHORIZATION|REALM|TOKEN_.*|OIDC_.*)$", name))])
+    error_message = "environment must not hold ARCO_AUTH, ARCO_REALM, ARCO_TOKEN_... or ARCO_OIDC_...: the variables of those names give the service the rights that go with them, and a key in the environment would lie in Terraform's state."
+  }
   validation {
     condition     = alltrue([for variable in keys(var.environment) : !contains(["PORT", "K_SERVICE", "K_REVISION", "K_CONFIGURATION"], variable)])
     error_message = "environment must not hold PORT or K_...: Cloud Run sets them."

@@ -9,6 +9,13 @@ from tests.infra.terraform import Variables
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 LAYER = "arn:aws:lambda:us-east-1:123456789012:layer:otel:1"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:alarms"
+READER = "arn:aws:iam::123456789012:role/team/bi"
+WRITER = "arn:aws:iam::123456789012:role/loader"
+OPERATOR = "arn:aws:iam::123456789012:role/operator"
+COLLECTOR = "arn:aws:iam::123456789012:role/collector"
+OWN_SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys/lake-AbCdEf"
+PARAMETER = "arn:aws:ssm:us-east-1:123456789012:parameter/lake/keys"
+ISSUER = "https://id.example.com/lake"
 JWT: JsonValue = {"issuer": "https://id.example.com/lake", "audience": ["lake"], "scopes": ["catalog"]}
 BY_TOKEN: Variables = {"authorization": "jwt"}
 
@@ -44,7 +51,50 @@ ACCEPTED: dict[str, Variables] = {
         "allow_any_scope": True,
     },
     "anyone": {"authorization": "none", "allow_unauthenticated": True, "kms_key_arn": KEY, "access_logs": False},
+    "signed": {
+        "auth": ["gateway"],
+        "kms_key_arn": KEY,
+        "reader_role_arns": [READER],
+        "writer_role_arns": [WRITER],
+        "operator_role_arns": [OPERATOR],
+        "collector_role_arns": [COLLECTOR],
+        "emr": {"code": "s3://code/arco"},
+    },
+    "signed-url": {"auth": ["gateway"], "endpoint": "function-url", "function_url_id": "abcdefgh", "realm": ["a"]},
+    "tokens": {
+        "auth": ["gateway"],
+        "authorization": "jwt",
+        "jwt": {"issuer": ISSUER, "audience": ["lake"]},
+        "gateway_principal_claim": "client_id",
+        "gateway_roles_claim": "roles",
+        "bucket": "there-already",
+        "prefix": "lakes/one",
+        "allowed_locations": ["s3://elsewhere/tables"],
+    },
+    "clients": {
+        "auth": ["internal", "oidc"],
+        "authorization": "none",
+        "generate_token_key": True,
+        "token_lifetime": 600,
+        "oidc_issuers": [ISSUER, f"two={ISSUER}/two"],
+        "oidc_audiences": ["lake"],
+        "oidc_roles_claim": "roles",
+        "realm": ["one", "two"],
+        "prefix": "lakes",
+        "operator_role_arns": [OPERATOR],
+    },
+    "clients-at-a-rest-api": {
+        "auth": ["internal"],
+        "authorization": "none",
+        "endpoint": "rest-api",
+        "token_key_secret": PARAMETER,
+        "token_key_kms_key_arn": KEY,
+    },
+    "own-files": {"auth": ["internal"], "authorization": "none", "token_key_secret": OWN_SECRET, "vending": False},
 }
+
+VENDING = [name for name, given in ACCEPTED.items() if given.get("auth") and given.get("vending") is not False]
+"""Deployments whose engines get credentials of the catalog, and have no other right on the files."""
 
 REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     "no_name_for_a_bucket": ({"name": "Lake"}, "3 to 28 lower-case letters"),
@@ -69,6 +119,24 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     "unknown_level": ({"log_level": "verbose"}, "DEBUG, INFO, WARNING or ERROR"),
     "namespace_of_amazon": ({"metrics_namespace": "AWS/Arco"}, "must not begin with AWS/"),
     "versions_not_kept": ({"noncurrent_days": 0}, "at least 1"),
+    "nobody_is_let_in": ({"auth": ["none"]}, "lets in nobody unasked"),
+    "let_in_twice": ({"auth": ["gateway", "gateway"]}, "each once"),
+    "tables_in_a_reserved_folder": ({"allowed_locations": ["s3://b/_realm/t"]}, "no table may be there"),
+    "key_by_its_name": (
+        {"token_key_secret": "lake-keys", "auth": ["internal"], "authorization": "none"},
+        "must be the whole ARN",
+    ),
+    "realm_that_climbs": ({"realm": [".."], "auth": ["gateway"]}, "begin with a letter or a digit"),
+    "tokens_for_a_week": ({"token_lifetime": 604800}, "10 to 86400 seconds"),
+    "issuer_in_the_clear": (
+        {"auth": ["oidc"], "authorization": "none", "oidc_issuers": ["http://a"], "oidc_audiences": ["a"]},
+        "URLs that begin with https://",
+    ),
+    "shared_keys_as_algorithms": ({"oidc_algorithms": ["HS256"]}, "oidc_algorithms must be"),
+    "audience_with_a_comma": ({"oidc_audiences": ["a,b"]}, "without commas and spaces"),
+    "url_for_an_id": ({"function_url_id": "https://a.lambda-url.b.on.aws"}, "the id alone"),
+    "key_in_the_environment": ({"environment": {"ARCO_TOKEN_KEY": "k"}}, "would lie in Terraform's state"),
+    "realm_past_the_module": ({"environment": {"ARCO_AUTH": "gateway"}}, "the rights that go with them"),
     "emr_without_a_folder": ({"emr": {"code": "s3://code"}}, "emr.code must be"),
 }
 """A variable that can't be right whatever the others are, and what is said of it."""
@@ -94,6 +162,58 @@ REFUSED_TOGETHER: dict[str, tuple[Variables, str]] = {
     "engines_in_the_state": (
         {"bucket": "there-already", "allowed_locations": ["s3://there-already/main"]},
         "must not hold the catalog's state",
+    ),
+    "vending_without_grants": ({"vending": True}, "needs a realm: without grants"),
+    "realm_that_lets_nobody_in": ({"realm": ["a"]}, "set auth too"),
+    "no_key_to_sign_with": (
+        {"auth": ["internal"], "authorization": "none", "generate_token_key": False},
+        "set just one of token_key_secret and generate_token_key",
+    ),
+    "two_keys_to_sign_with": (
+        {"auth": ["internal"], "authorization": "none", "generate_token_key": True, "token_key_secret": OWN_SECRET},
+        "set just one of token_key_secret and generate_token_key",
+    ),
+    "key_that_signs_nothing": (
+        {"generate_token_key": True},
+        "auth without internal signs none",
+    ),
+    "word_of_nobody": (
+        {"auth": ["gateway"], "authorization": "none"},
+        'authorization = "none" verifies nobody',
+    ),
+    "own_tokens_behind_signatures": (
+        {"auth": ["internal"], "generate_token_key": True, "authorization": "iam"},
+        "the endpoint would refuse them before that",
+    ),
+    "tokens_of_issuers_behind_an_authorizer": (
+        {
+            **BY_TOKEN,
+            "jwt": JWT,
+            "auth": ["gateway", "oidc"],
+            "oidc_issuers": [ISSUER],
+            "oidc_audiences": ["lake"],
+        },
+        "the endpoint would refuse them before that",
+    ),
+    "issuers_of_nobody": (
+        {"auth": ["oidc"], "authorization": "none", "oidc_audiences": ["lake"], "oidc_issuers": []},
+        "needs oidc_issuers",
+    ),
+    "any_audience": (
+        {"auth": ["oidc"], "authorization": "none", "oidc_issuers": [ISSUER], "oidc_audiences": []},
+        "needs oidc_audiences",
+    ),
+    "reader_of_another_account": (
+        {"reader_role_arns": ["arn:aws:iam::999999999999:role/bi"]},
+        "reader_role_arns must be ARNs of roles of this account",
+    ),
+    "everybody_writes": (
+        {"writer_role_arns": ["arn:aws:iam::123456789012:role/*"]},
+        "writer_role_arns must be ARNs of roles of this account",
+    ),
+    "tables_in_the_realm_s_state": (
+        {"bucket": "there-already", "auth": ["gateway"], "warehouse": "catalogs"},
+        "nor may the folder of new catalogs",
     ),
     "nothing_to_deploy": ({"package": "nowhere.zip"}, "`make package` builds it"),
 }

@@ -1,7 +1,7 @@
 """Policies as AWS reads them: statements with lists where JSON may have a single value."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ class Statement:
     actions: tuple[str, ...]
     resources: tuple[str, ...]
     conditions: dict[str, Any]
+    principals: tuple[str, ...] = ()
+    """ARNs, services, or `*`: in policies of resources."""
 
     @property
     def allows(self) -> bool:
@@ -34,14 +36,30 @@ def statements(owner: str, policy: str) -> list[Statement]:
             _list(found["Action"]),
             _list(found.get("Resource", [])),
             found.get("Condition", {}),
+            _principals(found.get("Principal", {})),
         )
-        for found in json.loads(policy)["Statement"]
+        for found in _statements(json.loads(policy).get("Statement") or [])
+    ]
+
+
+def to_be_written(owner: str, blocks: Iterable[Mapping[str, Any]]) -> list[Statement]:
+    """Those of a document that names what is not yet made: such resources are taken for any."""
+    return [
+        Statement(
+            owner,
+            block["sid"],
+            block["effect"] or "Allow",
+            tuple(block["actions"]),
+            tuple(resource or "*" for resource in block["resources"]),
+            {each["test"]: {each["variable"]: each["values"]} for each in block["condition"]},
+        )
+        for block in blocks
     ]
 
 
 def of_roles(resources: Iterable[Resource]) -> list[Statement]:
     """What all roles of a deployment may do."""
-    policies = [resource for resource in resources if resource.type == "aws_iam_role_policy"]
+    policies = [resource for resource in resources if resource.type in ("aws_iam_role_policy", "aws_iam_policy")]
     return [statement for found in policies for statement in statements(found.address, found.values["policy"])]
 
 
@@ -49,6 +67,16 @@ def of_bucket(resources: Iterable[Resource]) -> list[Statement]:
     """The bucket's policy."""
     policy = next(resource for resource in resources if resource.type == "aws_s3_bucket_policy")
     return statements(policy.address, policy.values["policy"])
+
+
+def _statements(found: dict[str, Any] | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [found] if isinstance(found, dict) else found
+
+
+def _principals(found: str | dict[str, str | list[str]]) -> tuple[str, ...]:
+    if isinstance(found, str):
+        return (found,)
+    return tuple(each for value in found.values() for each in _list(value))
 
 
 def _list(value: str | list[str]) -> tuple[str, ...]:

@@ -19,9 +19,10 @@ REGISTRY = "registry.terraform.io/hashicorp"
 PROVIDER = f"{REGISTRY}/aws"
 SERVICES = (
     *("apigateway", "apigatewayv2", "cloudwatch", "emrserverless", "iam", "kms", "lambda", "logs", "s3"),
-    *("scheduler", "sqs", "sts"),
+    *("scheduler", "secretsmanager", "sqs", "sts"),
 )
-MINUTES_5 = 300
+MINUTES_15 = 900
+UNKNOWN = "known after apply"
 Variables = Mapping[str, JsonValue]
 
 
@@ -33,7 +34,7 @@ def terraform() -> str:
     """The program. Raises `TerraformFailed` without one: nothing here is skipped for want of it."""
     found = shutil.which("terraform")
     if found is None:
-        raise TerraformFailed("terraform (1.9 or newer) is not in PATH; the tests of infra/ need it")
+        raise TerraformFailed("terraform (1.11 or newer) is not in PATH; the tests of infra/ need it")
     return found
 
 
@@ -67,8 +68,11 @@ class Workspace:
     @classmethod
     def of_deployments(cls, deployments: Mapping[str, Variables], scratch: Path) -> "Workspace":
         """Many deployments of the module in one configuration: Terraform takes long to start, and little for each."""
-        _copy(scratch)
-        blocks = [module_block(name, variables) for name, variables in deployments.items()]
+        (_copy(scratch) / "told.tf").write_text('output "told" {\n  value = local.realm_settings\n}\n')
+        blocks = [
+            f'{module_block(name, variables)}output "{name}" {{\n  value = module.{name}.told\n}}\n'
+            for name, variables in deployments.items()
+        ]
         (scratch / "main.tf").write_text("\n".join(blocks))
         workspace = cls(scratch)
         workspace.initialise()
@@ -143,7 +147,7 @@ class Workspace:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=MINUTES_5,
+            timeout=MINUTES_15,
         )
 
     def _given(self, variables: Variables) -> str:
@@ -191,13 +195,22 @@ class Plan:
         ]
 
     def data(self, deployment: str, address: str) -> Mapping[str, Any]:
-        """What a data source of a deployment gave while it was planned."""
+        """What a data source of a deployment gave while it was planned, or what it is going to be asked with."""
         document: Any = self.document
-        modules = document["prior_state"]["values"]["root_module"]["child_modules"]
-        found = next(module for module in modules if module["address"] == f"module.{deployment}")
-        values: Mapping[str, Any] = next(
+        values = [
             resource["values"]
-            for resource in found["resources"]
+            for place in (document["prior_state"]["values"], document["planned_values"])
+            for module in place["root_module"]["child_modules"]
+            for resource in module.get("resources", [])
             if resource["address"] == f"module.{deployment}.{address}"
-        )
-        return values
+        ]
+        found: Mapping[str, Any] = values[0]
+        return found
+
+    def told(self, deployment: str) -> Mapping[str, Any]:
+        """What the API of a deployment is told of its realm; `UNKNOWN` what is known only when it is made."""
+        document: Any = self.document
+        change = document["output_changes"][deployment]
+        unknown = change["after_unknown"]
+        hidden = unknown if isinstance(unknown, dict) else {}
+        return {**(change["after"] or {}), **dict.fromkeys(hidden, UNKNOWN)}

@@ -198,6 +198,26 @@ def test_applying_again_would_change_nothing(lake: Deployed) -> None:
     assert lake.workspace.changes(lake.variables) <= reworded
 
 
+def test_a_deployment_becomes_a_realm_s_by_one_variable(lake: Deployed) -> None:
+    """What the gateway of this deployment verifies is believed, and nobody else's word."""
+    outputs = lake.workspace.apply({**lake.variables, "auth": ["gateway"]})
+    told = lake.environment("api")
+
+    assert told["ARCO_AUTH"] == "gateway"
+    assert outputs["url"].startswith(f"https://{told['ARCO_GATEWAY_APIS']}.execute-api.")
+    assert "ARCO_AUTH" not in lake.environment("reconcile")
+    assert outputs["storage"] == {
+        "new_catalogs": [f"s3://{BUCKET}/catalogs"],
+        "storageConfigInfo": {
+            "storageType": "S3",
+            "region": REGION,
+            "roleArn": "arn:aws:iam::123456789012:role/lake-vending",
+        },
+    }
+    assert "header.X-Iceberg-Access-Delegation=vended-credentials" in outputs["settings"]["spark"]
+    assert "iceberg.rest-catalog.vended-credentials-enabled=true" in outputs["settings"]["trino"]
+
+
 def test_destroying_it_keeps_a_bucket_with_data_until_it_is_emptied(lake: Deployed) -> None:
     bucket = bucket_in(lake.aws)
     with open_to_requests(lake.aws):

@@ -5,10 +5,12 @@ from typing import Any, cast
 
 import pytest
 
-from tests.infra.deployments import ACCEPTED, KEY, TOPIC
-from tests.infra.terraform import Plan, Resource
+from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS
+from tests.infra.deployments import ACCEPTED, ISSUER, KEY, PARAMETER, TOPIC
+from tests.infra.terraform import UNKNOWN, Plan, Resource
 
 deployment = pytest.mark.parametrize("deployment", ACCEPTED)
+API = 'aws_lambda_function.function["api"]'
 FRESH = [name for name, given in ACCEPTED.items() if "bucket" not in given]
 
 
@@ -69,8 +71,11 @@ def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) 
     )
 
     assert len(functions) == 3
-    for function in functions:
+    known = [function for function in functions if "variables" in function.values["environment"][0]]
+    assert {function.address for function in functions if function not in known} <= {API}
+    for function in known:
         said = function.values["environment"][0]["variables"]
+        assert said.get("ARCO_REALM") == (",".join(cast(list[str], given["realm"])) if "realm" in given else None)
         assert said["ARCO_STORE"] == f"s3://{store}"
         assert said["ARCO_WAREHOUSE"] == given.get("warehouse", "main")
         assert said["ARCO_ENDPOINT"] == given.get("endpoint", "http-api")
@@ -217,6 +222,82 @@ def test_a_rest_api_logs_no_bodies(plan: Plan) -> None:
     assert settings["data_trace_enabled"] is False
 
 
+# The realm
+
+TOLD: dict[str, dict[str, str]] = {
+    "fresh": {},
+    "anyone": {},
+    "signed": {"AUTH": "gateway", "GATEWAY_APIS": UNKNOWN, "GATEWAY_PRINCIPAL_CLAIM": "sub"},
+    "signed-url": {"AUTH": "gateway", "GATEWAY_APIS": "abcdefgh", "GATEWAY_PRINCIPAL_CLAIM": "sub"},
+    "tokens": {
+        "AUTH": "gateway",
+        "GATEWAY_APIS": UNKNOWN,
+        "GATEWAY_PRINCIPAL_CLAIM": "client_id",
+        "GATEWAY_ROLES_CLAIM": "roles",
+    },
+    "clients": {
+        "AUTH": "internal,oidc",
+        "TOKEN_KEY_SECRET": UNKNOWN,
+        "TOKEN_AUDIENCE": "arco-catalog",
+        "TOKEN_LIFETIME": "600",
+        "OIDC_ISSUERS": f"{ISSUER},two={ISSUER}/two",
+        "OIDC_AUDIENCES": "lake",
+        "OIDC_ALGORITHMS": "RS256,ES256,EdDSA",
+        "OIDC_PRINCIPAL_CLAIM": "sub",
+        "OIDC_ROLES_CLAIM": "roles",
+    },
+    "clients-at-a-rest-api": {
+        "AUTH": "internal",
+        "TOKEN_KEY_SECRET": PARAMETER,
+        "TOKEN_AUDIENCE": "arco-catalog",
+        "TOKEN_LIFETIME": "3600",
+    },
+}
+
+
+@pytest.mark.parametrize("deployment", TOLD)
+def test_the_api_is_told_whom_to_believe_and_by_which_secret(plan: Plan, deployment: str) -> None:
+    assert plan.told(deployment) == {f"ARCO_{name}": value for name, value in TOLD[deployment].items()}
+
+
+@pytest.mark.parametrize("deployment", [name for name in TOLD if TOLD[name]])
+def test_what_the_api_is_told_is_what_it_reads(plan: Plan, deployment: str) -> None:
+    """Each is a variable of the functions, and its own parser takes what it is told."""
+    read = {variable.name: variable for variable in (*FUNCTIONS, *AUTHENTICATION)}
+    told = {name: value for name, value in plan.told(deployment).items() if value != UNKNOWN}
+
+    assert {*plan.told(deployment)} <= {*read}
+    for name in told:
+        assert read[name].read(told)
+
+
+def test_only_a_realm_is_managed_and_has_a_limit_where_clients_log_in(plan: Plan) -> None:
+    def routes(deployment: str) -> dict[str, str]:
+        found = of_type(plan.deployment(deployment), "aws_apigatewayv2_route")
+        return {route.values["route_key"]: route.values["authorization_type"] for route in found}
+
+    assert routes("fresh") == {"ANY /v1/{proxy+}": "AWS_IAM"}
+    assert routes("signed") == {"ANY /v1/{proxy+}": "AWS_IAM", "ANY /api/{proxy+}": "AWS_IAM"}
+    logging_in = ("POST /v1/oauth/tokens", "POST /api/catalog/v1/oauth/tokens")
+    assert routes("clients") == dict.fromkeys(("ANY /v1/{proxy+}", "ANY /api/{proxy+}", *logging_in), "NONE")
+    limited = only(plan, "clients", "aws_apigatewayv2_stage")["route_settings"]
+    assert {(each["route_key"], each["throttling_rate_limit"], each["throttling_burst_limit"]) for each in limited} == {
+        (route, 10, 20) for route in logging_in
+    }
+
+
+def test_a_rest_api_is_managed_too_where_there_is_a_realm(plan: Plan) -> None:
+    def paths(deployment: str) -> set[str]:
+        return {found.values["path_part"] for found in of_type(plan.deployment(deployment), "aws_api_gateway_resource")}
+
+    assert paths("rest") == {"v1", "{proxy+}"}
+    assert paths("clients-at-a-rest-api") == {"v1", "api", "{proxy+}"}
+    methods = of_type(plan.deployment("clients-at-a-rest-api"), "aws_api_gateway_method")
+    assert {(method.address, method.values["authorization"]) for method in methods} == {
+        (f'aws_api_gateway_method.api["{path}"]', "NONE") for path in ("v1", "api")
+    }
+
+
 # Work beside requests
 
 
@@ -244,9 +325,9 @@ def test_one_message_that_fails_does_not_fail_its_batch(plan: Plan) -> None:
 
 
 def test_spark_is_there_only_where_asked(plan: Plan) -> None:
-    assert {name for name in ACCEPTED if of_type(plan.deployment(name), "aws_emrserverless_application")} == {
-        "existing"
-    }
+    with_spark = {name for name in ACCEPTED if of_type(plan.deployment(name), "aws_emrserverless_application")}
+
+    assert with_spark == {name for name, given in ACCEPTED.items() if "emr" in given}
 
 
 # Watching it

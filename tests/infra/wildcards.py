@@ -17,6 +17,13 @@ REASONS = (
     Wildcard("ReadMetadataFiles", "/*.metadata.json", "metadata files, wherever a table keeps them: no data file"),
     Wildcard("ReadMetadataFiles", "/*.metadata.json.gz", "metadata files that other catalogs named so, for register"),
     Wildcard("WriteMetadataFiles", "/*.metadata.json", "metadata files, wherever a table keeps them: no data file"),
+    Wildcard("ReadRealm", "/_realm/*", "principals, roles and catalogs of a realm, and the state of those catalogs"),
+    Wildcard("WriteRealm", "/_realm/*", "the same, which the API alone writes"),
+    Wildcard("StateInRealm", "/_realm/catalogs/*", "state of catalogs, each in a folder of its own"),
+    Wildcard(
+        "TableFiles", "/*", "files of tables, in the folders where tables may be, for credentials that are vended"
+    ),
+    Wildcard("TokenKey", "-token-key-??????", "Secrets Manager ends a secret's ARN with six characters of its own"),
     Wildcard("ProbeForConditionalWrites", "/_probe/*", "two objects a start, under a name that is new each time"),
     Wildcard("Logs", ":*", "streams of the function's own log group, which Lambda names"),
     Wildcard("Traces", "*", "X-Ray knows no resources for these two actions"),

@@ -16,6 +16,8 @@ MODULE = INFRA / "azure"
 CLIENT = "11111111-2222-3333-4444-555555555555"
 ACCOUNT = "/subscriptions/0/resourceGroups/lakes/providers/Microsoft.Storage/storageAccounts/there"
 
+VAULT = "/subscriptions/0/resourceGroups/lakes/providers/Microsoft.KeyVault/vaults/lake"
+
 with_provider = pytest.mark.optional("terraform-provider-azurerm")
 
 ACCEPTED: dict[str, dict[str, object]] = {
@@ -30,6 +32,16 @@ ACCEPTED: dict[str, dict[str, object]] = {
         "source_principals": [CLIENT],
     },
     "anyone": {"authorization": "none", "entra": None, "allow_unauthenticated": True},
+    "realm": {"auth": ["gateway"], "engine_principal_ids": [CLIENT], "entra": {"client_id": CLIENT}},
+    "clients": {
+        "auth": ["internal"],
+        "authorization": "none",
+        "entra": None,
+        "token_key_secret": "https://lake.vault.azure.net/secrets/token-key",
+        "token_key_vault_id": VAULT,
+        "hierarchical_namespace": False,
+        "engine_principal_ids": [CLIENT],
+    },
     "any-caller": {"entra": {"client_id": CLIENT}, "allow_any_caller": True},
 }
 _APP = "azurerm_function_app_flex_consumption.app"
@@ -65,6 +77,24 @@ PLANNED = {
         f'{_APP}.app_settings["ARCO_ENDPOINT"] == "unauthenticated"',
         '!strcontains(output.settings.spark, "credential")',
     ],
+    "realm": [
+        f"length({_ROLE}.engine) == 0",
+        f'{_ROLE}.delegator[0].role_definition_name == "Storage Blob Delegator"',
+        f"length({_ROLE}.token_key) == 0",
+        f'{_APP}.app_settings["ARCO_AUTH"] == "gateway"',
+        f'{_APP}.app_settings["ARCO_GATEWAY_APIS"] == "easyauth"',
+        f'strcontains({_ROLE}.catalog["app"].condition, "StringLike \'_realm/*\'")',
+        'strcontains(output.settings.spark, "X-Iceberg-Access-Delegation=vended-credentials")',
+        "output.storage.storageConfigInfo.hierarchical",
+    ],
+    "clients": [
+        f"length({_ROLE}.engine) == 1 && length({_ROLE}.delegator) == 0",
+        f'{_ROLE}.token_key[0].scope == "{VAULT}/secrets/token-key"',
+        f'{_ROLE}.token_key[0].role_definition_name == "Key Vault Secrets User"',
+        f'{_APP}.app_settings["ARCO_TOKEN_KEY_SECRET"] == var.token_key_secret',
+        f'{_APP}.app_settings["ARCO_ENDPOINT"] == "unauthenticated"',
+        'strcontains(output.settings.spark, "/v1/oauth/tokens")',
+    ],
     "any-caller": [f"length({_APP}.auth_settings_v2[0].active_directory_v2[0].allowed_applications) == 0"],
 }
 """What must hold of the plan of each, as conditions of Terraform's language."""
@@ -84,11 +114,21 @@ REFUSED: dict[str, dict[str, object]] = {
     "max_instances": {"max_instances": 0},
     "always_ready": {"always_ready": 200},
     "log_level": {"log_level": "LOUD"},
+    "auth": {"auth": ["internal"], "authorization": "none", "entra": None},
+    "token_key_secret": {"token_key_secret": "lake/token-key"},
+    "vending": {"vending": True},
+    "app_settings": {"app_settings": {"ARCO_TOKEN_KEY": "k"}},
     "log_retention_days": {"log_retention_days": 1},
 }
 REFUSED_TOGETHER: dict[str, dict[str, object]] = {
     "entra-without-registration": {"entra": None},
     "callers-not-named": {"entra": {"client_id": CLIENT}},
+    "word-of-nobody": {"auth": ["gateway"], "authorization": "none", "entra": None},
+    "own-tokens-behind-app-service": {
+        "auth": ["oidc"],
+        "oidc_issuers": ["https://id.example.com"],
+        "oidc_audiences": ["lake"],
+    },
     "registration-nobody-looks-at": {"authorization": "none", "allow_unauthenticated": True},
 }
 

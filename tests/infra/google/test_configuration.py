@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from arco_catalog.config.variables import AUTHENTICATION, SERVER
 from tests.infra.google.conftest import Values
 from tests.infra.google.values import GOOGLE, REFUSED_ALONE, REFUSED_TOGETHER, VALUES, workspace
 from tests.infra.terraform import Variables
@@ -62,12 +63,56 @@ def test_no_role_is_broader_than_what_is_done_with_it(values: Values) -> None:
     }
 
 
+def test_the_api_makes_tokens_of_one_account_and_reads_one_secret(values: Values) -> None:
+    permissions = FILES["permissions"]
+
+    assert values["realm"]["vend_permissions"] == ["iam.serviceAccounts.getAccessToken"]
+    assert values["realm"]["token_key_permissions"] == ["secretmanager.versions.access"]
+    for kind in ("google_service_account_iam_member", "google_secret_manager_secret_iam_member"):
+        [block] = re.findall(rf'(?ms)^resource "{kind}" "\w+" {{\n(.*?)^}}', permissions)
+        assert "local.members.api" in block
+    assert 'service_account_id = google_service_account.account["vending"].name' in permissions
+
+
+def test_the_service_is_told_whom_to_believe_and_the_reconciler_is_not(values: Values) -> None:
+    told = {
+        name: value
+        for name, value in values["realm"]["service_environment"].items()
+        if values["realm"]["environment"].get(name) != value
+    }
+
+    assert told == {
+        "ARCO_AUTH": "internal,oidc",
+        "ARCO_TOKEN_KEY_SECRET": "projects/my-project/secrets/lake-token-key",
+        "ARCO_TOKEN_AUDIENCE": "arco-catalog",
+        "ARCO_TOKEN_LIFETIME": "3600",
+        "ARCO_OIDC_ISSUERS": "https://accounts.google.com",
+        "ARCO_OIDC_AUDIENCES": "lake",
+        "ARCO_OIDC_ALGORITHMS": "RS256,ES256,EdDSA",
+        "ARCO_OIDC_PRINCIPAL_CLAIM": "sub",
+    }
+    assert {variable.name for variable in (*SERVER, *AUTHENTICATION)} >= {*told}
+    assert values["fresh"]["service_environment"] == values["fresh"]["environment"]
+
+
+def test_catalogs_vend_by_the_account_that_reaches_tables(values: Values) -> None:
+    assert values["realm"]["storage"] == {
+        "new_catalogs": ["gs://there-already/lakes/one/catalogs"],
+        "storageConfigInfo": {
+            "storageType": "GCS",
+            "gcsServiceAccount": "lake-vending@my-project.iam.gserviceaccount.com",
+        },
+    }
+    assert "gcsServiceAccount" not in values["fresh"]["storage"]["storageConfigInfo"]
+
+
 def test_service_and_job_run_what_was_decided() -> None:
     service, job = FILES["service"], FILES["reconcile"]
 
     assert re.search(r"(?m)^ +args += local\.serve$", service)
     assert re.search(r"(?m)^ +args += local\.reconcile$", job)
-    assert all("for_each = local.container_environment" in text for text in (service, job))
+    assert "for_each = local.service_environment" in service
+    assert "for_each = local.container_environment" in job
     assert "container_port = local.port" in service
     assert '["api"]' in service
     assert '["reconcile"]' in job

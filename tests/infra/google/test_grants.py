@@ -22,15 +22,15 @@ class Named:
         self.name = f"projects/_/buckets/{bucket}/objects/{key}"
 
 
-def may(values: Values, member: str, action: str, key: str, bucket: str = BUCKET) -> bool:
+def may(values: Values, member: str, action: str, key: str, bucket: str = BUCKET, deployment: str = "folder") -> bool:
     """Whether a member may `get`, `create` or `delete` an object."""
     permission = f"storage.objects.{action}"
     return any(
         eval(_python(binding["condition"]), {"__builtins__": {}}, {"resource": Named(bucket, key)})
-        for binding in values["folder"]["bindings"].values()
+        for binding in values[deployment]["bindings"].values()
         if binding["member"] == member
         and binding["bucket"] == bucket
-        and permission in values["folder"]["roles"][binding["role"]]
+        and permission in values[deployment]["roles"][binding["role"]]
     )
 
 
@@ -106,3 +106,39 @@ def test_a_condition_is_no_more_complex_than_google_allows(values: Values) -> No
     conditions = [binding["condition"] for each in values.values() for binding in each["bindings"].values()]
 
     assert all(text.count("&&") + text.count("||") <= 12 for text in conditions if text)
+
+
+# With a realm
+
+VENDING = "serviceAccount:lake-vending@my-project.iam.gserviceaccount.com"
+REALM = "lakes/one/_realm"
+PRINCIPALS, STATE_IN_REALM = f"{REALM}/core/manifest.json", f"{REALM}/catalogs/01J/_catalog/core/manifest.json"
+OTHER_CATALOG = "lakes/one/catalogs/sales/t/data/a.parquet"
+IN_A_REALM = (*EVERY_OBJECT, PRINCIPALS, STATE_IN_REALM, OTHER_CATALOG)
+STATE_OF_BOTH = {STATE, PROBE, PRINCIPALS, STATE_IN_REALM}
+REACHED = {
+    API: ({*STATE_OF_BOTH, METADATA}, {*STATE_OF_BOTH, METADATA}),
+    RECONCILE: ({*STATE_OF_BOTH, METADATA}, {STATE, PROBE, STATE_IN_REALM}),
+    VENDING: ({METADATA, DATA, OTHER_CATALOG}, {METADATA, DATA, OTHER_CATALOG}),
+    ADA: ({*STATE_OF_BOTH, METADATA, DATA, OTHER_CATALOG}, STATE_OF_BOTH),
+    SPARK: (set(), set()),
+}
+"""What each may read, and what write."""
+
+
+@pytest.mark.parametrize("member", REACHED)
+def test_in_a_realm_files_are_reached_by_tokens_of_one_account_and_state_by_none_of_its(
+    values: Values, member: str
+) -> None:
+    reads, writes = REACHED[member]
+
+    for action, expected in (("get", reads), ("create", writes), ("delete", writes)):
+        found = {key for key in IN_A_REALM if may(values, member, action, key, deployment="realm")}
+        assert found == expected, action
+
+
+def test_where_tokens_are_vended_engines_have_no_binding_in_the_bucket(values: Values) -> None:
+    members = {binding["member"] for binding in values["realm"]["bindings"].values()}
+
+    assert members == {API, RECONCILE, VENDING, ADA}
+    assert VENDING not in {binding["member"] for binding in values["folder"]["bindings"].values()}

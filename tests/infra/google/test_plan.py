@@ -55,7 +55,7 @@ def test_the_service_runs_the_container_as_its_own_account(plan: Plan, values: V
 
     assert template["service_account"] == "lake-api@my-project.iam.gserviceaccount.com"
     assert container["args"] == values[deployment]["serve"]
-    assert {env["name"]: env["value"] for env in container["env"]} == values[deployment]["environment"]
+    assert {env["name"]: env["value"] for env in container["env"]} == values[deployment]["service_environment"]
     assert [port["container_port"] for port in container["ports"]] == [8181]
     assert container["image"] == named(ACCEPTED[deployment])["image"]
 
@@ -86,12 +86,13 @@ def test_the_reconciler_runs_every_15_minutes_as_its_own_account(plan: Plan, val
 
 @deployment
 def test_nobody_calls_unasked_unless_that_was_said(plan: Plan, deployment: str) -> None:
+    anyone = ACCEPTED[deployment].get("authorization") == "none"
     callers = [
         (found.values["role"], found.values["member"])
         for found in of_type(plan, deployment, "google_cloud_run_v2_service_iam_member")
     ]
 
-    assert callers == [("roles/run.invoker", "allUsers" if deployment == "anyone" else SPARK)]
+    assert callers == [("roles/run.invoker", "allUsers" if anyone else SPARK)]
 
 
 @deployment

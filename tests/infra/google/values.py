@@ -14,13 +14,17 @@ from arco_catalog.iceberg.json import JsonValue
 from tests.infra.terraform import INFRA, Variables, Workspace, module_block
 
 GOOGLE = INFRA / "google"
-VALUES = ("variables", "names", "container", "grants", "settings", "queries")
+VALUES = ("variables", "realm_variables", "names", "container", "grants", "settings", "queries")
 URL = "https://lake-api-123456789012.europe-west3.run.app"
 _SHOWN = {
     "bindings": "local.bindings",
     "roles": "local.roles",
     "members": "local.members",
     "environment": "local.container_environment",
+    "service_environment": "local.service_environment",
+    "vend_permissions": "local.vend_permissions",
+    "token_key_permissions": "local.token_key_permissions",
+    "storage": "local.storage",
     "serve": "local.serve",
     "reconcile": "local.reconcile",
     "port": "local.port",
@@ -61,6 +65,18 @@ ACCEPTED: dict[str, Variables] = {
         "kms_key": "projects/p/locations/l/keyRings/r/cryptoKeys/k",
         "notification_channels": ["projects/my-project/notificationChannels/1"],
     },
+    "realm": {
+        "auth": ["internal", "oidc"],
+        "authorization": "none",
+        "token_key_secret": "projects/my-project/secrets/lake-token-key",
+        "oidc_issuers": ["https://accounts.google.com"],
+        "oidc_audiences": ["lake"],
+        "bucket": "there-already",
+        "prefix": "lakes/one",
+        "warehouse": "analytics",
+        "engine_members": [SPARK],
+        "operator_members": [ADA],
+    },
 }
 
 REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
@@ -85,13 +101,34 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     "three_cores": ({"cpu": 3}, "1, 2, 4 or 8"),
     "more_requests_than_connections": ({"concurrency": 1000}, "1 to 500"),
     "port_of_its_own": ({"environment": {"PORT": "1"}}, "Cloud Run sets them"),
+    "whom_cloud_run_verified": ({"auth": ["gateway"]}, "gateway is no choice"),
+    "key_by_its_version": (
+        {"auth": ["internal"], "authorization": "none", "token_key_secret": "projects/p/secrets/s/versions/1"},
+        "of the form projects/P/secrets/S",
+    ),
+    "warehouse_of_other_catalogs": ({"warehouse": "catalogs"}, "other catalogs lie in that folder"),
+    "key_in_the_environment": ({"environment": {"ARCO_TOKEN_KEY": "k"}}, "would lie in Terraform's state"),
     "unknown_level": ({"log_level": "verbose"}, "debug, info, warning or error"),
 }
 """A variable that can't be right whatever the others are, and what is said of it."""
 
 REFUSED_TOGETHER: dict[str, tuple[Variables, str]] = {
     "engines_in_the_state": ({"allowed_locations": ["gs://my-project-lake/main"]}, "must not hold the catalog's state"),
+    "tables_in_a_reserved_folder": ({"allowed_locations": ["gs://b/_realm/t"]}, "no table may be there"),
     "open_to_all": ({"authorization": "none"}, "set allow_unauthenticated = true"),
+    "no_key_to_sign_with": (
+        {"auth": ["internal"], "authorization": "none"},
+        "auth with internal needs token_key_secret",
+    ),
+    "issuers_of_nobody": (
+        {"auth": ["oidc"], "authorization": "none", "oidc_issuers": [], "oidc_audiences": ["a"]},
+        "auth with oidc needs oidc_issuers",
+    ),
+    "tokens_that_cloud_run_refuses": (
+        {"auth": ["oidc"], "oidc_issuers": ["https://a"], "oidc_audiences": ["a"], "authorization": "iam"},
+        "Cloud Run would refuse the tokens",
+    ),
+    "vending_without_grants": ({"vending": True}, "needs a realm: without grants"),
     "too_little_memory": ({"cpu": 4, "memory": 1024}, "512 to 4096 MB for each core"),
     "more_kept_than_allowed": ({"min_instances": 30}, "0 to max_instances"),
 }
