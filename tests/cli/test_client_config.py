@@ -73,7 +73,11 @@ def test_clients_with_a_secret_are_told_where_to_put_it() -> None:
 
 
 def test_engines_get_access_to_the_files_of_a_cloud_from_a_catalog_with_logins() -> None:
-    clouds = {"s3://b/p": {"AWS_REGION": "eu-west-1"}, "gs://b/p": {}, "abfss://lake@account.dfs.core.windows.net/p": AZURE_KEYS}
+    clouds = {
+        "s3://b/p": {"AWS_REGION": "eu-west-1"},
+        "gs://b/p": {},
+        "abfss://lake@account.dfs.core.windows.net/p": AZURE_KEYS,
+    }
     for store, environment in clouds.items():
         for login, told in ((Login.of(["internal"]), True), (None, False)):
             text = client_config(URI, "lake", store, {**KEYS, **environment}, login)
