@@ -129,7 +129,7 @@ rck-short-lambda: .venv/.dev $(KITS)
 .PHONY: test-stores test-minio test-gcs test-azure
 test-stores: test-minio test-gcs test-azure ## MinIO, which Go builds in some minutes, fake-gcs-server and Azurite: killed servers, the short demo, the kit
 
-test-minio: .venv/.dev $(JARS) .tools/minio
+test-minio: .venv/.dev $(JARS) $(if $(JVM_TESTS),$(TRINO)) .tools/minio
 	$(BIN)/pytest tests/stores/test_minio*.py
 	$(BIN)/python -m tools.demo --short --store s3://arco-demo/catalog --s3-server minio
 

@@ -5,7 +5,7 @@ filled in.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arco_catalog.authentication.configured import INTERNAL, OIDC
 from storage_backends.azure.config import AzureConfig, SasToken, SharedKey
@@ -16,6 +16,7 @@ from storage_backends.url import StoreUrl
 
 ICEBERG = "1.11.0"
 SPARK_RUNTIME = f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}"
+FLINK_RUNTIME = f"org.apache.iceberg:iceberg-flink-runtime-2.1:{ICEBERG}"
 AWS_BUNDLE = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}"
 GCP_BUNDLE = f"org.apache.iceberg:iceberg-gcp-bundle:{ICEBERG}"
 AZURE_BUNDLE = f"org.apache.iceberg:iceberg-azure-bundle:{ICEBERG}"
@@ -34,6 +35,15 @@ class StoreSettings:
     spark: Mapping[str, str]
     pyiceberg: Mapping[str, str]
     trino: Mapping[str, str]
+
+    def delegated(self) -> "StoreSettings":
+        """The same for engines that get access to files from the catalog. PyIceberg and DuckDB ask for it by
+        themselves; there is none to local files."""
+        if self.package is None:
+            return self
+        header = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
+        enabled = {"iceberg.rest-catalog.vended-credentials-enabled": "true"}
+        return replace(self, spark={**header, **self.spark}, trino={**enabled, **self.trino})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +84,16 @@ IN_MEMORY = """\
 def client_config(
     uri: str, warehouse: str, store: str, environment: Mapping[str, str], login: Login | None = None
 ) -> str:
-    """Configuration for Spark, PyIceberg and Trino, each block ready to paste, but for what a client logs in with."""
+    """Configuration for Spark, PyIceberg and Trino, where clients log in also for Flink and DuckDB. Each block is ready
+    to paste, but for what a client logs in with."""
     if store.partition(":")[0] == "memory":
         return IN_MEMORY
     settings = store_settings(store, environment)
-    return "\n\n".join(block(uri, warehouse, settings, login) for block in (_spark, _pyiceberg, _trino))
+    if login is None:
+        return "\n\n".join(block(uri, warehouse, settings, login) for block in (_spark, _pyiceberg, _trino))
+    settings = settings.delegated()
+    blocks = [block(uri, warehouse, settings, login) for block in (_spark, _pyiceberg, _trino, _flink)]
+    return "\n\n".join([*blocks, _duckdb(uri, warehouse, login)])
 
 
 def store_settings(store: str, environment: Mapping[str, str]) -> StoreSettings:
@@ -191,3 +206,32 @@ def _trino(uri: str, warehouse: str, store: StoreSettings, login: Login | None) 
         **store.trino,
     }
     return "\n".join([f"# Trino, as etc/catalog/{CATALOG}.properties", *(f"{k}={v}" for k, v in settings.items())])
+
+
+def _flink(uri: str, warehouse: str, store: StoreSettings, login: Login) -> str:
+    settings = {
+        "type": "iceberg",
+        "catalog-type": "rest",
+        "uri": uri,
+        "warehouse": warehouse,
+        **login.settings(uri),
+        **{name: value for name, value in store.spark.items() if not value.startswith("$")},
+    }
+    listed = ",\n".join(f"  '{name}' = '{value}'" for name, value in settings.items())
+    jars = " and ".join(filter(None, (FLINK_RUNTIME, store.package)))
+    return f"-- Flink, with {jars}\nCREATE CATALOG {CATALOG} WITH (\n{listed}\n);"
+
+
+def _duckdb(uri: str, warehouse: str, login: Login) -> str:
+    names = ("CLIENT_ID", "CLIENT_SECRET") if login.exchanged else ("TOKEN",)
+    secret = [f"{name} '{name}'" for name in names]
+    if login.exchanged:
+        secret += [f"OAUTH2_SERVER_URI '{uri}{TOKENS}'", f"OAUTH2_SCOPE '{ALL_ROLES}'"]
+    lines = [
+        "-- DuckDB",
+        "INSTALL iceberg;",
+        "LOAD iceberg;",
+        f"CREATE SECRET {CATALOG} (TYPE iceberg, {', '.join(secret)});",
+        f"ATTACH '{warehouse}' AS {CATALOG} (TYPE iceberg, SECRET {CATALOG}, ENDPOINT '{uri}');",
+    ]
+    return "\n".join(lines)

@@ -14,7 +14,7 @@ from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.overlap import refuse_folders, refuse_overlap
+from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
@@ -41,6 +41,7 @@ STAGED = "staged"
 """In place of a table's id, for one that there is not yet."""
 
 _DATA = frozenset({Privilege.TABLE_READ_DATA, Privilege.TABLE_WRITE_DATA})
+_STAGED = _DATA | {Privilege.TABLE_CREATE}
 _REFUSED = "The cloud refused access to the files of this table: the catalog's log says why"
 
 
@@ -78,18 +79,24 @@ async def table_access(session: Session, namespace: Namespace, name: str, state:
     return _access(registered, held, entry.entity, named[0])
 
 
-async def staged_access(session: Session, namespace: Namespace, document: JsonObject) -> Access | None:
-    """The files of a table that is to be created from this metadata; None for whoever may not read those of a table of
-    the namespace, and where its locations can no longer be had."""
+def named_locations(document: JsonObject) -> Sequence[str]:
+    """Every location that a table's metadata names, its own first, as they are written."""
+    return (location_in(document), *written_locations(document))
+
+
+async def staged_access(session: Session, namespace: Namespace, named: Sequence[str]) -> Access | None:
+    """The files of a table that is to be created with these locations, its own first; None for whoever may not create
+    one in the namespace and read its files, and where the locations can't be had, or no longer."""
     head = await _head(session)
-    held = await session.held(head, _DATA, Securable(namespace))
-    named = (location_in(document), *written_locations(document))
+    held = await session.held(head, _STAGED, Securable(namespace))
+    if Privilege.TABLE_CREATE not in held or not held & _DATA:
+        return None
     locations = [location for location in map(partial(_allowed, session), named) if location is not None]
     try:
         await carry_out(session.state, head.index, _check_free(session, head.index, locations, namespace))
     except (Refusal, PendingTransaction):
         return None
-    return _access(locations, held, STAGED, named[0]) if held else None
+    return _access(locations, held, STAGED, named[0])
 
 
 async def credentials(
@@ -139,12 +146,13 @@ def _allowed(session: Session, text: str) -> Location | None:
 
 
 def _check_free(session: Session, index: Index, locations: Sequence[Location], namespace: Namespace) -> Steps[None]:
+    yield from check_choice(session.context, index, locations, namespace)
     yield from refuse_overlap(session.context, index, locations)
     yield from refuse_folders(session.context, index, locations, namespace)
 
 
 async def _named_locations(session: Session, state: TableState) -> Sequence[str]:
-    """Every location that a table's metadata names, its own first, as they are written."""
+    """Those of a table in this state, from memory if they are there."""
     remembered = session.catalog.named_locations
     known = remembered.get(state.metadata_location)
     if known is None:
@@ -158,6 +166,6 @@ async def _named_locations(session: Session, state: TableState) -> Sequence[str]
 
 def _read_locations(state: TableState) -> Sequence[str]:
     document = parse_metadata(state.metadata, state.metadata_location)
-    named = (location_in(document), *written_locations(document))
+    named = named_locations(document)
     let_go(document)
     return named

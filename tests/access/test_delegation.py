@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import cast
+from urllib.parse import quote
 
 import pytest
 from aiohttp import web
@@ -30,6 +31,7 @@ VENDED = {"x_iceberg_access_delegation": "vended-credentials"}
 SIGNED = {"x_iceberg_access_delegation": "remote-signing"}
 EITHER = {"x_iceberg_access_delegation": "vended-credentials,remote-signing"}
 ENDPOINT = "http://127.0.0.1:9000"
+DB = "s3://bucket/lake/db"
 LIFETIME_MS = 3_600_000
 
 
@@ -345,6 +347,73 @@ async def test_a_staged_table_comes_with_credentials_for_where_it_may_lie() -> N
         for location in ("s3://bucket/elsewhere", "s3://bucket/lake/db", location_of(await it.owner.get(T))):
             refused = await it.owner.post(tables, {**request, "location": location}, **VENDED)
             assert (refused.status, len(it.sts.asked)) == (400, 2)
+
+
+def staged_path(staged: Answer, what: str) -> str:
+    """Where a client that staged a table is told to get more of this."""
+    name = {"credentials": "client.refresh-credentials-endpoint", "sign": "signer.endpoint"}[what]
+    return f"/{config_of(staged)[name]}"
+
+
+async def test_access_to_a_staged_table_goes_on_until_it_is_made_and_after() -> None:
+    async with lake() as it:
+        grants = on_namespace("TABLE_CREATE", "db"), on_namespace("TABLE_WRITE_DATA", "db")
+        writer = await it.app.principal("writer", *grants)
+        tables, new = "/v1/lake/namespaces/db/tables", "/v1/lake/namespaces/db/tables/new"
+        request = {**table_request("new"), "stage-create": True, "properties": {"write.data.path": f"{DB}/files"}}
+
+        vended = await writer.post(tables, request, **VENDED)
+        signed = await writer.post(tables, {**request, "location": location_of(vended)}, **SIGNED)
+        refreshed, signing = staged_path(vended, "credentials"), staged_path(signed, "sign")
+        there = (f"{location_of(vended)}/metadata/1".removeprefix("s3://"), f"{DB}/files/1".removeprefix("s3://"))
+        assert (await writer.get(refreshed)).json["storage-credentials"] == credentials_of(vended)
+        for file in there:
+            assert (await writer.post(signing, to_sign("PUT", file))).status == 200
+        for elsewhere in ("bucket/lake/db/other/1", location_of(await it.owner.get(T)).removeprefix("s3://") + "/1"):
+            assert (await writer.post(signing, to_sign("GET", elsewhere))).status == 403
+        assert (await writer.get(f"{new}/credentials")).status == 404
+
+        await it.make("new", location=location_of(vended))
+        assert (await writer.post(signing, to_sign("PUT", there[0]))).status == 200
+        assert (await writer.post(signing, to_sign("PUT", there[1]))).status == 403
+        made = await writer.get(refreshed)
+        assert [each["prefix"] for each in credentials_of(made)] == [location_of(vended)]
+
+
+async def test_a_place_for_a_staged_table_opens_nothing_that_a_staged_table_could_not_have() -> None:
+    async with lake() as it:
+        await it.make("dropped")
+        dropped = location_of(await it.owner.get("/v1/lake/namespaces/db/tables/dropped"))
+        assert (await it.owner.delete("/v1/lake/namespaces/db/tables/dropped")).status == 204
+        creates, reads = on_namespace("TABLE_CREATE", "db"), on_namespace("TABLE_READ_DATA", "db")
+        writer = await it.app.principal("writer", creates, on_namespace("TABLE_WRITE_DATA", "db"))
+        reader = await it.app.principal("reader", reads)
+        creator = await it.app.principal("creator", creates)
+        stranger = await it.app.principal("stranger")
+        asked = len(it.sts.asked)
+
+        def place(location: str, what: str = "credentials") -> str:
+            return f"/v1/lake/namespaces/db/tables/new/{what}?staged-location={quote(location, safe='')}"
+
+        taken = location_of(await it.owner.get(T))
+        for location in (taken, f"{taken}/data", DB, "s3://bucket/lake", "s3://bucket/else", "nonsense", ""):
+            for client in (writer, it.owner):
+                assert (await client.get(place(location))).status == 404
+                signed = await client.post(place(location, "sign"), to_sign("GET", "bucket/lake/db/new/1"))
+                assert signed.status == 404
+        many = "&".join([place(f"{DB}/free").partition("?")[2]] * 6)
+        assert (await writer.get(f"/v1/lake/namespaces/db/tables/new/credentials?{many}")).status == 404
+        for client in (reader, creator, stranger):
+            assert (await client.get(place(f"{DB}/free"))).status in (403, 404)
+            free = to_sign("GET", "bucket/lake/db/free/1")
+            assert (await client.post(place(f"{DB}/free", "sign"), free)).status in (403, 404)
+        outside = await writer.get(place("s3://bucket/lake/elsewhere/new"))
+        kept = await (await it.app.principal("other", creates, on_table("TABLE_WRITE_DATA", "db", "t"))).get(
+            place(dropped)
+        )
+        assert (outside.status, kept.status) == (404, 404)
+        assert len(it.sts.asked) == asked
+        assert (await writer.get(place(f"{DB}/free"))).status == 200
 
 
 async def test_a_registered_table_comes_with_credentials() -> None:

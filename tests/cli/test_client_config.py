@@ -72,11 +72,58 @@ def test_clients_with_a_secret_are_told_where_to_put_it() -> None:
         assert line in text
 
 
+def test_engines_get_access_to_the_files_of_a_cloud_from_a_catalog_with_logins() -> None:
+    clouds = {
+        "s3://b/p": {"AWS_REGION": "eu-west-1"},
+        "gs://b/p": {},
+        "abfss://lake@account.dfs.core.windows.net/p": AZURE_KEYS,
+    }
+    for store, environment in clouds.items():
+        for login, told in ((Login.of(["internal"]), True), (None, False)):
+            text = client_config(URI, "lake", store, {**KEYS, **environment}, login)
+            assert ("spark.sql.catalog.arco.header.X-Iceberg-Access-Delegation=vended-credentials" in text) == told
+            assert ("iceberg.rest-catalog.vended-credentials-enabled=true\n" in text) == told
+            assert ("'header.X-Iceberg-Access-Delegation' = 'vended-credentials'" in text) == told
+            assert "hunter" not in text
+    assert "vended" not in client_config(URI, "lake", "file:/data", {}, Login.of(["internal"]))
+
+
+def test_flink_and_duckdb_are_told_of_a_catalog_with_logins() -> None:
+    blocks = client_config(URI, "lake", "s3://b/p", {"AWS_REGION": "eu-west-1"}, Login.of(["internal"])).split(
+        "\n\n-- "
+    )
+
+    assert blocks[1:] == [
+        """\
+Flink, with org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0 and org.apache.iceberg:iceberg-aws-bundle:1.11.0
+CREATE CATALOG arco WITH (
+  'type' = 'iceberg',
+  'catalog-type' = 'rest',
+  'uri' = 'http://127.0.0.1:8181',
+  'warehouse' = 'lake',
+  'credential' = 'CLIENT_ID:CLIENT_SECRET',
+  'scope' = 'PRINCIPAL_ROLE:ALL',
+  'oauth2-server-uri' = 'http://127.0.0.1:8181/v1/oauth/tokens',
+  'header.X-Iceberg-Access-Delegation' = 'vended-credentials',
+  'io-impl' = 'org.apache.iceberg.aws.s3.S3FileIO',
+  'client.region' = 'eu-west-1'
+);""",
+        """\
+DuckDB
+INSTALL iceberg;
+LOAD iceberg;
+CREATE SECRET arco (TYPE iceberg, CLIENT_ID 'CLIENT_ID', CLIENT_SECRET 'CLIENT_SECRET', """
+        """OAUTH2_SERVER_URI 'http://127.0.0.1:8181/v1/oauth/tokens', OAUTH2_SCOPE 'PRINCIPAL_ROLE:ALL');
+ATTACH 'lake' AS arco (TYPE iceberg, SECRET arco, ENDPOINT 'http://127.0.0.1:8181');""",
+    ]
+
+
 def test_owners_of_another_issuers_token_are_told_where_to_put_it() -> None:
     text = client_config(URI, "lake", "file:/data", {}, Login.of(["oidc"]))
 
     assert "spark.sql.catalog.arco.token=TOKEN" in text
     assert "iceberg.rest-catalog.oauth2.token=TOKEN\n" in text
+    assert "CREATE SECRET arco (TYPE iceberg, TOKEN 'TOKEN');" in text
     assert "credential" not in text
     assert "oauth2-server-uri" not in text
 

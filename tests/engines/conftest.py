@@ -7,8 +7,8 @@ import pytest
 from tests.engines.lake import Lake, lake
 from tests.engines.realm import Realm, realm_served
 from tests.engines.shell import Sql
-from tests.engines.spark_shell import spark_shell
-from tests.engines.trino_server import run, trino_server
+from tests.engines.spark_shell import spark_properties, spark_shell
+from tests.engines.trino_server import run, trino_properties, trino_server
 from tools.support.s3_servers import S3Server
 
 BUCKET = "engines"
@@ -58,12 +58,14 @@ def either_lake(request: pytest.FixtureRequest, local_lake: Lake, s3_lake: Lake)
 @pytest.fixture(scope="package")
 def spark(local_lake: Lake, s3_lake: Lake, realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     """Spark SQL."""
-    with spark_shell(local_lake, [s3_lake, *realm.lakes], tmp_path_factory.mktemp("spark")) as sql:
+    catalogs = {lake.name: spark_properties(lake) for lake in (local_lake, s3_lake, *realm.lakes)}
+    with spark_shell(catalogs, tmp_path_factory.mktemp("spark")) as sql:
         yield sql
 
 
 @pytest.fixture(scope="package")
 def trino(local_lake: Lake, s3_lake: Lake, realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     """Trino's SQL."""
-    with trino_server([local_lake, s3_lake, *realm.lakes], tmp_path_factory.mktemp("trino")) as connection:
+    catalogs = {lake.name: trino_properties(lake) for lake in (local_lake, s3_lake, *realm.lakes)}
+    with trino_server(catalogs, tmp_path_factory.mktemp("trino")) as connection:
         yield lambda statement: run(connection, statement)

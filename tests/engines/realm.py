@@ -13,6 +13,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from tests.engines.lake import Lake
+from tests.engines.printed import Printed, printed
 from tools.demo.server import ARCO, WAREHOUSE, serving
 
 KEY = "an-example-0123456789-abcdefghijklmnopqrstuvwxyz"
@@ -35,21 +36,31 @@ class Realm:
     def lakes(self) -> Sequence[Lake]:
         return self.owner, self.reader, self.stranger
 
+    def printed(self, lake: Lake) -> Printed:
+        """What the server prints, for the client to whom this lake belongs."""
+        server = lake.server
+        return printed(server.uri, WAREHOUSE, server.store, {}, lake.login["credential"], "internal")
+
+    def printed_for_a_token(self) -> Printed:
+        """What a server prints that takes tokens of an issuer, with one of the owner's."""
+        server, (client_id, _, secret) = self.owner.server, self.owner.login["credential"].partition(":")
+        return printed(server.uri, WAREHOUSE, server.store, {}, _token(server.uri, client_id, secret), "oidc")
+
     def tokens(self) -> int:
         """How many tokens were given so far."""
         return self.log.read_text().count("POST /v1/oauth/tokens 200")
 
 
 @contextmanager
-def realm_served(folder: Path) -> Iterator[Realm]:
-    """Bootstraps a realm, serves it, and makes a reader of its catalog."""
+def realm_served(folder: Path, lifetime_s: str = LIFETIME_S) -> Iterator[Realm]:
+    """Bootstraps a realm, serves it with tokens that live that long, and makes a reader of its catalog."""
     store, log = f"file:{folder / 'store'}", folder / "server.log"
     command = [str(ARCO), "bootstrap", "--store", store, "--warehouse", WAREHOUSE, "--json"]
     root = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=60).stdout)
     settings = {
         "ARCO_AUTH": "internal",
         "ARCO_TOKEN_KEY": KEY,
-        "ARCO_TOKEN_LIFETIME": LIFETIME_S,
+        "ARCO_TOKEN_LIFETIME": lifetime_s,
         "ARCO_LOG_LEVEL": "debug",
         "ARCO_WORKERS": "1",
     }
@@ -74,10 +85,15 @@ def _login(uri: str, client_id: str, secret: str) -> dict[str, str]:
     return {"credential": f"{client_id}:{secret}", "scope": SCOPE, "oauth2-server-uri": f"{uri}/v1/oauth/tokens"}
 
 
-def _make_reader(uri: str, owner: tuple[str, str]) -> tuple[str, str]:
-    form = {"grant_type": "client_credentials", "client_id": owner[0], "client_secret": owner[1], "scope": SCOPE}
+def _token(uri: str, client_id: str, secret: str) -> str:
+    form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret, "scope": SCOPE}
     typed = {"Content-Type": "application/x-www-form-urlencoded"}
-    token = _send(urllib.request.Request(f"{uri}/v1/oauth/tokens", urlencode(form).encode(), typed))["access_token"]
+    request = urllib.request.Request(f"{uri}/v1/oauth/tokens", urlencode(form).encode(), typed)
+    return str(_send(request)["access_token"])
+
+
+def _make_reader(uri: str, owner: tuple[str, str]) -> tuple[str, str]:
+    token = _token(uri, *owner)
 
     def manage(method: str, path: str, **body: object) -> dict[str, dict[str, str]]:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}

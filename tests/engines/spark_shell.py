@@ -1,12 +1,12 @@
-"""Spark's end of the talk: `python -m tests.engines.spark_shell URI SCRATCH [NAME URI PROPERTIES]...`.
+"""Spark's end of the talk: `python -m tests.engines.spark_shell SCRATCH [NAME PROPERTIES]...`.
 
-The first URI's catalog is `rest`; others get the name, address and properties (a JSON object) that follow. A process of
-its own, because Spark's Python leaves sockets open that pytest would take for a leak of ours.
+Each catalog gets its properties from a JSON object; the first is the default. A process of its own, because Spark's
+Python leaves sockets open that pytest would take for a leak of ours.
 """
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -21,21 +21,30 @@ from tools.demo.engines import PROJECT, spark_session
 from tools.demo.server import WAREHOUSE
 
 LOCAL = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
+S3 = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
+
+
+def spark_properties(lake: Lake) -> dict[str, str]:
+    """The settings of a catalog, as docs/engines/spark.md tells the user."""
+    files = {**S3, **lake.s3} if lake.s3 else LOCAL
+    return {"uri": lake.server.uri, "warehouse": WAREHOUSE, **files, **lake.login}
 
 
 @contextmanager
-def spark_shell(first: Lake, others: Sequence[Lake], scratch: Path) -> Iterator[Sql]:
-    """Spark's SQL, with each lake as a catalog. Its log is `scratch/spark.log`."""
-    catalogs = [(lake.name, lake.server.uri, json.dumps({**(lake.s3 or LOCAL), **lake.login})) for lake in others]
-    arguments = [first.server.uri, str(scratch), *(argument for catalog in catalogs for argument in catalog)]
-    with shell([sys.executable, "-m", "tests.engines.spark_shell", *arguments], PROJECT, scratch) as sql:
+def spark_shell(catalogs: Mapping[str, Mapping[str, str]], scratch: Path) -> Iterator[Sql]:
+    """Spark's SQL, with these catalogs. Its log is `scratch/spark.log`."""
+    arguments = [text for name, properties in catalogs.items() for text in (name, json.dumps(dict(properties)))]
+    with shell([sys.executable, "-m", "tests.engines.spark_shell", str(scratch), *arguments], PROJECT, scratch) as sql:
         yield sql
 
 
-def main(out: TextIO, uri: str, scratch: str, *others: str) -> None:
-    with spark_session(uri, WAREHOUSE, Path(scratch)) as session:
-        for name, elsewhere, properties in zip(others[::3], others[1::3], others[2::3], strict=True):
-            add_catalog(session, name, elsewhere, json.loads(properties))
+def main(out: TextIO, scratch: str, *catalogs: str) -> None:
+    properties = dict(zip(catalogs[::2], map(json.loads, catalogs[1::2]), strict=True))
+    default = catalogs[0]
+    with spark_session(properties[default]["uri"], properties[default]["warehouse"], Path(scratch)) as session:
+        for name in properties:
+            add_catalog(session, name, properties[name])
+        session.conf.set("spark.sql.defaultCatalog", default)
 
         def run(statement: str) -> list[Row]:
             return session.sql(statement).collect()
@@ -43,15 +52,12 @@ def main(out: TextIO, uri: str, scratch: str, *others: str) -> None:
         answer(out, run, (PySparkException, Py4JJavaError))
 
 
-def add_catalog(session: SparkSession, name: str, uri: str, properties: dict[str, str]) -> None:
-    """A catalog beside the session's own, on S3 unless its properties say otherwise."""
+def add_catalog(session: SparkSession, name: str, properties: Mapping[str, str]) -> None:
+    """A catalog. It remembers no table: each statement sees what another engine has just committed."""
     settings = {
         "": "org.apache.iceberg.spark.SparkCatalog",
         ".type": "rest",
-        ".uri": uri,
-        ".warehouse": WAREHOUSE,
         ".cache-enabled": "false",
-        ".io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         **{f".{key}": value for key, value in properties.items()},
     }
     for key, value in settings.items():

@@ -3,7 +3,7 @@
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,20 +51,20 @@ CATALOG = {
 
 
 @contextmanager
-def trino_server(lakes: Sequence[Lake], scratch: Path) -> Iterator[Connection]:
-    """Trino with each lake as a catalog. Its log is `scratch/trino.log`. Raises `LookupError` if it is not there, and
-    `RuntimeError` if it does not start."""
+def trino_server(catalogs: Mapping[str, Mapping[str, str]], scratch: Path) -> Iterator[Connection]:
+    """Trino with these catalogs, by their properties. Its log is `scratch/trino.log`. Raises `LookupError` if it is not
+    there, and `RuntimeError` if it does not start."""
     if not JAVA.exists():
         raise LookupError("no Trino in .jars: `make test` fetches it")
     with _reserved_port() as port:
-        yield from _run(lakes, scratch, port)
+        yield from _run(catalogs, scratch, port)
 
 
-def _run(lakes: Sequence[Lake], scratch: Path, port: int) -> Iterator[Connection]:
+def _run(catalogs: Mapping[str, Mapping[str, str]], scratch: Path, port: int) -> Iterator[Connection]:
     here = f"http://127.0.0.1:{port}"
     _write(scratch / "config.properties", {**SERVER, "http-server.http.port": str(port), "discovery.uri": here})
-    for lake in lakes:
-        _write(scratch / "catalog" / f"{lake.name}.properties", _catalog(lake))
+    for name, properties in catalogs.items():
+        _write(scratch / "catalog" / f"{name}.properties", properties)
     node = {
         "node.environment": "test",
         "node.id": "test",
@@ -81,7 +81,7 @@ def _run(lakes: Sequence[Lake], scratch: Path, port: int) -> Iterator[Connection
     with log.open("wb") as out, subprocess.Popen(command, cwd=scratch, stdout=out, stderr=out) as process:
         try:
             _await_start(process, log)
-            with Connection(host="127.0.0.1", port=port, user="test", catalog=lakes[0].name) as connection:
+            with Connection(host="127.0.0.1", port=port, user="test", catalog=next(iter(catalogs))) as connection:
                 yield connection
         finally:
             process.kill()
@@ -102,7 +102,7 @@ def run(connection: Connection, statement: str) -> Rows:
         time.sleep(0.2)
 
 
-def _catalog(lake: Lake) -> dict[str, str]:
+def trino_properties(lake: Lake) -> dict[str, str]:
     """The settings of a catalog, as docs/engines/trino.md tells the user."""
     here = {**CATALOG, "iceberg.rest-catalog.uri": lake.server.uri}
     if lake.login:
@@ -123,7 +123,7 @@ def _catalog(lake: Lake) -> dict[str, str]:
     }
 
 
-def _write(file: Path, properties: dict[str, str]) -> None:
+def _write(file: Path, properties: Mapping[str, str]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
 

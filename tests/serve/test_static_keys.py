@@ -13,7 +13,8 @@ from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.session import Session  # type: ignore[import-untyped]
 from pyiceberg.exceptions import ForbiddenError
 
-from tests.stores.test_minio_delegation import KEY, ROWS, Lake
+from tests.stores.realm_lake import KEY, Lake
+from tests.stores.test_minio_delegation import ROWS
 from tools.support.arco_server import ARCO, ArcoServer
 from tools.support.environment import exported
 from tools.support.s3_servers import S3Server, versitygw
@@ -81,7 +82,7 @@ def lake(server: S3Server, tmp_path: Path) -> Iterator[Lake]:
         )
         root = json.loads(made.stdout)
         with ArcoServer(store, tmp_path / "log", *options) as arco:
-            it = Lake(server, arco, SALES, f"{root['client_id']}:{root['client_secret']}")
+            it = Lake(server, arco, SALES, f"{root['client_id']}:{root['client_secret']}", tmp_path / "log", options)
             storage = {
                 "storageType": "S3",
                 "allowedLocations": [tables],

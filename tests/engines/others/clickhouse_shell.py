@@ -1,4 +1,4 @@
-"""ClickHouse's end of the talk: `python -m tests.engines.others.clickhouse_shell URI WAREHOUSE SCRATCH`."""
+"""ClickHouse's end of the talk: `python -m tests.engines.others.clickhouse_shell SCRATCH URI WAREHOUSE`."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from chdb import session  # type: ignore[import-not-found]
 from tests.engines.shell import answer, outcomes
 
 
-def main(out: TextIO, uri: str, warehouse: str, scratch: str) -> None:
+def main(out: TextIO, scratch: str, uri: str, warehouse: str) -> None:
     server = session.Session(f"{scratch}/chdb")
 
     def run(statement: str) -> list[list[object]]:

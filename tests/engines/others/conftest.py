@@ -22,22 +22,35 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @contextmanager
-def engine(
-    name: str, environment: str, lake: Lake, scratch: Path, *arguments: str, folder: Path = PROJECT
-) -> Iterator[Sql]:
-    """An engine's SQL: its module in this folder, run by the Python of its environment."""
+def engine(name: str, environment: str, scratch: Path, *arguments: str, folder: Path = PROJECT) -> Iterator[Sql]:
+    """An engine's SQL: its module in this folder, run by the Python of its environment, with a folder for its own."""
     python = PROJECT / environment / "bin" / "python"
     if not python.exists():
         raise LookupError(f"no {environment}: `make test-engines` makes it")
-    command = [str(python), "-m", f"tests.engines.others.{name}", lake.server.uri, WAREHOUSE, str(scratch), *arguments]
+    command = [str(python), "-m", f"tests.engines.others.{name}", str(scratch), *arguments]
     with shell(command, folder, scratch, {"PYTHONPATH": str(PROJECT)}) as sql:
+        yield sql
+
+
+@contextmanager
+def duckdb_shell(scratch: Path, *statements: str) -> Iterator[Sql]:
+    """DuckDB's SQL, after these statements."""
+    with engine("duckdb_shell", ".venv-engines", scratch, *statements) as sql:
+        yield sql
+
+
+@contextmanager
+def flink_shell(scratch: Path, *statements: str) -> Iterator[Sql]:
+    """Flink's SQL, in batches, after these statements."""
+    with engine("flink_shell", ".venv-engines-flink", scratch, str(PROJECT / ".jars" / "flink"), *statements) as sql:
         yield sql
 
 
 @pytest.fixture
 def duckdb(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
-    """DuckDB's SQL."""
-    with engine("duckdb_shell", ".venv-engines", local_lake, tmp_path) as sql:
+    """DuckDB's SQL, with the catalog `rest`."""
+    here = f"ENDPOINT '{local_lake.server.uri}', AUTHORIZATION_TYPE 'none'"
+    with duckdb_shell(tmp_path, f"ATTACH '{WAREHOUSE}' AS rest (TYPE iceberg, {here})") as sql:
         yield sql
 
 
@@ -45,19 +58,22 @@ def duckdb(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
 def clickhouse(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
     """ClickHouse's SQL. It reads local files below the folder it works in, and no others."""
     store = Path(local_lake.server.store.removeprefix("file:"))
-    with engine("clickhouse_shell", ".venv-engines", local_lake, tmp_path, folder=store) as sql:
+    where = local_lake.server.uri, WAREHOUSE
+    with engine("clickhouse_shell", ".venv-engines", tmp_path, *where, folder=store) as sql:
         yield sql
 
 
 @pytest.fixture
 def flink(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
-    """Flink's SQL, in batches."""
-    with engine("flink_shell", ".venv-engines-flink", local_lake, tmp_path, str(PROJECT / ".jars" / "flink")) as sql:
+    """Flink's SQL, in batches, with the catalog `rest`."""
+    here = f"'uri' = '{local_lake.server.uri}', 'warehouse' = '{WAREHOUSE}'"
+    made = f"CREATE CATALOG rest WITH ('type' = 'iceberg', 'catalog-type' = 'rest', {here})"
+    with flink_shell(tmp_path, made, "USE CATALOG rest") as sql:
         yield sql
 
 
 @pytest.fixture
 def dataframes(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
     """DataFusion and Polars, each by its name before the table and the SQL."""
-    with engine("dataframes_shell", ".venv-engines", local_lake, tmp_path) as sql:
+    with engine("dataframes_shell", ".venv-engines", tmp_path, local_lake.server.uri, WAREHOUSE) as sql:
         yield sql

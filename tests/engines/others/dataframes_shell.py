@@ -1,4 +1,4 @@
-"""DataFusion's and Polars' end of the talk: `python -m tests.engines.others.dataframes_shell URI WAREHOUSE SCRATCH`.
+"""DataFusion's and Polars' end of the talk: `python -m tests.engines.others.dataframes_shell SCRATCH URI WAREHOUSE`.
 
 PyIceberg finds the table, the engine reads it. A statement is `ENGINE TABLE SQL`, where the SQL calls the table `t`;
 `INSERT INTO t` before a query makes Polars write its rows.
@@ -35,7 +35,7 @@ def polars_run(table: Table, statement: str) -> Rows:
     return rows
 
 
-def main(out: TextIO, uri: str, warehouse: str, scratch: str) -> None:
+def main(out: TextIO, scratch: str, uri: str, warehouse: str) -> None:
     catalog = load_catalog("rest", type="rest", uri=uri, warehouse=warehouse)
     engines = {"datafusion": datafusion_run, "polars": polars_run}
 

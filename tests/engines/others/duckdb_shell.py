@@ -1,4 +1,4 @@
-"""DuckDB's end of the talk: `python -m tests.engines.others.duckdb_shell URI WAREHOUSE SCRATCH`."""
+"""DuckDB's end of the talk: `python -m tests.engines.others.duckdb_shell SCRATCH [STATEMENT]...`."""
 
 import sys
 from typing import TextIO
@@ -9,14 +9,15 @@ from duckdb_extensions import import_extension  # type: ignore[import-not-found]
 from tests.engines.shell import answer, outcomes
 
 
-def main(out: TextIO, uri: str, warehouse: str, scratch: str) -> None:
+def main(out: TextIO, scratch: str, *statements: str) -> None:
     # Its extensions come from PyPI, and must not go to the home folder.
     settings = {"extension_directory": f"{scratch}/extensions", "autoinstall_known_extensions": "false"}
     with duckdb.connect(":memory:", config=settings) as connection:
         for extension in ("avro", "httpfs", "iceberg"):
             import_extension(extension, con=connection)
         connection.execute("LOAD iceberg")
-        connection.execute(f"ATTACH '{warehouse}' AS rest (TYPE iceberg, ENDPOINT '{uri}', AUTHORIZATION_TYPE 'none')")
+        for statement in statements:
+            connection.execute(statement)
 
         def run(statement: str) -> list[tuple[object, ...]]:
             rows: list[tuple[object, ...]] = connection.execute(statement).fetchall()

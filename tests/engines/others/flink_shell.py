@@ -1,4 +1,4 @@
-"""Flink's end of the talk: `python -m tests.engines.others.flink_shell URI WAREHOUSE SCRATCH JARS`."""
+"""Flink's end of the talk: `python -m tests.engines.others.flink_shell SCRATCH JARS [STATEMENT]...`."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ WRITES = ("INSERT", "UPDATE", "DELETE")
 LOOPBACK = dict.fromkeys(("jobmanager.bind-host", "taskmanager.bind-host", "rest.bind-address"), "127.0.0.1")
 
 
-def main(out: TextIO, uri: str, warehouse: str, scratch: str, jars: str) -> None:
+def main(out: TextIO, scratch: str, jars: str, *statements: str) -> None:
     # Hadoop's classes must be on the class path that Flink makes itself: among `pipeline.jars` they are not found.
     os.environ["HADOOP_CLASSPATH"] = ":".join(str(jar) for jar in Path(jars).glob("hadoop-*.jar"))
     os.environ["JAVA_HOME"] = str(java_home())
@@ -42,11 +42,8 @@ def main(out: TextIO, uri: str, warehouse: str, scratch: str, jars: str) -> None
         with outcome.collect() as rows:
             return [tuple(row) for row in rows]
 
-    run(
-        "CREATE CATALOG rest WITH ('type' = 'iceberg', 'catalog-type' = 'rest', "
-        f"'uri' = '{uri}', 'warehouse' = '{warehouse}')"
-    )
-    run("USE CATALOG rest")
+    for statement in statements:
+        run(statement)
     answer(out, run, (Py4JJavaError, TableException))
 
 
