@@ -1,7 +1,7 @@
 """Routes, and the context that a handler gets: one decoded request with the catalog that it is for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 from importlib import import_module
@@ -146,6 +146,8 @@ class RequestContext:
     body: JsonObject | None = None
     body_bytes: int = 0
     form: bytes = b""
+    attempts: set[str] = field(default_factory=set)
+    """Attempts at this request that its handler made, also before it was called again."""
 
     @property
     def options(self) -> HttpOptions:
@@ -276,6 +278,7 @@ class RequestContext:
             role_session=self.caller.session,
             name=self.caller.name,
             hold=self.hold,
+            attempts=self.attempts,
         )
 
     def _access(self, catalog: Catalog, *, hides: bool = True) -> Access | None:

@@ -32,16 +32,18 @@ class Access(ABC):
 
     @abstractmethod
     async def read(self, freshness: Freshness) -> None:
-        """Reads what the realm says of the caller. Raises `NotAuthorized` if the principal is gone."""
+        """Reads what the realm says of the caller. It refuses nobody: `judge` does, where that may be told. Raises
+        `CatalogChanged`."""
 
     @abstractmethod
     async def has_changed(self) -> bool:
-        """Reads it again, unless it was read for this request; whether it says anything else now."""
+        """Reads it again, unless it was read for this request; whether it says anything else now. Raises
+        `CatalogChanged`."""
 
     @abstractmethod
     async def judge(self, state: State, head: RegistryState) -> None:
-        """Returns if this HEAD allows the request. Raises `Forbidden`, and the refusal for what does not exist if the
-        caller may not know of it."""
+        """Returns if this HEAD allows the request. Raises `Forbidden`, `UnknownPrincipal`, and the refusal for what
+        does not exist if the caller may not know of it."""
 
     @abstractmethod
     def judge_loaded(self, index: Index) -> bool:
