@@ -1,7 +1,7 @@
 """Watches every applied write of a run, and holds requests against the rights that there were.
 
 A request may have been carried out only if each right that it needs was held at some instant between the beginning of
-the sending that carried it out and its effect: the realm's and the catalog's registry are read at instants of their own,
+the sending that carried it out and its effect: the registries of realm and catalog are read at instants of their own,
 so each is looked for by itself. A change of the catalog's registry must have been allowed by the very state that it
 replaced, or by what others left that share its commit.
 """
@@ -28,8 +28,8 @@ DENIED = (401, 403, 404)
 
 @dataclass
 class Ask:
-    """One request, however often it is sent. `principal` is the id of who asks. `abandoned`: nobody waits for its answer
-    any more."""
+    """One request, however often it is sent. `principal` is the id of who asks. `abandoned`: nobody waits for its
+    answer any more."""
 
     name: str
     principal: str
@@ -131,7 +131,8 @@ class Judge:
         held = {
             (tuple(texts(grant_, "namespace")), grant_["name"], privilege)
             for key, grant_ in catalog.items()
-            if entry is not None and key.startswith(granted_to(text(entry, "entity")))
+            if entry is not None
+            and key.startswith(granted_to(text(entry, "entity")))
             and self._is_live(catalog, grant_)
             for privilege in texts(grant_, "privileges")
         }

@@ -1,5 +1,5 @@
-"""What principals may do by the records alone, computed anew from all entries of both registries: nothing here is shared
-with the code that judges requests but the spelling of keys, and which privilege implies which."""
+"""What principals may do by the records alone, computed anew from all entries of both registries: the code that judges
+requests shares nothing with this but the spelling of keys, and which privilege implies which."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.privileges import Privilege, allowed
 from arco_catalog.state.fields import text, texts
 from arco_catalog.state.index import namespace_key, relation_key
-from arco_catalog.state.realm import catalog_key, members_of, principal_id_key, roles_of
+from arco_catalog.state.realm import members_of, principal_id_key, roles_of
 from arco_catalog.state.roles import CATALOG, assignees_of, granted_to, grants_on, used_by
 
 Entries = Mapping[str, JsonObject]
@@ -57,11 +57,11 @@ def check_realm(realm: Entries) -> None:
             assert principal is not None, f"{kind} {key} leads to a principal that is gone"
             assert key in (principal["entity"], principal["client_id"]), f"{kind} {key} leads to another principal"
     assert {key for key, _ in _named(realm, "principal-id")} == set(principals)
-    has, members = _pairs(realm, "has-role"), _pairs(realm, "member")
-    assert set(has) == {(principal, role) for role, principal in members}, "one side of a membership is missing"
-    for (principal, role), entry in has.items():
+    memberships, members = _pairs(realm, "has-role"), _pairs(realm, "member")
+    assert set(memberships) == {(member, role) for role, member in members}, "one side of a membership is missing"
+    for (member, role), entry in memberships.items():
         assert text(entry, "name") == roles[role], "a membership of a role that is gone"
-        assert text(realm[members_of(role) + principal], "name") == principals[principal], "a member that is gone"
+        assert text(realm[members_of(role) + member], "name") == principals[member], "a member that is gone"
 
 
 def check_catalog(catalog: Entries) -> None:
@@ -88,11 +88,6 @@ def check_catalog(catalog: Entries) -> None:
         assert securable in entities, "a grant on what is gone"
         assert entry["privileges"] == other["privileges"], "the sides of a grant differ"
         assert securable not in names or other["name"] == names[securable], "a grant that shows an old name"
-
-
-def catalog_entry(realm: Entries, name: str) -> JsonObject | None:
-    """The catalog of a name."""
-    return realm.get(catalog_key(name))
 
 
 def _ids(entries: Entries, prefix: str) -> Iterator[str]:

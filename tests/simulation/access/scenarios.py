@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from arco_catalog.iceberg.json import JsonObject
 from tests.simulation.access.servers import Servers
 from tests.simulation.explore import Scenario
+from tests.simulation.history import Event
 from tests.simulation.world import World
 from tests.support.realm_service import on_catalog, on_table
 
+Play = Callable[[Servers], Awaitable[None]]
 Requests = Callable[[Servers], Awaitable[Sequence[Awaitable[object]]]]
 
 COMMIT = on_catalog("TABLE_WRITE_DATA")
@@ -17,23 +19,35 @@ READ_T = on_table("TABLE_READ_DATA", "db", "t")
 WRITE_T = on_table("TABLE_WRITE_DATA", "db", "t")
 
 
-def scenario(*tables: str) -> Callable[[Requests], Scenario]:
-    """Sets up, and runs what the decorated function lists, all at once."""
+def spilled_too(*tables: str) -> Callable[[Play], Scenario]:
+    """Sets up, and plays the decorated function; also with indexes that are spilled from the first commit on."""
 
-    def decorate(requests: Requests) -> Scenario:
+    def decorate(play: Play) -> Scenario:
         def played(name: str, spilled: bool) -> Scenario:
             async def run(world: World) -> None:
                 servers = await Servers(world, spilled=spilled).start(*tables)
-                listed = await requests(servers)
-                await together(*listed)
+                await play(servers)
                 await servers.close()
 
             run.__qualname__ = name
             return run
 
-        run = played(requests.__name__, spilled=False)
-        _SPILLED[run] = played(f"{requests.__name__}, spilled", spilled=True)
+        run = played(play.__name__, spilled=False)
+        _SPILLED[run] = played(f"{play.__name__}, spilled", spilled=True)
         return run
+
+    return decorate
+
+
+def scenario(*tables: str) -> Callable[[Requests], Scenario]:
+    """Does at once what the decorated function lists."""
+
+    def decorate(requests: Requests) -> Scenario:
+        async def play(servers: Servers) -> None:
+            await together(*await requests(servers))
+
+        play.__name__ = requests.__name__
+        return spilled_too(*tables)(play)
 
     return decorate
 
@@ -42,7 +56,7 @@ _SPILLED: dict[Scenario, Scenario] = {}
 
 
 def spilled(scenario: Scenario) -> Scenario:
-    """The same, with indexes that are spilled from the first commit on."""
+    """The same over spilled indexes."""
     return _SPILLED[scenario]
 
 
@@ -125,9 +139,7 @@ async def a_principal_dropped_and_made_again(servers: Servers) -> Sequence[Await
             0.5,
             lambda: servers.manage("root", "DELETE", "principals/worker"),
             lambda: servers.remake("root", "worker"),
-            lambda: together(
-                servers.ask(of_old["m"], "p1"), later(servers, 0.0, lambda: new_one(servers, "p", "p2"))
-            ),
+            lambda: together(servers.ask(of_old["m"], "p1"), later(servers, 0.0, lambda: new_one(servers, "p", "p2"))),
             lambda: servers.manage("root", "PUT", "principals/worker/principal-roles", role),
             lambda: together(
                 servers.ask(of_old["n"], "p2", key=False), later(servers, 0.0, lambda: new_one(servers, "q", "p1"))
@@ -248,6 +260,25 @@ async def a_key_that_another_principal_has_learnt(servers: Servers) -> Sequence[
 
 
 @scenario("t")
+async def a_takeover_after_a_revocation(servers: Servers) -> Sequence[Awaitable[object]]:
+    """A process dies once it has claimed its slot. The next one remembers the rights that were, finds the slot while it
+    reads the realm again, and takes over."""
+    await worker(servers)
+    for process in ("p1", "p1+"):
+        await servers.warm(process, "worker", "t")
+
+    def kill(event: Event) -> None:
+        if event.process == "p1" and event.kind == "put" and "/iceberg_idempotency/" in event.key:
+            servers.world.process("p1").crash()
+
+    servers.world.observe(kill)
+    return [
+        servers.ask(servers.commit("k", "worker"), "p1"),
+        servers.manage("root", "DELETE", "principals/worker/principal-roles/worker-role"),
+    ]
+
+
+@scenario("t")
 async def a_catalog_changed_beside_commits(servers: Servers) -> Sequence[Awaitable[object]]:
     await worker(servers)
     for process in ("p1", "p2"):
@@ -282,5 +313,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     requests_that_share_commits_beside_revocations,
     transactions_beside_revocations,
     a_key_that_another_principal_has_learnt,
+    a_takeover_after_a_revocation,
     a_catalog_changed_beside_commits,
 )

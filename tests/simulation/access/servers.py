@@ -1,19 +1,20 @@
 """The catalog of a realm as each simulated process serves it, over HTTP, and the clients that ask it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from arco_catalog.http.asgi import Asgi
+from arco_catalog.http.realms import catalog_of
 from arco_catalog.iceberg.errors import CommitStateUnknown, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject, dumps
-from arco_catalog.operations.realms import Realm
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.protocol.operation_request import OperationRequest
-from arco_catalog.state.realm import find_catalog
 from storage_backends import StoreError
-from tests.simulation.access.judge import Ask, Judge, Right
+from tests.simulation.access.judge import Ask, Judge
+from tests.simulation.access.rights import Right
 from tests.simulation.clients import EAGER
+from tests.simulation.scenarios import TINY
 from tests.simulation.world import DIED, Process, World
 from tests.support.realm_service import MANAGEMENT, Entropy, RealmApp, on_catalog, table_request
 from tools.support.asgi_client import Answer, Client
@@ -30,8 +31,6 @@ class Servers:
     """Processes that serve one realm, `root`'s changes of it, and requests of its principals."""
 
     def __init__(self, world: World, *, spilled: bool = False) -> None:
-        from tests.simulation.scenarios import TINY
-
         self.world = world
         self._settings = replace(EAGER, spill=TINY) if spilled else EAGER
         self._entropy = Entropy()
@@ -43,9 +42,8 @@ class Servers:
         await self.setup.start()
         await self.setup.catalog()
         realm = self.setup.realms()["r"]
-        entry = find_catalog((await realm.registry.session(_operator(self.world)).head()).index, "lake")
-        assert entry is not None
-        self.judge = Judge(self.world, realm.registry.paths, realm.catalog(entry).paths)
+        catalog = await catalog_of(realm, realm.lookups(), "lake", fresh=True)
+        self.judge = Judge(self.world, realm.registry.paths, catalog.paths)
         manager = await self.setup.principal("manager", on_catalog("CATALOG_MANAGE_CONTENT"))
         assert (await manager.post("/v1/lake/namespaces", {"namespace": [*NAMESPACE]})).status == 200
         for name in tables:
@@ -53,9 +51,7 @@ class Servers:
         return self
 
     def _served(self, process: Process) -> RealmApp:
-        return RealmApp(
-            clock=process.runtime, store=process.store, settings=self._settings, entropy=self._entropy
-        )
+        return RealmApp(clock=process.runtime, store=process.store, settings=self._settings, entropy=self._entropy)
 
     def _app(self, process: Process) -> tuple[RealmApp, Asgi]:
         if process.name not in self._apps:
@@ -112,11 +108,10 @@ class Servers:
         """What an operator does at the store."""
 
         async def send(at: Process) -> Answer:
-            realm: Realm = self._app(at)[0].realms()["r"]
-            entry = find_catalog((await realm.lookups().head()).index, "lake")
-            assert entry is not None
+            realm = self._app(at)[0].realms()["r"]
             try:
-                await undrop(realm.catalog(entry).session(_operator(self.world)), NAMESPACE, name)
+                catalog = await catalog_of(realm, realm.lookups(), "lake", fresh=True)
+                await undrop(catalog.session(_operator(self.world)), NAMESPACE, name)
             except (CommitStateUnknown, Unavailable, StoreError):
                 return Answer(500, {}, b"")
             except Refusal:
@@ -235,6 +230,3 @@ async def _awaited(answer: Awaitable[Answer]) -> Answer:
 
 def _operator(world: World) -> OperationRequest:
     return OperationRequest("POST", "/undrop", "", None, "operator", {}, world.runtime.now_ms() + 90_000)
-
-
-Requests = Sequence[Awaitable[object]]
