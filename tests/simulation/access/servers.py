@@ -124,7 +124,7 @@ class Servers:
         name = process
         for tries in range(MOST_TRIES):
             at = self.world.process(name)
-            answer = await at.run(_awaited(send(at)))
+            answer = await at.run(_sent(send, at))
             if answer is DIED:
                 name += "+"
             elif answer.status < 500:
@@ -224,8 +224,8 @@ class Servers:
         self.judge.close()
 
 
-async def _awaited(answer: Awaitable[Answer]) -> Answer:
-    return await answer
+async def _sent(send: Callable[[Process], Awaitable[Answer]], at: Process) -> Answer:
+    return await send(at)
 
 
 def _operator(world: World) -> OperationRequest:

@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from tests.simulation.access.drawn import a_drawn_program
 from tests.simulation.access.scenarios import SCENARIOS, spilled
 from tests.simulation.explore import Scenario, explore, name_of, trace
 from tests.simulation.faults import CRASHES, FAULTS, FaultPlan, Kind, every_single_fault, random_plans
@@ -16,7 +17,7 @@ SPARED = ("setup",)
 """What comes before."""
 THOROUGHNESS = int(os.environ.get("ARCO_SIM_RUNS", "1"))
 SECONDS = 240.0 * THOROUGHNESS
-SAMPLE = 100
+SAMPLE = 40
 """Single faults that are tried of a scenario, of all that there are, unless there is time."""
 
 
@@ -37,7 +38,7 @@ def sample(plans: list[FaultPlan]) -> list[FaultPlan]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_requests_beside_revocations_are_judged_by_what_holds(scenario: Scenario) -> None:
-    assert explore(scenario, range(30 * THOROUGHNESS), seconds=SECONDS).runs > 0
+    assert explore(scenario, range(15 * THOROUGHNESS), seconds=SECONDS).runs > 0
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
@@ -56,12 +57,21 @@ def test_any_other_fault_gives_nobody_a_right_and_denies_no_commit(scenario: Sce
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_several_faults_at_once_give_nobody_a_right_and_deny_no_commit(scenario: Scenario) -> None:
-    plans = list(random_plans(2026, 30 * THOROUGHNESS, calls_of(scenario)))
+    plans = list(random_plans(2026, 15 * THOROUGHNESS, calls_of(scenario)))
     assert explore(scenario, range(1), plans, seconds=SECONDS).runs > 0
+
+
+@pytest.mark.parametrize("scenario", [a_drawn_program, spilled(a_drawn_program)], ids=name_of)
+def test_drawn_programs_are_judged_by_what_holds(scenario: Scenario) -> None:
+    """Each seed is another program; some of the faults that are planned by the first one's calls befall the others."""
+    assert explore(scenario, range(25 * THOROUGHNESS), seconds=SECONDS).runs > 0
+    plans = list(random_plans(2028, 25 * THOROUGHNESS, calls_of(scenario)))
+    for seed, plan in enumerate(plans):
+        assert explore(scenario, [seed], [plan], seconds=SECONDS).runs == 1
 
 
 @pytest.mark.parametrize("scenario", [spilled(scenario) for scenario in SCENARIOS], ids=name_of)
 def test_over_spilled_indexes_requests_are_judged_the_same(scenario: Scenario) -> None:
-    assert explore(scenario, range(10 * THOROUGHNESS), seconds=SECONDS).runs > 0
-    plans = list(random_plans(2027, 20 * THOROUGHNESS, calls_of(scenario)))
+    assert explore(scenario, range(5 * THOROUGHNESS), seconds=SECONDS).runs > 0
+    plans = list(random_plans(2027, 10 * THOROUGHNESS, calls_of(scenario)))
     assert explore(scenario, range(1), plans, seconds=SECONDS).runs > 0
