@@ -43,7 +43,10 @@ class CatalogError(Exception):
 
 
 class Refusal(CatalogError):
-    """A definite no, the same whenever it is read again under its idempotency key."""
+    """A definite no, the same whenever it is read again under its idempotency key. `denied` is the privilege that the
+    caller lacks, and on what, by its type and id, where that is why: for logs, which name nothing."""
+
+    denied: tuple[str, str] | None = None
 
 
 class BadRequest(Refusal):

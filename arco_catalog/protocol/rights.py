@@ -16,6 +16,8 @@ from arco_catalog.planning.access import (
     Requirement,
     Securable,
     Standing,
+    check_source,
+    denied,
     held_among,
     judge,
     judge_service,
@@ -96,8 +98,9 @@ class CatalogAccess(Access):
         requirements: Sequence[Requirement],
         *,
         hides: bool = True,
+        names_source: bool = False,
     ) -> None:
-        super().__init__(identity, requirements)
+        super().__init__(identity, requirements, names_source)
         self._realm = realm
         self._judged = judged
         self._catalog = name
@@ -143,18 +146,24 @@ class CatalogAccess(Access):
         if not self._exists:
             raise NoSuchWarehouse(f"Warehouse does not exist: {self._catalog}")
         required = tuple(self.requirements)
-        if self._judged.is_allowed(head, self.standing, required):
-            return
+        if not self._judged.is_allowed(head, self.standing, required):
+            await self._judge_required(state, head, self.standing)
+            self._judged.keep_allowed(head, self.standing, required)
+        if self.names_source:
+            check_source(self.standing)
+
+    async def _judge_required(self, state: State, head: RegistryState, standing: Standing) -> None:
         try:
-            await carry_out(state, head.index, self._steps(head.index, self.standing))
-        except NoSuchWarehouse:
+            await carry_out(state, head.index, self._steps(head.index, standing))
+        except NoSuchWarehouse as hidden:
             if self._hides:
                 raise
-            raise without_privileges(self.standing, self._catalog) from None
-        self._judged.keep_allowed(head, self.standing, required)
+            told = without_privileges(standing, self._catalog)
+            told.denied = hidden.denied
+            raise told from None
 
     def judge_loaded(self, index: Index) -> bool:
-        if self.standing is None or not self._exists:
+        if self.standing is None or not self._exists or (self.names_source and not self.standing.names_sources):
             return False
         try:
             return carry_out_loaded(index, self._steps(index, self.standing)) is True
@@ -199,8 +208,15 @@ class CatalogAccess(Access):
 class RealmAccess(Access):
     """Rights in the realm itself, whose own registry is what changes. `itself` is the principal that is acted on."""
 
-    def __init__(self, identity: Identity, requirements: Sequence[Requirement], itself: str | None = None) -> None:
-        super().__init__(identity, requirements)
+    def __init__(
+        self,
+        identity: Identity,
+        requirements: Sequence[Requirement],
+        itself: str | None = None,
+        *,
+        names_source: bool = False,
+    ) -> None:
+        super().__init__(identity, requirements, names_source)
         self._itself = itself
 
     @property
@@ -217,17 +233,22 @@ class RealmAccess(Access):
         standing = await carry_out(state, head.index, standing_of(head.index, self.identity))
         if standing is None:
             raise gone()
-        judge_service(standing, self.requirements, self._itself)
+        self._judge(standing)
 
     def judge_loaded(self, index: Index) -> bool:
         try:
             standing = carry_out_loaded(index, standing_of(index, self.identity))
             if standing is None:
                 return False
-            judge_service(standing, self.requirements, self._itself)
+            self._judge(standing)
         except Refusal:
             return False
         return True
+
+    def _judge(self, standing: Standing) -> None:
+        judge_service(standing, self.requirements, self._itself)
+        if self.names_source:
+            check_source(standing)
 
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
         standing = yield from standing_of(index, self.identity)
@@ -249,7 +270,7 @@ async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal
         raise gone()
     if Privilege.CATALOG_LIST in standing.service and not standing.must_rotate:
         return NotFound(f"Catalog does not exist: {name}")
-    return without_privileges(standing, name)
+    return denied(without_privileges(standing, name), Privilege.CATALOG_LIST.value, "realm")
 
 
 def without_privileges(standing: Standing, catalog: str) -> Forbidden:
