@@ -130,22 +130,35 @@ def judge(
     `NoSuchWarehouse` for a caller without any privilege in the catalog."""
     _check_rotated(standing)
     roles = yield from _catalog_roles(index, standing)
-    yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True) for role in roles])
-    if not standing.service and not any(index.any_in(granted_to(role)) for role in roles):
-        wanted = requirements[0].privilege.value if requirements else "any"
-        raise denied(NoSuchWarehouse(f"Warehouse does not exist: {catalog}"), wanted, "catalog")
+    unknown = NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
+    allowed_any = False
     for requirement in requirements:
         chain, exists = yield from _found(index, requirement.on)
         if not exists and requirement.if_there:
             continue
         held = yield from _held_on(index, chain, roles)
         if requirement.privilege in held or requirement.privilege in standing.service:
+            allowed_any = True
             continue
+        if not (allowed_any or (yield from _holds_any(index, standing, roles))):
+            raise denied(unknown, requirement.privilege.value, "catalog")
         own = exists and any(True for _ in privileges_held(index, chain[-1], roles))
         lists = exists and _LISTS[_type(requirement.on)] in held
         may_know = not hides or (exists and (own or lists or not requirement.on.namespace))
         refusal = lacking(standing, requirement) if may_know else absent(requirement.on)
         raise denied(refusal, requirement.privilege.value, _by_id(requirement.on, chain if exists else ()))
+    if not (allowed_any or (yield from _holds_any(index, standing, roles))):
+        raise denied(unknown, "any", "catalog")
+
+
+def _holds_any(index: Index, standing: Standing, roles: Sequence[str]) -> Steps[bool]:
+    """Whether the caller has any privilege in the catalog. One role is looked at after the other: mostly the first one
+    tells."""
+    for role in () if standing.service else roles:
+        yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True)])
+        if index.any_in(granted_to(role)):
+            return True
+    return bool(standing.service)
 
 
 def held_among(
