@@ -17,7 +17,7 @@ SPARED = ("setup",)
 """What comes before."""
 THOROUGHNESS = int(os.environ.get("ARCO_SIM_RUNS", "1"))
 SECONDS = 240.0 * THOROUGHNESS
-SAMPLE = 40
+SAMPLE = 25
 """Single faults that are tried of a scenario, of all that there are, unless there is time."""
 
 
