@@ -23,6 +23,7 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.MetadataTooLarge: (400, "BadRequestException"),
     e.IllegalArgument: (400, "IllegalArgumentException"),
     e.NotAuthorized: (401, "NotAuthorizedException"),
+    e.UnknownPrincipal: (401, "NotAuthorizedException"),
     e.Forbidden: (403, "NotAuthorizedException"),
     e.NoSuchWarehouse: (404, "NoSuchWarehouseException"),
     e.NoSuchNamespace: (404, "NoSuchNamespaceException"),
@@ -107,7 +108,7 @@ def _told_besides(error: e.CatalogError) -> Mapping[str, str]:
     """How many seconds to wait: clients really sleep that long, and send a POST again only if they are told so. Or how
     to say who one is."""
     match error:
-        case e.NotAuthorized():
+        case e.NotAuthorized() | e.UnknownPrincipal():
             return {"WWW-Authenticate": "Bearer"}
         case e.KeyInProgress() | e.TooManyRequests():
             return {"Retry-After": str(error.retry_after)}

@@ -1,7 +1,7 @@
 """Routes, and the context that a handler gets: one decoded request with the catalog that it is for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 from importlib import import_module
@@ -146,6 +146,8 @@ class RequestContext:
     body: JsonObject | None = None
     body_bytes: int = 0
     form: bytes = b""
+    attempts: set[str] = field(default_factory=set)
+    """Attempts at this request that its handler made, also before it was called again."""
 
     @property
     def options(self) -> HttpOptions:
@@ -236,9 +238,9 @@ class RequestContext:
 
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""
-        source = update_source(self.headers, self.caller, self.options.source_principals)
+        source = self._source()
         request = self._operation(self.catalog, source)
-        session = self.catalog.session(request, self._access(self.catalog))
+        session = self.catalog.session(request, self._access(self.catalog, source))
         session.stats.ignored_claim = source.ignored
         return session
 
@@ -276,16 +278,21 @@ class RequestContext:
             role_session=self.caller.session,
             name=self.caller.name,
             hold=self.hold,
+            attempts=self.attempts,
         )
 
-    def _access(self, catalog: Catalog, *, hides: bool = True) -> Access | None:
+    def _source(self) -> Source:
+        """Where the request comes from. Raises `BadRequest`."""
+        return update_source(self.headers, self.caller, self.options.source_principals)
+
+    def _access(self, catalog: Catalog, source: Source, *, hides: bool = True) -> Access | None:
         """What this request needs; None where nobody asks. Raises `BadRequest`."""
         if self.realm is None or self.caller.identity is None:
             return None
-        return self._access_for(catalog, self.required(), hides=hides)
+        return self._access_for(catalog, self.required(), hides=hides, names_source=source.named)
 
     def _access_for(
-        self, catalog: Catalog, requirements: Sequence[Requirement], *, hides: bool = True
+        self, catalog: Catalog, requirements: Sequence[Requirement], *, hides: bool = True, names_source: bool = False
     ) -> Access | None:
         if self.realm is None or self.caller.identity is None:
             return None
@@ -301,6 +308,7 @@ class RequestContext:
             self.caller.identity,
             requirements,
             hides=hides,
+            names_source=names_source,
         )
 
     def realm_session(self, itself: str | None = None) -> Session:
@@ -308,8 +316,8 @@ class RequestContext:
         principal that is acted on. Raises `BadRequest` for a malformed source."""
         from arco_catalog.protocol.rights import RealmAccess
 
-        identity = self.caller.identity
-        access = None if identity is None else RealmAccess(identity, self.required(), itself)
+        identity, named = self.caller.identity, self._source().named
+        access = None if identity is None else RealmAccess(identity, self.required(), itself, names_source=named)
         return self._registry_session(access)
 
     def judged_realm_session(self) -> Session:
@@ -318,8 +326,7 @@ class RequestContext:
 
     def _registry_session(self, access: Access | None) -> Session:
         assert self.realm is not None
-        source = update_source(self.headers, self.caller, self.options.source_principals)
-        return self.realm.registry.session(self._operation(self.realm.registry, source), access)
+        return self.realm.registry.session(self._operation(self.realm.registry, self._source()), access)
 
     async def catalog_session(self, name: str, *, judged: bool = False) -> Session:
         """A session with the registry of a catalog that the path of a management route names; with `judged` for a
@@ -329,9 +336,9 @@ class RequestContext:
             await self.look_up(name)
         except NoSuchWarehouse:
             raise await self._unknown_catalog(name) from None
-        source = update_source(self.headers, self.caller, self.options.source_principals)
+        source = self._source()
         request = self._operation(self.catalog, source)
-        return self.catalog.session(request, None if judged else self._access(self.catalog, hides=False))
+        return self.catalog.session(request, None if judged else self._access(self.catalog, source, hides=False))
 
     async def _unknown_catalog(self, name: str) -> Refusal:
         from arco_catalog.protocol.rights import refuse_unknown

@@ -2,7 +2,8 @@
 
 Headers may say that the client acts for a Servo task or for a user of the admin API. Such a header proves nothing. From
 an anonymous client it is kept as a claim. From an authenticated client it counts only if the operator has listed its
-principal, and is ignored otherwise (docs/decisions/0030).
+principal, and is ignored otherwise (docs/decisions/0030). A principal of a realm must be registered to name sources;
+others are refused, when rights are judged (docs/design/access.md#sources).
 """
 
 from collections.abc import Collection, Mapping
@@ -22,10 +23,11 @@ SERVO_RUN, SERVO_TASK, ADMIN_USER = "x-arco-servo-run-id", "x-arco-servo-task-id
 @dataclass(frozen=True, slots=True)
 class Source:
     """An `UpdateSource` as it is stored. `ignored` is whether headers of the request were ignored because its principal
-    may not speak for others."""
+    may not speak for others; `named` whether they count if the realm says that it may."""
 
     stored: JsonObject
     ignored: bool = False
+    named: bool = False
 
 
 def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collection[str]) -> Source:
@@ -41,6 +43,8 @@ def update_source(headers: Mapping[str, str], caller: Caller, trusted: Collectio
     }
     if SERVO_RUN not in headers and SERVO_TASK not in headers and ADMIN_USER not in headers:
         return Source(client)
+    if caller.identity is not None:
+        return Source({**_claim(headers), "principal": caller.shown}, named=True)
     if not caller.authenticated:
         return Source({**_claim(headers), "principal": caller.shown, "claimed": True})
     if any(fnmatchcase(caller.shown, pattern) for pattern in trusted):

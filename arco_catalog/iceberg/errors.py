@@ -8,6 +8,7 @@
     |   +-- PayloadTooLarge         of the request
     |   +-- AnswerTooLarge          what was asked for is more than the host can carry
     |   +-- Forbidden
+    |   +-- UnknownPrincipal        who asks was known, and is no longer
     |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
     |   +-- NotFound                a file that the catalog names is gone
     |   +-- MethodNotAllowed
@@ -16,7 +17,7 @@
     |   +-- NamespaceNotEmpty
     |   +-- CommitFailed            a requirement does not hold
     |   +-- Unprocessable
-    +-- NotAuthorized               who asks is not known; never stored
+    +-- NotAuthorized               what shows who asks is not accepted; never stored
     +-- TooManyRequests             of a kind that is bounded; nothing was done
     +-- KeyReused, KeyInProgress    refusals of an idempotency key itself; never stored
     +-- Unavailable                 nothing was done; try again
@@ -42,7 +43,10 @@ class CatalogError(Exception):
 
 
 class Refusal(CatalogError):
-    """A definite no, the same whenever it is read again under its idempotency key."""
+    """A definite no, the same whenever it is read again under its idempotency key. `denied` is the privilege that the
+    caller lacks, and on what, by its type and id, where that is why: for logs, which name nothing."""
+
+    denied: tuple[str, str] | None = None
 
 
 class BadRequest(Refusal):
@@ -71,6 +75,10 @@ class AnswerTooLarge(Refusal):
 
 class Forbidden(Refusal):
     """The principal may not do this."""
+
+
+class UnknownPrincipal(Refusal):
+    """The principal of a valid token, or the secret that the token was given for, does not exist (any more)."""
 
 
 class NoSuchWarehouse(Refusal):
@@ -126,7 +134,7 @@ class Unprocessable(Refusal):
 
 
 class NotAuthorized(CatalogError):
-    """The caller is not known, or no longer."""
+    """Nothing valid shows who the caller is."""
 
 
 class TooManyRequests(CatalogError):

@@ -7,13 +7,14 @@ request that begins after it.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from arco_catalog.iceberg.errors import Forbidden, NoSuchNamespace, NoSuchWarehouse, Refusal
+from arco_catalog.iceberg.errors import BadRequest, Forbidden, NoSuchNamespace, NoSuchWarehouse, Refusal
 from arco_catalog.planning.names import dotted, no_such
 from arco_catalog.planning.privileges import Privilege, allowed
 from arco_catalog.state.entries import Kind, find_kind, find_namespace
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.realm import (
+    NAME_SOURCES,
     PrincipalEntry,
     find_principal,
     name_under,
@@ -70,13 +71,15 @@ class Identity:
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What an identity amounts to on one HEAD of its realm: the principal by name, its active principal roles by their
-    ids, and what these allow on the realm itself. `must_rotate`: it may do nothing before it has new credentials."""
+    ids, and what these allow on the realm itself. `must_rotate`: it may do nothing before it has new credentials;
+    `names_sources`: it may say on whose behalf it makes its changes."""
 
     id: str
     name: str
     roles: tuple[str, ...]
     service: frozenset[Privilege]
     must_rotate: bool = False
+    names_sources: bool = False
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
@@ -97,7 +100,8 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
     service = _allowed(privileges_held(index, ROOT, roles))
     if identity.actor is not None and Privilege.SERVICE_MANAGE_ACCESS in service:
         return None
-    return Standing(principal.entity, principal.name, roles, service, principal.must_rotate)
+    flags = principal.must_rotate, principal.names_sources
+    return Standing(principal.entity, principal.name, roles, service, *flags)
 
 
 def principal_under(index: Index, key: str) -> Steps[PrincipalEntry | None]:
@@ -126,22 +130,35 @@ def judge(
     `NoSuchWarehouse` for a caller without any privilege in the catalog."""
     _check_rotated(standing)
     roles = yield from _catalog_roles(index, standing)
-    yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True) for role in roles])
-    if not standing.service and not any(index.any_in(granted_to(role)) for role in roles):
-        raise NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
+    unknown = NoSuchWarehouse(f"Warehouse does not exist: {catalog}")
+    allowed_any = False
     for requirement in requirements:
         chain, exists = yield from _found(index, requirement.on)
         if not exists and requirement.if_there:
             continue
         held = yield from _held_on(index, chain, roles)
         if requirement.privilege in held or requirement.privilege in standing.service:
+            allowed_any = True
             continue
-        if not exists and hides:
-            raise absent(requirement.on)
-        own = any(True for _ in privileges_held(index, chain[-1], roles))
-        if not hides or own or _LISTS[_type(requirement.on)] in held or not requirement.on.namespace:
-            raise lacking(standing, requirement)
-        raise absent(requirement.on)
+        if not (allowed_any or (yield from _holds_any(index, standing, roles))):
+            raise denied(unknown, requirement.privilege.value, "catalog")
+        own = exists and any(True for _ in privileges_held(index, chain[-1], roles))
+        lists = exists and _LISTS[_type(requirement.on)] in held
+        may_know = not hides or (exists and (own or lists or not requirement.on.namespace))
+        refusal = lacking(standing, requirement) if may_know else absent(requirement.on)
+        raise denied(refusal, requirement.privilege.value, _by_id(requirement.on, chain if exists else ()))
+    if not (allowed_any or (yield from _holds_any(index, standing, roles))):
+        raise denied(unknown, "any", "catalog")
+
+
+def _holds_any(index: Index, standing: Standing, roles: Sequence[str]) -> Steps[bool]:
+    """Whether the caller has any privilege in the catalog. One role is looked at after the other: mostly the first one
+    tells."""
+    for role in () if standing.service else roles:
+        yield Needs(scans=[Scan(granted_to(role), until=lambda entry: True)])
+        if index.any_in(granted_to(role)):
+            return True
+    return bool(standing.service)
 
 
 def held_among(
@@ -179,7 +196,23 @@ def judge_service(standing: Standing, requirements: Sequence[Requirement], itsel
         if not own:
             _check_rotated(standing)
             if requirement.privilege not in standing.service:
-                raise Forbidden(f"Principal {standing.name} lacks the privilege {requirement.privilege}")
+                refusal = Forbidden(f"Principal {standing.name} lacks the privilege {requirement.privilege}")
+                raise denied(refusal, requirement.privilege.value, "realm")
+
+
+def denied(refusal: Refusal, privilege: str, securable: str) -> Refusal:
+    """The refusal of a caller who lacks a privilege, with what logs say of it."""
+    refusal.denied = (privilege, securable)
+    return refusal
+
+
+def check_source(standing: Standing) -> None:
+    """Raises `BadRequest` for a caller who names a source of its change, and may not."""
+    if not standing.names_sources:
+        raise BadRequest(
+            f"Principal {standing.name} may not say on whose behalf it works: leave out X-Arco-Servo-Run-Id, "
+            f"X-Arco-Servo-Task-Id and X-Arco-Admin-User, or register it by the property {NAME_SOURCES}"
+        )
 
 
 def lacking(standing: Standing, requirement: Requirement) -> Forbidden:
@@ -216,6 +249,12 @@ def _type(securable: Securable) -> str:
     if securable.name is not None:
         return securable.kind
     return "namespace" if securable.namespace else "catalog"
+
+
+def _by_id(securable: Securable, chain: Sequence[str]) -> str:
+    """A securable as logs name it: its type, and the id of one that exists."""
+    kind = _type(securable)
+    return kind if kind == "catalog" or not chain else f"{kind} {chain[-1]}"
 
 
 def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:

@@ -8,7 +8,7 @@ The refusal is a 400. Clients would take a 409 for "the table exists" on a creat
 from collections.abc import Collection, Iterable, Sequence
 
 from arco_catalog.iceberg.errors import BadRequest, Forbidden
-from arco_catalog.planning.access import Requirement, Securable
+from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.names import dotted, existing_namespace
 from arco_catalog.planning.privileges import Privilege
@@ -58,10 +58,11 @@ def refuse_outside(context: Context, index: Index, locations: Iterable[Location]
     belongs to others."""
     outside = [location for location in locations if not location.written_below(folder)]
     if outside and not (yield from context.may(index, Requirement(Privilege.CATALOG_MANAGE_CONTENT))):
-        raise Forbidden(
+        refusal = Forbidden(
             f"Location {outside[0].uri} is outside of {folder.uri}, the folder of its namespace: to choose it "
             "takes the privilege CATALOG_MANAGE_CONTENT on the catalog"
         )
+        raise denied(refusal, Privilege.CATALOG_MANAGE_CONTENT.value, "catalog")
 
 
 def refuse_folders(
@@ -111,7 +112,8 @@ def check_choice(
         for entity in (yield from dropped_at(index, location)):
             on = Securable(namespace, entity=entity)
             if not (yield from context.may(index, Requirement(Privilege.TABLE_READ_DATA, on))):
-                raise Forbidden(
+                refusal = Forbidden(
                     f"Location {location.uri} may hold the files of a table that was dropped: to choose it takes the "
                     "privilege TABLE_READ_DATA on that table"
                 )
+                raise denied(refusal, Privilege.TABLE_READ_DATA.value, f"dropped table {entity}")

@@ -15,11 +15,13 @@ from arco_catalog.state.registry import RegistryState
 
 class Access(ABC):
     """What a request needs, and who asks. `requirements` are those of its route and body; what is
-    required by what a request turns out to mean is asked with `holds`."""
+    required by what a request turns out to mean is asked with `holds`. `names_source`: it says on whose behalf it
+    comes, for which its principal must be registered."""
 
-    def __init__(self, identity: Identity, requirements: Sequence[Requirement]) -> None:
+    def __init__(self, identity: Identity, requirements: Sequence[Requirement], names_source: bool = False) -> None:
         self.identity = identity
         self.requirements = [*requirements]
+        self.names_source = names_source
 
     async def page_key(self) -> bytes | None:
         """What page tokens are sealed with; None where there are no pages."""
@@ -32,16 +34,18 @@ class Access(ABC):
 
     @abstractmethod
     async def read(self, freshness: Freshness) -> None:
-        """Reads what the realm says of the caller. Raises `NotAuthorized` if the principal is gone."""
+        """Reads what the realm says of the caller. It refuses nobody: `judge` does, where that may be told. Raises
+        `CatalogChanged`."""
 
     @abstractmethod
     async def has_changed(self) -> bool:
-        """Reads it again, unless it was read for this request; whether it says anything else now."""
+        """Reads it again, unless it was read for this request; whether it says anything else now. Raises
+        `CatalogChanged`."""
 
     @abstractmethod
     async def judge(self, state: State, head: RegistryState) -> None:
-        """Returns if this HEAD allows the request. Raises `Forbidden`, and the refusal for what does not exist if the
-        caller may not know of it."""
+        """Returns if this HEAD allows the request. Raises `Forbidden`, `UnknownPrincipal`, the refusal for what does
+        not exist if the caller may not know of it, and `BadRequest` if it may not name a source."""
 
     @abstractmethod
     def judge_loaded(self, index: Index) -> bool:

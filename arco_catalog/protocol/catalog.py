@@ -147,8 +147,8 @@ class Session:
         )
 
     async def head(self) -> RegistryState:
-        """The registry's HEAD as it is now, if it allows what the request asks. Raises as `Access.judge` does, and
-        `NotAuthorized`."""
+        """The registry's HEAD as it is now, if it allows what the request asks. Raises as `Access.judge`
+        does."""
         head = await self.with_rights(self.state.head())
         await self.judge(head)
         return head

@@ -4,7 +4,7 @@
 from collections.abc import Awaitable, Coroutine
 from typing import Generic, TypeVar
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, NotAuthorized, Refusal
+from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
 from arco_catalog.planning.answers import Answer, encode_answer
 from arco_catalog.protocol import evidence
 from arco_catalog.protocol.access import Access
@@ -63,12 +63,11 @@ class CommitLoop(Generic[V]):
                 # A step that comes first writes: what this process remembers does not say that the caller may.
                 if isinstance(plan, Prerequisite) and (self.access is None or self.is_fresh(read_set)):
                     await plan.run()
-            except (Refusal, NotAuthorized) as refusal:
+            except Refusal as refusal:
                 if not self.is_fresh(read_set):
                     read_set, freshness = None, Freshness.FRESH
                     continue
-                if isinstance(refusal, Refusal):
-                    await self.finalize(refusal)
+                await self.finalize(refusal)
                 raise
             match plan:
                 case Prerequisite():
@@ -99,7 +98,7 @@ class CommitLoop(Generic[V]):
 
     async def judge(self, head: RegistryState) -> None:
         """Returns if the caller may do this, by what this HEAD and the realm say. Behind the marker, never in front of
-        it (docs/design/access.md#rule-1). Raises `Refusal`, and `NotAuthorized`."""
+        it (docs/design/access.md#rule-1). Raises `Refusal`."""
         if self.access is not None:
             await self.access.judge(self.session.state, head)
 

@@ -7,7 +7,7 @@ arco_catalog/operations/README.md tells each step, its guard, and what happens w
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, KeyInProgress, Unavailable
+from arco_catalog.iceberg.errors import CatalogChanged, CommitStateUnknown, KeyInProgress, Unavailable
 from arco_catalog.planning.answers import Answer, encode_answer
 from arco_catalog.protocol import evidence
 from arco_catalog.protocol.attempts import Attempts
@@ -34,7 +34,8 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
     """Carries out a mutation exactly once for its idempotency key, or once for this call without one.
 
     Raises `Refusal` for a definite no, `CommitStateUnknown` where the change may have been or may yet be made,
-    `Unavailable` where nothing was done, and `KeyInProgress` or `KeyReused` for the key itself.
+    `Unavailable` where nothing was done, `CatalogChanged` where the catalog is to be opened again first, and
+    `KeyInProgress` or `KeyReused` for the key itself.
     """
     await session.identify()
     driver = Driver(session, mutation)
@@ -48,6 +49,8 @@ async def run(session: Session, mutation: Mutation[V]) -> Answer:
         if driver.may_have_changed_something:
             raise CommitStateUnknown(reason) from error
         raise Unavailable(reason) from error
+    except CatalogChanged:
+        raise  # whoever made the request makes it again at once, with the same attempts to pass over
     except Unavailable as error:
         if driver.guard.marker is not None:  # of us that is true; another try under the same key may be doing it
             raise KeyInProgress(error.message) from error

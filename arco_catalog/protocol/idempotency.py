@@ -19,7 +19,8 @@ class IdempotencyGuard:
         self._session = session
         self.marker = session.marker()
         key = session.request.key
-        self.claims = None if self.marker is None or key is None else SlotClaims(self.marker, key)
+        own = session.request.attempts
+        self.claims = None if self.marker is None or key is None else SlotClaims(self.marker, key, own)
 
     @property
     def slots(self) -> Sequence[Slot]:
@@ -63,5 +64,8 @@ class IdempotencyGuard:
 
     @property
     def may_be_taken_over(self) -> bool:
-        """Whether the last slot is so old that nobody is at work on it any more."""
-        return self.marker is not None and has_passed(self.marker.age_ms(), self._session.settings.in_progress_ms)
+        """Whether nobody works on the last slot any more: it is old, or of an attempt that this request gave up."""
+        if self.marker is None:
+            return False
+        given_up = self.marker.slots[-1].attempt in self._session.request.attempts
+        return given_up or has_passed(self.marker.age_ms(), self._session.settings.in_progress_ms)

@@ -67,7 +67,7 @@ class OperationRequest:
     can return, None for no limit; `body_bytes` is how long the body was: work on a long one is done in a worker thread;
     `role_session` tells apart those who assumed the same role, if a role is the principal; `name` is the principal's in
     its realm, if it has one; `hold` is what the request
-    takes of the process's memory."""
+    takes of the process's memory; `attempts` are its own whose slots were sent to its key's marker."""
 
     method: str
     path: str
@@ -83,6 +83,7 @@ class OperationRequest:
     role_session: str | None = None
     name: str | None = None
     hold: Hold = field(default_factory=Hold, compare=False)
+    attempts: set[str] = field(default_factory=set, compare=False)
 
     @property
     def by(self) -> JsonObject:

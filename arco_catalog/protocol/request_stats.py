@@ -25,7 +25,8 @@ class RequestStats:
     `entities` are the tables and views that it was about, with the table's uuid where that is known. `attempt` is the
     last attempt's id, `tries` their number; a conflict is a compare-and-swap that was lost, after which the change was
     planned anew. `session` is that of an assumed role. `ignored_claim`: the request named a source for which its
-    principal may not speak. `vended` is what a cloud answered that was asked for credentials.
+    principal may not speak. `denied` is the privilege that its principal lacks, and on what. `vended` is what a cloud
+    answered that was asked for credentials.
     """
 
     store: Measurement | None = None
@@ -33,6 +34,7 @@ class RequestStats:
     principal: str | None = None
     session: str | None = None
     ignored_claim: bool = False
+    denied: tuple[str, str] | None = None
     key: str | None = None
     attempt: str | None = None
     tries: int = 0

@@ -3,12 +3,21 @@
 from collections.abc import Collection, Sequence
 from typing import TypeVar
 
-from arco_catalog.iceberg.errors import CatalogChanged, Forbidden, NoSuchWarehouse, NotAuthorized, NotFound, Refusal
+from arco_catalog.iceberg.errors import (
+    CatalogChanged,
+    Forbidden,
+    NoSuchWarehouse,
+    NotFound,
+    Refusal,
+    UnknownPrincipal,
+)
 from arco_catalog.planning.access import (
     Identity,
     Requirement,
     Securable,
     Standing,
+    check_source,
+    denied,
     held_among,
     judge,
     judge_service,
@@ -89,14 +98,16 @@ class CatalogAccess(Access):
         requirements: Sequence[Requirement],
         *,
         hides: bool = True,
+        names_source: bool = False,
     ) -> None:
-        super().__init__(identity, requirements)
+        super().__init__(identity, requirements, names_source)
         self._realm = realm
         self._judged = judged
         self._catalog = name
         self._entry = entry
         self._hides = hides
         self._fresh = False
+        self._exists = True
         self.standing: Standing | None = None
 
     @property
@@ -104,15 +115,13 @@ class CatalogAccess(Access):
         return self._fresh
 
     async def read(self, freshness: Freshness) -> None:
-        if self._fresh and self.standing is not None:
+        if self._fresh:
             return
         cached = self._realm.cached_head() if freshness is not Freshness.FRESH else None
-        self.standing = None if cached is None else await self._standing(cached)
-        if self.standing is None:  # what is cached may be old: nobody is turned away by it
-            self._fresh = True
-            self.standing = await self._standing(await self._realm.head())
-        if self.standing is None:
-            raise gone()
+        if cached is not None:
+            self.standing, _ = await self._found(cached)
+        if cached is None or self.standing is None:  # what is cached may be old: nobody is turned away by it
+            await self._read_now()
 
     async def page_key(self) -> bytes | None:
         return await self._realm.page_key()
@@ -121,27 +130,41 @@ class CatalogAccess(Access):
         if self._fresh:
             return False
         before = self.standing
-        self._fresh = True
-        self.standing = await self._standing(await self._realm.head())
-        if self.standing is None:
-            raise gone()
-        return self.standing != before
+        await self._read_now()
+        return self.standing != before or not self._exists
+
+    async def _read_now(self) -> None:
+        standing, entry = await self._found(await self._realm.head())
+        self._exists = entry is not None and entry[0] == self._entry[0]
+        if self._exists and entry != self._entry:
+            raise CatalogChanged(f"Catalog {self._catalog} was changed just now: try again")
+        self.standing, self._fresh = standing, True
 
     async def judge(self, state: State, head: RegistryState) -> None:
-        assert self.standing is not None
+        if self.standing is None:
+            raise gone()
+        if not self._exists:
+            raise NoSuchWarehouse(f"Warehouse does not exist: {self._catalog}")
         required = tuple(self.requirements)
-        if self._judged.is_allowed(head, self.standing, required):
-            return
+        if not self._judged.is_allowed(head, self.standing, required):
+            await self._judge_required(state, head, self.standing)
+            self._judged.keep_allowed(head, self.standing, required)
+        if self.names_source:
+            check_source(self.standing)
+
+    async def _judge_required(self, state: State, head: RegistryState, standing: Standing) -> None:
         try:
-            await carry_out(state, head.index, self._steps(head.index, self.standing))
-        except NoSuchWarehouse:
+            await carry_out(state, head.index, self._steps(head.index, standing))
+        except NoSuchWarehouse as hidden:
             if self._hides:
                 raise
-            raise without_privileges(self.standing, self._catalog) from None
-        self._judged.keep_allowed(head, self.standing, required)
+            told = without_privileges(standing, self._catalog)
+            told.denied = hidden.denied
+            raise told from None
 
     def judge_loaded(self, index: Index) -> bool:
-        assert self.standing is not None
+        if self.standing is None or not self._exists or (self.names_source and not self.standing.names_sources):
+            return False
         try:
             return carry_out_loaded(index, self._steps(index, self.standing)) is True
         except Refusal:
@@ -152,7 +175,8 @@ class CatalogAccess(Access):
         return True
 
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
-        assert self.standing is not None
+        if self.standing is None:
+            return False
         try:
             yield from judge(index, self._catalog, self.standing, [requirement])
         except Refusal:
@@ -162,23 +186,17 @@ class CatalogAccess(Access):
     async def held(
         self, state: State, head: RegistryState, privileges: Collection[Privilege], on: Securable
     ) -> frozenset[Privilege]:
-        assert self.standing is not None
+        if self.standing is None:
+            return frozenset()
         return await carry_out(state, head.index, held_among(head.index, self.standing, privileges, on))
 
-    async def _standing(self, head: RegistryState) -> Standing | None:
-        """What the identity amounts to on this HEAD of the realm. Raises `NoSuchWarehouse` and `CatalogChanged` if the
-        catalog is no longer what this request takes it for."""
-
+    async def _found(self, head: RegistryState) -> tuple[Standing | None, tuple[str, int] | None]:
+        """What the identity amounts to on this HEAD of the realm, and the catalog's id and version there."""
         found = self._judged.standing(head, self.identity, self._catalog)
         if found is None:
             found = await carry_out(self._realm, head.index, self._looked_up(head.index))
             self._judged.keep_standing(head, self.identity, self._catalog, found)
-        standing, entry = found
-        if self._fresh and (entry is None or entry[0] != self._entry[0]):
-            raise NoSuchWarehouse(f"Warehouse does not exist: {self._catalog}")
-        if self._fresh and entry != self._entry:
-            raise CatalogChanged(f"Catalog {self._catalog} was changed just now: try again")
-        return standing
+        return found
 
     def _looked_up(self, index: Index) -> Steps[tuple[Standing | None, tuple[str, int] | None]]:
         yield Needs(keys=[catalog_key(self._catalog)])
@@ -190,8 +208,15 @@ class CatalogAccess(Access):
 class RealmAccess(Access):
     """Rights in the realm itself, whose own registry is what changes. `itself` is the principal that is acted on."""
 
-    def __init__(self, identity: Identity, requirements: Sequence[Requirement], itself: str | None = None) -> None:
-        super().__init__(identity, requirements)
+    def __init__(
+        self,
+        identity: Identity,
+        requirements: Sequence[Requirement],
+        itself: str | None = None,
+        *,
+        names_source: bool = False,
+    ) -> None:
+        super().__init__(identity, requirements, names_source)
         self._itself = itself
 
     @property
@@ -208,17 +233,22 @@ class RealmAccess(Access):
         standing = await carry_out(state, head.index, standing_of(head.index, self.identity))
         if standing is None:
             raise gone()
-        judge_service(standing, self.requirements, self._itself)
+        self._judge(standing)
 
     def judge_loaded(self, index: Index) -> bool:
         try:
             standing = carry_out_loaded(index, standing_of(index, self.identity))
             if standing is None:
                 return False
-            judge_service(standing, self.requirements, self._itself)
+            self._judge(standing)
         except Refusal:
             return False
         return True
+
+    def _judge(self, standing: Standing) -> None:
+        judge_service(standing, self.requirements, self._itself)
+        if self.names_source:
+            check_source(standing)
 
     def holds(self, index: Index, requirement: Requirement) -> Steps[bool]:
         standing = yield from standing_of(index, self.identity)
@@ -233,14 +263,14 @@ class RealmAccess(Access):
 
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:
     """What a caller is told of a catalog that does not exist: only those who may list catalogs learn that it does not.
-    Raises `NotAuthorized` if its principal is gone."""
+    Raises `UnknownPrincipal`."""
     head = await realm.head()
     standing = await carry_out(realm, head.index, standing_of(head.index, identity))
     if standing is None:
         raise gone()
     if Privilege.CATALOG_LIST in standing.service and not standing.must_rotate:
         return NotFound(f"Catalog does not exist: {name}")
-    return without_privileges(standing, name)
+    return denied(without_privileges(standing, name), Privilege.CATALOG_LIST.value, "realm")
 
 
 def without_privileges(standing: Standing, catalog: str) -> Forbidden:
@@ -248,6 +278,6 @@ def without_privileges(standing: Standing, catalog: str) -> Forbidden:
     return Forbidden(f"Principal {standing.name} has no privilege in catalog {catalog}")
 
 
-def gone() -> NotAuthorized:
+def gone() -> UnknownPrincipal:
     """What somebody is told whose principal, or secret, no longer exists."""
-    return NotAuthorized("The principal of this token, or the secret that it was given for, does not exist (any more)")
+    return UnknownPrincipal("The principal of this token, or the secret it was given for, does not exist (any more)")

@@ -20,11 +20,11 @@ from storage_backends import StoreError
 class SlotClaims:
     """Reads the slots of one request's marker, and puts its own."""
 
-    def __init__(self, marker: MarkerLog, key: IdempotencyKey) -> None:
+    def __init__(self, marker: MarkerLog, key: IdempotencyKey, own: set[str]) -> None:
+        """`own` are the attempts of this request whose slots were sent."""
         self._marker = marker
         self._key = key
-        self._own: set[str] = set()
-        """Attempts of this request whose slots were sent."""
+        self._own = own
 
     async def is_new(self, attempt: str, machine_ms: int) -> bool:
         """False if the key is known to have a marker. The marker is read only if the key is too old or too new by the

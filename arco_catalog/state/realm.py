@@ -18,6 +18,8 @@ CATALOG_ADMIN = "catalog_admin"
 
 ACT_FOR_OTHERS = "arco.act-for-others"
 """The property by which a principal is registered to ask for tokens of other principals: `true`."""
+NAME_SOURCES = "arco.source"
+"""The property by which a principal is registered to say on whose behalf it makes its changes: `true`."""
 
 
 def catalogs() -> str:
@@ -142,6 +144,11 @@ class PrincipalEntry(Described):
     def acts_for_others(self) -> bool:
         """Whether it is registered to ask for tokens of other principals."""
         return self.properties.get(ACT_FOR_OTHERS) == "true"
+
+    @property
+    def names_sources(self) -> bool:
+        """Whether it is registered to say on whose behalf it makes its changes."""
+        return self.properties.get(NAME_SOURCES) == "true"
 
     def with_secrets(self, secrets: tuple[Secret, ...], at_ms: int, **changed: str | bool) -> Self:
         """The entry with these secrets and no others."""

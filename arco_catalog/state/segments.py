@@ -7,7 +7,7 @@ of the whole; what is kept in memory is the bytes. Segments never cross from one
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
@@ -86,6 +86,14 @@ class Segment:
             return None
         found, entry = decode_line(self.lines[place])
         return entry if found == key else None
+
+    def get_all(self, keys: Collection[str]) -> Mapping[str, JsonObject]:
+        """The entries of these keys, as far as they are here: one by one where they are few, else in one pass."""
+        if len(keys) * len(self.lines).bit_length() < len(self.lines):
+            found = ((key, self.get(key)) for key in keys)
+            return {key: entry for key, entry in found if entry is not None}
+        wanted = {*keys}
+        return {key: entry for key, entry in map(decode_line, self.lines) if key in wanted}
 
     def scan(self, low: str, high: str | None = None) -> Iterator[tuple[str, JsonObject]]:
         """Entries from the key `low` on, and before `high`, in order."""

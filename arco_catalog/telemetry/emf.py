@@ -24,6 +24,7 @@ _OF_ALL: Metrics = {
     "StoreBytesWritten": "Bytes",
     "Conflicts": "Count",
     "CacheHits": "Count",
+    "Denials": "Count",
 }
 REQUESTS: Directives = ((("Warehouse",), _OF_ALL), (("Warehouse", "Operation"), _OF_AN_OPERATION))
 """Dimensions of a request's metrics. The log lines have more fields for queries."""

@@ -105,6 +105,7 @@ class RequestLog:
             "StoreBytesWritten": called.bytes_written,
             "Conflicts": stats.conflicts,
             "CacheHits": called.unchanged,
+            "Denials": int(stats.denied is not None),
             "request_id": self.request_id,
         }
         optional: tuple[tuple[str, JsonValue], ...] = (
@@ -121,6 +122,8 @@ class RequestLog:
             ("principal", stats.principal),
             ("session", stats.session),
             ("ignored_claim", stats.ignored_claim or None),
+            ("denied", None if stats.denied is None else stats.denied[0]),
+            ("denied_on", None if stats.denied is None else stats.denied[1]),
             ("invocation", self.asked.invocation),
             ("trace_id", self.trace_id),
             ("agent", self.asked.client),

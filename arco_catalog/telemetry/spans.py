@@ -48,6 +48,9 @@ ATTRIBUTES: Mapping[str, str] = {
     "principal": "arco.principal",
     "session": "arco.session",
     "ignored_claim": "arco.ignored_claim",
+    "denied": "arco.denied",
+    "denied_on": "arco.denied_on",
+    "Denials": "arco.denials",
     "request_id": "arco.request_id",
     "invocation": "faas.invocation_id",
 }

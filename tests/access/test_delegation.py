@@ -18,6 +18,7 @@ from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer
 from storage_backends import ANY, Found, Version
 from storage_backends.memory import MemoryStore
+from storage_backends.wrappers.counting import CountingStore
 from tests.support.fake_runtime import FakeRuntime
 from tests.support.realm_service import RealmApp, on_catalog, on_namespace, on_table, table_request
 from tests.vending.aws_policies import allows
@@ -119,6 +120,23 @@ def location_of(answer: Answer) -> str:
     metadata = answer.json["metadata"]
     assert isinstance(metadata, dict)
     return str(metadata["location"])
+
+
+async def test_a_warm_load_with_credentials_that_are_cached_asks_for_nothing_more() -> None:
+    async with lake() as it:
+        await it.app.principal("reader", on_table("TABLE_READ_DATA", "db", "t"))
+        assert it.app.store is not None
+        it.app.store = counted = CountingStore(it.app.store)
+        reader = it.app.client("reader", app=it.app.serve())
+        first = await reader.get(T, **VENDED)
+        issued = len(it.sts.asked)
+
+        with counted.measure() as measured:
+            again = await reader.get(T, **VENDED)
+
+        assert token_of(again) == token_of(first) is not None
+        assert (measured.depth, measured.calls) == (1, 3 + 1)
+        assert len(it.sts.asked) == issued
 
 
 async def test_a_reader_gets_credentials_that_only_read_its_table() -> None:

@@ -175,3 +175,18 @@ async def test_the_place_of_a_dropped_table_is_for_those_who_may_read_it() -> No
         answer = await maker.post("/v1/lake/namespaces/db/tables", asking("m", where))
         assert answer.status == (200 if where.endswith("elsewhere") else 403), (where, answer.body)
     assert (await reader.post("/v1/lake/namespaces/db/tables", asking("r", location))).status == 200
+
+
+async def test_a_role_made_again_under_a_name_is_not_listed_with_what_the_former_had() -> None:
+    app = await RealmApp().start()
+    await app.catalog()
+    await app.principal("worker", on_catalog("TABLE_READ_DATA"))
+    listed = "catalogs/lake/catalog-roles/worker-in-lake/principal-roles"
+    roles = (await app.ok("GET", listed))["roles"]
+    assert isinstance(roles, list)
+    assert [role["name"] for role in roles if isinstance(role, dict)] == ["worker-role"]
+
+    await app.ok("DELETE", "principal-roles/worker-role")
+    await app.ok("POST", "principal-roles", {"principalRole": {"name": "worker-role"}})
+
+    assert (await app.ok("GET", listed))["roles"] == []

@@ -94,6 +94,7 @@ class TestALoad:
             "StoreBytesWritten": 0,
             "Conflicts": 0,
             "CacheHits": 3,
+            "Denials": 0,
             "answer_bytes": len(answer.body),
             "table_uuid": table_uuid(answer),
             "principal": "anonymous",
@@ -546,6 +547,7 @@ METRICS = {
     "StoreBytesWritten": "Bytes",
     "Conflicts": "Count",
     "CacheHits": "Count",
+    "Denials": "Count",
 }
 OF_AN_OPERATION = {name: METRICS[name] for name in ("Requests", "ServerErrors", "Latency")}
 UNITS = {"Seconds", "Microseconds", "Milliseconds", "Bytes", "Kilobytes", "Megabytes", "Percent", "Count", "None"}

@@ -21,6 +21,7 @@ from arco_catalog.operations.realms import Deployment, Realm
 from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.catalog import Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.runtime import Runtime
 from arco_catalog.telemetry.telemetry import Telemetry
 from arco_catalog.vending.service import Vending
 from arco_catalog.vending.storage_policy import StoragePolicy
@@ -63,7 +64,7 @@ class RealmApp:
     `url` is where the store believes to be."""
 
     names: tuple[str, ...] = ("r",)
-    clock: FakeRuntime = field(default_factory=FakeRuntime)
+    clock: Runtime = field(default_factory=FakeRuntime)
     store: ObjectStore | None = None
     options: HttpOptions = field(default_factory=HttpOptions)
     settings: Settings = field(default_factory=lambda: Settings("-"))

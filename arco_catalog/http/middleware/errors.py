@@ -3,7 +3,9 @@
 from arco_catalog.http.errors import error_response
 from arco_catalog.http.requests import ClientGone, Handle, Request
 from arco_catalog.http.responses import Response
+from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.protocol.request_stats import current_stats
 
 
 class Errors:
@@ -21,5 +23,7 @@ class Errors:
             raise
         except Exception as error:  # whatever it is, the client is told in a shape that it can read
             request.error = type(error).__name__
+            if isinstance(error, Refusal):
+                current_stats().denied = error.denied
             commits = request.route is not None and request.route.commits
             return error_response(error, commits=commits, dialect=self._dialect)

@@ -8,8 +8,8 @@ from arco_catalog.operations.management.entities import (
     EntityChange,
     described,
     entries,
+    found,
     listing,
-    looked_up,
 )
 from arco_catalog.operations.management.roles import RoleKind
 from arco_catalog.planning.attempt import Attempt
@@ -48,17 +48,26 @@ async def get_catalog_role(session: Session, name: str) -> JsonObject:
 
 async def catalog_roles_used_by(session: Session, principal_role: RoleEntry) -> JsonObject:
     """The catalog roles that a principal role has in a catalog."""
-    index = await looked_up(session, prefixes=[used_by(principal_role.entity)])
-    names = sorted(names_under(index, used_by(principal_role.entity)).values())
-    index = await looked_up(session, [catalog_role_key(name) for name in names])
-    return listing("roles", [described(CATALOG_ROLE.existing(index, name)) for name in names])
+
+    def steps(index: Index) -> Steps[JsonObject]:
+        yield Needs(scans=[Scan(used_by(principal_role.entity))])
+        names = sorted(names_under(index, used_by(principal_role.entity)).values())
+        yield Needs(keys=[catalog_role_key(name) for name in names])
+        return listing("roles", [described(CATALOG_ROLE.existing(index, name)) for name in names])
+
+    return await found(session, steps)
 
 
-async def principal_roles_using(session: Session, name: str) -> list[str]:
-    """The names of the principal roles that have a catalog role. Raises `NotFound`."""
-    role = await CATALOG_ROLE.find(session, name)
-    index = await looked_up(session, prefixes=[assignees_of(role.entity)])
-    return sorted(names_under(index, assignees_of(role.entity)).values())
+async def principal_roles_using(session: Session, name: str) -> Mapping[str, str]:
+    """The principal roles that have a catalog role: their names by their ids. Raises `NotFound`."""
+
+    def steps(index: Index) -> Steps[Mapping[str, str]]:
+        yield Needs(keys=[catalog_role_key(name)])
+        assignees = assignees_of(CATALOG_ROLE.existing(index, name).entity)
+        yield Needs(scans=[Scan(assignees)])
+        return names_under(index, assignees)
+
+    return await found(session, steps)
 
 
 async def create_catalog_role(session: Session, name: str, properties: Mapping[str, str]) -> JsonObject:

@@ -2,7 +2,8 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from arco_catalog.iceberg.errors import BadRequest, CommitFailed, InternalError
 from arco_catalog.iceberg.json import JsonObject, JsonValue
@@ -10,11 +11,13 @@ from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
-from arco_catalog.protocol.lookup import load
+from arco_catalog.protocol.lookup import carry_out, load
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.index import Edits, Index
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.roles import Described
+
+T = TypeVar("T")
 
 MAX_NAME = 256
 """Characters of a name of a principal, role or catalog."""
@@ -91,11 +94,18 @@ async def entries(session: Session, prefix: str) -> Sequence[JsonObject]:
     return [entry for _, entry in head.index.scan(prefix)]
 
 
-async def looked_up(session: Session, keys: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Index:
-    """The index as it is now, with what is to be looked up in it loaded. Raises as `Session.head` does."""
+async def looked_up(session: Session, keys: Iterable[str]) -> Index:
+    """The index as it is now, with these keys loaded. Raises as `Session.head` does."""
     head = await session.head()
-    await load(session.state, head.index, Needs(keys=[*keys], scans=[Scan(prefix) for prefix in prefixes]))
+    await load(session.state, head.index, Needs(keys=[*keys]))
     return head.index
+
+
+async def found(session: Session, steps: Callable[[Index], Steps[T]]) -> T:
+    """What a computation finds in the index as it is now: all of it at one instant. Raises as `Session.head` does, and
+    what the computation raises."""
+    head = await session.head()
+    return await carry_out(session.state, head.index, steps(head.index))
 
 
 def body_of(answer: Answer) -> JsonObject:

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.management.catalog_roles import CATALOG_ROLE
-from arco_catalog.operations.management.entities import EntityChange, listing, looked_up
+from arco_catalog.operations.management.entities import EntityChange, listing
 from arco_catalog.planning.access import Securable, absent, chain_of
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.privileges import GRANTABLE, Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.lookup import carry_out, load
 from arco_catalog.state.entries import find_kind
+from arco_catalog.state.fields import text
 from arco_catalog.state.index import Edits, Index, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
 from arco_catalog.state.roles import GrantEntry, catalog_role_key, grant_edits, granted_key, granted_to
@@ -39,23 +41,21 @@ class Grant:
 
 async def list_grants(session: Session, role: str) -> JsonObject:
     """All that a catalog role holds; on what was dropped it holds nothing while that is so. Raises `NotFound`."""
-    index = await looked_up(session, [catalog_role_key(role)])
+    head = await session.head()
+    state, index = session.state, head.index
+    await load(state, index, Needs(keys=[catalog_role_key(role)]))
     granted = granted_to(CATALOG_ROLE.existing(index, role).entity)
-    index = await looked_up(session, prefixes=[granted])
+    return await carry_out(state, index, _live_grants(index, granted), index.bytes_below(granted))
+
+
+def _live_grants(index: Index, granted: str) -> Steps[JsonObject]:
+    yield Needs(scans=[Scan(granted)])
     grants = [GrantEntry(entry) for _, entry in index.scan(granted)]
-    index = await looked_up(
-        session, [relation_key(each.namespace, each.name) for each in grants if each.name is not None]
-    )
-    return listing(
-        "grants", [_shown(each, name) for each in grants if _stands(index, each) for name in each.privileges]
-    )
-
-
-def _stands(index: Index, grant: GrantEntry) -> bool:
-    if grant.name is None:
-        return True
-    relation = find_kind(index, grant.namespace, grant.name, grant.kind)
-    return relation is not None and relation.entity == grant.securable
+    keys = [relation_key(each.namespace, each.name) for each in grants if each.name is not None]
+    yield Needs(keys=keys)
+    live = {text(entry, "entity") for entry in index.get_all(keys).values()}
+    shown = (each for each in grants if each.name is None or each.securable in live)
+    return listing("grants", [_shown(each, name) for each in shown for name in each.privileges])
 
 
 def _shown(grant: GrantEntry, privilege: str) -> JsonObject:
@@ -123,7 +123,8 @@ class _Change(EntityChange):
         if self.cascade:
             yield Needs(scans=[Scan(granted_to(role.entity))])
             for inside in _inside(index, role.entity, securable):
-                edits.update(grant_edits(role.entity, inside.with_privileges({*inside.privileges} - {privilege})))
+                if privilege in inside.privileges:
+                    edits.update(grant_edits(role.entity, inside.with_privileges({*inside.privileges} - {privilege})))
         return edits, None
 
 

@@ -1,6 +1,6 @@
 """Principal roles, and which principal has which."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
 from arco_catalog.iceberg.json import JsonObject
@@ -8,8 +8,8 @@ from arco_catalog.operations.management.entities import (
     EntityChange,
     described,
     entries,
+    found,
     listing,
-    looked_up,
 )
 from arco_catalog.operations.management.principals import ROOT_PRINCIPAL, existing_principal, shown
 from arco_catalog.operations.management.roles import RoleKind
@@ -50,27 +50,42 @@ async def get_principal_role(session: Session, name: str) -> JsonObject:
     return shown_role(await PRINCIPAL_ROLE.find(session, name))
 
 
-async def named_roles(session: Session, names: Sequence[str]) -> JsonObject:
-    """The principal roles of these names, as far as they exist."""
-    index = await looked_up(session, [principal_role_key(name) for name in names])
-    found = (find_principal_role(index, name) for name in names)
-    return listing("roles", [shown_role(role) for role in found if role is not None])
+async def roles_by_id(session: Session, names: Mapping[str, str]) -> JsonObject:
+    """The principal roles of these ids, whose names are given, as far as they exist: another role that has the name of
+    one now is not meant."""
+    return await found(session, lambda index: _roles(index, names))
+
+
+def _roles(index: Index, names: Mapping[str, str]) -> Steps[JsonObject]:
+    yield Needs(keys=[principal_role_key(name) for name in names.values()])
+    there = (find_principal_role(index, name) for name in sorted(names.values()))
+    return listing("roles", [shown_role(role) for role in there if role is not None and role.entity in names])
 
 
 async def roles_of_principal(session: Session, name: str) -> JsonObject:
     """The principal roles that a principal has. Raises `NotFound`."""
-    principal = existing_principal(await looked_up(session, [principal_key(name)]), name)
-    index = await looked_up(session, prefixes=[roles_of(principal.entity)])
-    return await named_roles(session, sorted(names_under(index, roles_of(principal.entity)).values()))
+
+    def steps(index: Index) -> Steps[JsonObject]:
+        yield Needs(keys=[principal_key(name)])
+        roles = roles_of(existing_principal(index, name).entity)
+        yield Needs(scans=[Scan(roles)])
+        return (yield from _roles(index, names_under(index, roles)))
+
+    return await found(session, steps)
 
 
 async def principals_with_role(session: Session, name: str) -> JsonObject:
     """The principals that have a principal role. Raises `NotFound`."""
-    role = await PRINCIPAL_ROLE.find(session, name)
-    index = await looked_up(session, prefixes=[members_of(role.entity)])
-    names = sorted(names_under(index, members_of(role.entity)).values())
-    index = await looked_up(session, [principal_key(each) for each in names])
-    return listing("principals", [shown(existing_principal(index, each)) for each in names])
+
+    def steps(index: Index) -> Steps[JsonObject]:
+        yield Needs(keys=[principal_role_key(name)])
+        members = members_of(PRINCIPAL_ROLE.existing(index, name).entity)
+        yield Needs(scans=[Scan(members)])
+        names = sorted(names_under(index, members).values())
+        yield Needs(keys=[principal_key(each) for each in names])
+        return listing("principals", [shown(existing_principal(index, each)) for each in names])
+
+    return await found(session, steps)
 
 
 async def create_principal_role(

@@ -1,0 +1,1 @@
+"""Grants and revocations, in simulation."""
