@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from arco_catalog.http.browsers import check_media_type, check_page
 from arco_catalog.http.errors import error_response
 from arco_catalog.http.principal import GATEWAY_EVENT, authenticated_caller
-from arco_catalog.http.request_context import PREFIX, Effect, RequestContext, Route, Service
+from arco_catalog.http.request_context import RequestContext, Service
 from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
 from arco_catalog.http.responses import Response
+from arco_catalog.http.route import PREFIX, Effect, Route
 from arco_catalog.http.router import Match, Router
 from arco_catalog.iceberg.errors import (
     BadRequest,

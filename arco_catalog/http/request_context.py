@@ -1,11 +1,8 @@
-"""Routes, and the context that a handler gets: one decoded request with the catalog that it is for."""
+"""The context that a handler gets: one decoded request with the catalog that it is for."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
-from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from arco_catalog.authentication.authentication import Authentication
@@ -22,8 +19,7 @@ from arco_catalog.http.names import (
 from arco_catalog.http.options import UNIT_SEPARATOR, HttpOptions
 from arco_catalog.http.principal import Caller
 from arco_catalog.http.query import Query
-from arco_catalog.http.requires import Requires
-from arco_catalog.http.responses import Response
+from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.source import Source, update_source
 from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, InternalError, NoSuchWarehouse, NotFound, Refusal
@@ -40,70 +36,6 @@ from arco_catalog.state.memory import Hold
 if TYPE_CHECKING:  # a cold start without realms does not pay for them
     from arco_catalog.http.realms import RealmService
     from arco_catalog.operations.realms import Realm
-
-PREFIX = "{prefix}"
-"""Stands for the catalog in a path template."""
-
-
-class Effect(Enum):
-    """What a request may do, and so what its failures mean."""
-
-    READS = auto()
-    """Changes nothing: needs no idempotency key."""
-    MUTATES = auto()
-    """Changes something, exactly once for its idempotency key."""
-    COMMITS = auto()
-    """Mutates tables that exist: clients delete the files that they wrote when told that it failed."""
-
-
-Handler = Callable[["RequestContext"], Awaitable[Response]]
-
-
-@dataclass(frozen=True)
-class Route:
-    """One endpoint: method and path template exactly as in the specification. `handling` is the handler, or its module
-    and name in this package. `requires` says what whoever asks needs, where there are grants; a `public` one is
-    answered to everybody, and any other must say it."""
-
-    method: str
-    template: str
-    handling: Handler | str
-    effect: Effect = Effect.READS
-    advertised: bool = True
-    takes_json: bool = True
-    optional_json: bool = False
-    takes_form: bool = False
-    public: bool = False
-    requires: Requires | None = None
-
-    @cached_property
-    def handler(self) -> Handler:
-        """The handler, imported with the first request for it. Raises `ImportError` or `AttributeError` if it is not
-        there."""
-        if not isinstance(self.handling, str):
-            return self.handling
-        module, _, name = self.handling.rpartition(".")
-        return cast(Handler, getattr(import_module(f"{__package__}.{module}"), name))
-
-    @cached_property
-    def endpoint(self) -> str:
-        """How `/v1/config` names it."""
-        return f"{self.method} {self.template}"
-
-    @cached_property
-    def has_prefix(self) -> bool:
-        """Whether the path names a catalog, or may."""
-        return PREFIX in self.template
-
-    @cached_property
-    def has_body(self) -> bool:
-        """Whether requests carry a JSON object."""
-        return self.method in ("POST", "PUT") and self.takes_json
-
-    @cached_property
-    def commits(self) -> bool:
-        """Whether a 5xx leaves open if files are referred to."""
-        return self.effect is Effect.COMMITS
 
 
 @dataclass(frozen=True, slots=True)

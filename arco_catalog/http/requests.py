@@ -10,8 +10,8 @@ from arco_catalog.http.asgi import Receive, Scope, Send
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.principal import Caller, caller_of
 from arco_catalog.http.query import NO_QUERY, Query
-from arco_catalog.http.request_context import Route
 from arco_catalog.http.responses import Response
+from arco_catalog.http.route import Route
 from arco_catalog.http.spelling import Spelling, spelling_of
 from arco_catalog.iceberg.errors import BadRequest, PayloadTooLarge, Unavailable, UnsupportedMediaType
 from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from arco_catalog.http.request_context import PREFIX, Route
+from arco_catalog.http.route import PREFIX, Route
 from arco_catalog.http.spelling import USUAL, Spelling
 
 REMEMBERED_PATHS = 1_024

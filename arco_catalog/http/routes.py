@@ -6,8 +6,8 @@ Handlers are named, and imported with the first request for them: a cold start p
 from collections.abc import Sequence
 
 from arco_catalog.http import requires as on
-from arco_catalog.http.request_context import Effect, Route
 from arco_catalog.http.requires import needs
+from arco_catalog.http.route import Effect, Route
 from arco_catalog.planning.privileges import Privilege
 
 MUTATES, COMMITS = Effect.MUTATES, Effect.COMMITS

@@ -7,7 +7,7 @@ import pytest
 
 from arco_catalog.http.management.routes import BASE as MANAGEMENT_PATH
 from arco_catalog.http.management.routes import MANAGEMENT
-from arco_catalog.http.request_context import Route
+from arco_catalog.http.route import Route
 from arco_catalog.iceberg.json import JsonObject
 from tests.access.lake import NAMESPACES, Lake, is_denied
 from tests.access.test_routes import Case, each_case

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from arco_catalog.http.browsers import parse_host
-from arco_catalog.http.request_context import Effect, Route
+from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.routes import HEALTH, ROUTES
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService

@@ -6,7 +6,7 @@ import pytest
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.request_context import Effect, Route
+from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonValue
 from tests.http.specification import Endpoint, sources

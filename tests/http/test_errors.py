@@ -7,8 +7,9 @@ import pytest
 from arco_catalog.http.app import App
 from arco_catalog.http.errors import TABLE, error_response
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.request_context import Effect, RequestContext, Route
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response
+from arco_catalog.http.route import Effect, Route
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg import errors as e
 from arco_catalog.iceberg.json import JsonValue, dumps, loads

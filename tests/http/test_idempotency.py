@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.request_context import Effect
+from arco_catalog.http.route import Effect
 from arco_catalog.http.routes import ROUTES
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
 from arco_catalog.protocol.operation_request import Dialect

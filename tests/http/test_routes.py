@@ -6,8 +6,9 @@ from inspect import iscoroutinefunction, signature
 
 import pytest
 
-from arco_catalog.http.request_context import RequestContext, Route
+from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response
+from arco_catalog.http.route import Route
 from arco_catalog.http.router import REMEMBERED_PATH_BYTES, Router
 from arco_catalog.http.routes import HEALTH, ROUTES, import_handlers
 from tools.support.environment import PROJECT

@@ -12,7 +12,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from arco_catalog.http import tables
 from arco_catalog.http.app import App
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.request_context import RequestContext, Route
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.route import Route
 from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.telemetry.lines import JsonLines, TextLines
 from arco_catalog.telemetry.logs import configure_logging

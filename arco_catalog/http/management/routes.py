@@ -4,8 +4,8 @@ is judged by the realm's registry; what is done to catalog roles and grants by t
 from collections.abc import Sequence
 
 from arco_catalog.http.management.bodies import granted_on
-from arco_catalog.http.request_context import Effect, Route
 from arco_catalog.http.requires import Requires, needs
+from arco_catalog.http.route import Effect, Route
 from arco_catalog.planning.privileges import Privilege
 
 BASE = "/api/management/v1"

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from arco_catalog.http.compression import WORTHWHILE_BYTES, answer_limit, compressed, gzip_accepted
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.request_context import Effect, Route
 from arco_catalog.http.requests import Handle, Request
 from arco_catalog.http.responses import Response
+from arco_catalog.http.route import Effect, Route
 from arco_catalog.iceberg.errors import AnswerTooLarge, CommitStateUnknown, InternalError
 from arco_catalog.planning.answer_limit import AnswerLimit, pack
 
