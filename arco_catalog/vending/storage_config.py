@@ -51,7 +51,8 @@ class AwsStorage:
     @property
     def is_amazon(self) -> bool:
         """Whether Amazon itself judges policies: others don't know all of their language."""
-        hosts = [urlsplit(url).hostname or "" for url in (self.endpoint, self.endpoint_internal) if url]
+        named = (self.endpoint, self.endpoint_internal, self.sts_endpoint)
+        hosts = [urlsplit(url).hostname or "" for url in named if url]
         return all(re.search(r"\.(amazonaws\.(com|com\.cn|eu)|api\.aws)$", host) for host in hosts)
 
     @property

@@ -112,7 +112,12 @@ def test_clients_are_told_where_the_store_is_and_nothing_of_roles_or_the_catalog
     ],
 )
 def test_who_judges_policies_is_told_by_the_endpoint(endpoint: str | None, amazon: bool) -> None:
-    assert AwsStorage(endpoint=endpoint).is_amazon is amazon
+    for config in (
+        AwsStorage(endpoint=endpoint),
+        AwsStorage(endpoint_internal=endpoint),
+        AwsStorage(sts_endpoint=endpoint),
+    ):
+        assert config.is_amazon is amazon
 
 
 @pytest.mark.parametrize(
