@@ -14,6 +14,7 @@ from arco_catalog.vending.gcs import CLOUD_PLATFORM, GcsIssuer
 from arco_catalog.vending.outbound import Outbound, WireOutbound
 from arco_catalog.vending.service import Issuers, Outcome, Vending
 from arco_catalog.vending.static_keys import StaticIssuer
+from arco_catalog.vending.storage_config import AwsStorage
 from arco_catalog.vending.storage_policy import StoragePolicy
 from arco_catalog.vending.sts import StsIssuer
 from storage_backends.azure.config import AzureConfig, ClientSecret
@@ -41,6 +42,7 @@ def configured_vending(
         azure=_azure(environment, outbound, runtime, lifetime_s),
         static=_static(environment, runtime, lifetime_s),
         signer=keys,
+        signer_of_amazon=AwsStorage(endpoint=S3Config.from_environment(environment).endpoint_url).is_amazon,
         strict_signatures=VENDING_STRICT_SIGNATURES.read(environment),
     )
     policy = StoragePolicy.from_environment(environment)

@@ -41,9 +41,10 @@ class Issuers:
     """Who gives credentials for each cloud; None where the deployment has no access to it.
 
     `static` has keys of stores without STS. `signer` is the key that signs single requests to S3 where no key can be
-    had that opens one table alone. `strict_signatures` is the operator's word that the store refuses `x-amz-` headers
-    that are not signed, and bodies that have not the signed hash, as Amazon's does. Without it, that key signs no PUT
-    and no DeleteObjects: on MinIO, a client could make the first a copy of any object, and the second delete any.
+    had that opens one table alone; `signer_of_amazon` is whether it is for Amazon's S3. `strict_signatures` is the
+    operator's word that the store refuses `x-amz-` headers that are not signed, and bodies that have not the signed
+    hash, as Amazon's does. Without it, that key signs no PUT and no DeleteObjects: on MinIO, a client could make the
+    first a copy of any object, and the second delete any.
     """
 
     s3: StsIssuer | None = None
@@ -51,6 +52,7 @@ class Issuers:
     azure: AzureIssuer | None = None
     static: StaticIssuer | None = None
     signer: CredentialSource | None = field(default=None, repr=False)
+    signer_of_amazon: bool = False
     strict_signatures: bool = False
 
 
@@ -148,6 +150,12 @@ class Vending:
     async def _own_keys(self, config: AwsStorage, judged: Judged) -> Credentials:
         if self._issuers.signer is None:
             raise Forbidden("Not signed: this catalog has no key to sign with")
+        # Which server takes the signature is up to whoever sends it, whatever the catalog's configuration says: any
+        # host can be named to the one whose key this is.
+        if config.is_amazon and not self._issuers.signer_of_amazon:
+            raise Forbidden("Not signed: this catalog has no key to sign with at Amazon")
+        if judged.bucket_in_host and not config.is_amazon:
+            raise Forbidden("Not signed: the store may take a folder for the bucket (pathStyleAccess avoids that)")
         if judged.could_become_another and not (config.is_amazon or self._issuers.strict_signatures):
             raise Forbidden("Not signed: the store may take headers and bodies which are not signed")
         try:

@@ -76,6 +76,7 @@ class Judged:
     body_hash: str
     region: str
     locations: frozenset[Location]
+    bucket_in_host: bool
 
     @property
     def could_become_another(self) -> bool:
@@ -112,6 +113,7 @@ def judge(config: AwsStorage, scope: Scope, request: SignRequest) -> Judged:
         body_hash,
         region,
         frozenset(_folder_of(key, place.bucket, locations) for key in keys),
+        place.base == "/",
     )
 
 

@@ -19,6 +19,7 @@ ANY = ("*",)
 
 _OWN_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL")
 _AMAZON_REGION = re.compile(r"[a-z]+(-[a-z]+)+-[0-9]+")  # any other could make a host of Amazon's that is a customer's
+_AUTHORITY = re.compile(r"(\[[^\[\]@]+\]|[^\[\]@:]+)(:[0-9]*)?")  # else readers differ in what the host is
 _AMAZON_SERVICES = ("sts", "sts-fips", "s3", "s3.dualstack", "s3-fips", "s3-fips.dualstack")
 
 
@@ -97,7 +98,7 @@ def _is_one_of(url: str, endpoints: frozenset[str]) -> bool:
 def _normal(url: str) -> str:
     """The one spelling of a URL's scheme, host, port and path. Raises `ValueError`."""
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _AUTHORITY.fullmatch(parts.netloc):
         raise ValueError(f"expected http(s)://host[:port], got {url!r}")
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    port = (443 if parts.scheme == "https" else 80) if parts.port is None else parts.port
     return f"{parts.scheme}://{parts.hostname.lower()}:{port}{parts.path.rstrip('/')}"

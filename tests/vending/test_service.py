@@ -195,7 +195,7 @@ async def test_with_a_key_for_each_location_that_of_the_request_signs(fixture: F
 async def test_the_catalogs_own_key_signs_nothing_that_a_careless_server_would_let_become_another(
     fixture: Fixture, config: AwsStorage, trusted: bool, signed_too: bool
 ) -> None:
-    issuers = Issuers(signer=OwnKeys(), strict_signatures=trusted)
+    issuers = Issuers(signer=OwnKeys(), signer_of_amazon=config.is_amazon, strict_signatures=trusted)
     vending = Vending(issuers, fixture.runtime.now_ms, fixture.outcomes.append, policy=StoragePolicy.of(OWN))
     origin = config.endpoint or "https://s3.us-east-1.amazonaws.com"
     body = "<Delete><Object><Key>t/1</Key></Object></Delete>"
