@@ -34,6 +34,7 @@ REFRESH_PROPERTY = "client.refresh-credentials-endpoint"
 _TOO_LARGE = "PackedPolicyTooLarge"
 _TRANSIENT = frozenset({"Throttling", "ThrottlingException", "ServiceUnavailable", "RequestLimitExceeded", "SlowDown"})
 _NOT_IN_A_SESSION_NAME = re.compile(r"[^\w+=,.@-]", re.ASCII)
+_LIKE_A_DIGEST = re.compile(r".*-[0-9a-f]{8}", re.DOTALL)
 _SECRET = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
@@ -137,9 +138,9 @@ def sts_url(config: AwsStorage) -> str:
 
 def session_name(principal: str) -> str:
     """Who the session is for, as CloudTrail shows it: 2 to 64 characters of a few kinds. Where characters had to be
-    replaced, a digest keeps two principals apart."""
+    replaced, or a name ends like one of these, a digest keeps two principals apart."""
     name = f"arco-{_NOT_IN_A_SESSION_NAME.sub('-', principal)}"
-    if name == f"arco-{principal}" and len(name) <= 64:
+    if name == f"arco-{principal}" and len(name) <= 64 and not _LIKE_A_DIGEST.fullmatch(name):
         return name
     return f"{name[:55]}-{sha256(principal.encode()).hexdigest()[:8]}"
 

@@ -227,6 +227,13 @@ def test_two_principals_have_two_session_names(principals: list[str]) -> None:
     assert session_name(one) != session_name(other)
 
 
+@given(st.text(st.sampled_from("ab-/é "), max_size=70))
+def test_nobody_is_called_as_the_session_of_another(principal: str) -> None:
+    name = session_name(principal)
+
+    assert principal == name.removeprefix("arco-") or session_name(name.removeprefix("arco-")) != name
+
+
 @pytest.mark.parametrize(
     ("configured", "url"),
     [
