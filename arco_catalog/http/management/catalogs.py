@@ -30,8 +30,10 @@ async def create(context: RequestContext) -> Response:
         fields.required("properties", STRINGS),
         fields.required("storageConfigInfo", OBJECT),
     )
+    session = context.realm_session()
+    await session.head()  # judged, before anybody is told what the operator allows
     _check_storage(context, request.storage)
-    made = await make_catalog(context.required_realm, context.realm_session(), request)
+    made = await make_catalog(context.required_realm, session, request)
     return json_response(shown_catalog(made), 201)
 
 
@@ -46,9 +48,9 @@ async def update(context: RequestContext) -> Response:
     version = context.fields.optional("currentEntityVersion", INT)
     properties = context.fields.optional("properties", STRINGS)
     storage = context.fields.optional("storageConfigInfo", OBJECT)
+    await (await context.catalog_session(context.params["catalog"])).head()
     if storage is not None:
         _check_storage(context, storage)
-    await (await context.catalog_session(context.params["catalog"])).head()
     changed = await change_catalog(
         context.required_realm,
         context.judged_realm_session(),
