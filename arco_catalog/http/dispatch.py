@@ -116,8 +116,7 @@ class Dispatch:
         if realm is not None:
             from arco_catalog.http.realms import catalog_of
 
-            known = request.caller.identity is not None  # else nobody reads it again
-            return await catalog_of(realm, realm.lookups(), name, fresh=not known)
+            return await catalog_of(realm, realm.lookups(), name, request.caller.identity)
         catalog = self._service.warehouses.get(name)
         if catalog is None:
             raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
