@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # a cold start without realms does not pay for them
 
 
 POLARIS_BASE = b"/api/catalog"
+CATALOG_API = b"/v1/"
 
 
 class Dispatch:
@@ -84,9 +85,11 @@ class Dispatch:
 
     def _below_base(self, path: bytes) -> bytes:
         """The path as the specification has it: below the one under which the catalog is served, and there below the
-        one under which Polaris serves, where there are realms as it has them."""
+        one under which Polaris serves catalogs, where there are realms as it has them. The management API is not there:
+        a proxy that keeps its path from strangers keeps all of it."""
         path = _below(self._service.options.base_path, path)
-        return path if self._service.realms is None else _below(POLARIS_BASE, path)
+        of_catalogs = self._service.realms is not None and path.startswith(POLARIS_BASE + CATALOG_API)
+        return _below(POLARIS_BASE, path) if of_catalogs else path
 
     async def _context(
         self, route: Route, params: Mapping[str, str], request: Request, realm: "Realm | None"
@@ -113,8 +116,7 @@ class Dispatch:
         if realm is not None:
             from arco_catalog.http.realms import catalog_of
 
-            known = request.caller.identity is not None  # else nobody reads it again
-            return await catalog_of(realm, realm.lookups(), name, fresh=not known)
+            return await catalog_of(realm, realm.lookups(), name, request.caller.identity)
         catalog = self._service.warehouses.get(name)
         if catalog is None:
             raise NoSuchWarehouse(f"Warehouse does not exist: {name}")

@@ -27,8 +27,11 @@ async def served_by_function(environment: Mapping[str, str], catalog: Catalog, r
     vending.check()
     if not is_off(environment):
         return Served(RealmService.of(realms, wanted, runtime.entropy))
-    if all([await realm_exists(realm) for realm in realms]):
+    missing = [realm.name for realm in realms if not await realm_exists(realm)]
+    if not missing:
         return Served(RealmService.of(realms, wanted, runtime.entropy, judged=False))
+    if REALM.read(environment):
+        raise ValueError(f"{REALM.name}: there is no realm {' and '.join(map(repr, missing))} in the store yet")
     if wanted.tokens is not None:
         raise ValueError(
             f"{AUTHORIZATION.name}: without a realm nobody has an id and a secret, so {AUTH.name} can't be 'internal'"

@@ -111,12 +111,18 @@ def event_in(headers: Mapping[str, str], endpoint: FunctionsEndpoint) -> JsonObj
     if endpoint is FunctionsEndpoint.UNAUTHENTICATED:
         return None
     claims = _claims(headers.get(PRINCIPAL, ""))
-    authorizer: JsonObject = {} if claims is None else {"claims": {_short(name): claims[name] for name in claims}}
+    authorizer: JsonObject = {} if claims is None else {"claims": {**_by_short_names(claims)}}
     return {"requestContext": {"apiId": EASY_AUTH_API, "authorizer": authorizer}}
 
 
-def _short(name: str) -> str:
-    return _SHORT_NAMES.get(name, name)
+def _by_short_names(claims: Mapping[str, str]) -> Mapping[str, str]:
+    """The claims by their names in tokens. Where two types have one name and differ, neither of them alone counts."""
+    named: dict[str, str] = {}
+    for kind, value in claims.items():
+        name = _SHORT_NAMES.get(kind, kind)
+        known = named.get(name, value)
+        named[name] = value if known == value else f"{known},{value}"
+    return named
 
 
 def _claims(encoded: str) -> Mapping[str, str] | None:

@@ -11,9 +11,11 @@ from arco_catalog.authentication.token_endpoint import TokenEndpoint
 from arco_catalog.http.principal import Caller, authenticated_caller
 from arco_catalog.iceberg.errors import Forbidden, NoSuchWarehouse, NotAuthorized
 from arco_catalog.operations.realms import Realm
+from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.operation_request import ANONYMOUS
+from arco_catalog.protocol.rights import check_principal
 from arco_catalog.state.access import State
 from arco_catalog.state.needs import Needs
 from arco_catalog.state.realm import CatalogEntry, catalog_key, find_catalog
@@ -97,9 +99,12 @@ async def _entry(state: State, head: RegistryState, name: str) -> CatalogEntry |
     return find_catalog(head.index, name)
 
 
-async def catalog_of(realm: Realm, state: State, name: str, *, fresh: bool) -> Catalog:
-    """The catalog of a name. Raises `NoSuchWarehouse`."""
-    entry = await find(state, name, fresh=fresh)
+async def catalog_of(realm: Realm, state: State, name: str, identity: Identity | None) -> Catalog:
+    """The catalog of a name. Raises `NoSuchWarehouse`, and `UnknownPrincipal` for an `identity` that is nobody's, who
+    does not learn which catalogs there are."""
+    entry = await find(state, name, fresh=identity is None)  # of an identity the realm is read again
     if entry is None:
+        if identity is not None:
+            await check_principal(state, identity)
         raise NoSuchWarehouse(f"Warehouse does not exist: {name}")
     return realm.catalog(entry)

@@ -165,8 +165,7 @@ class RequestContext:
         from arco_catalog.http.realms import catalog_of
 
         assert self.realm is not None
-        known = self.caller.identity is not None
-        self.named = await catalog_of(self.realm, self.realm.lookups(), name, fresh=not known)
+        self.named = await catalog_of(self.realm, self.realm.lookups(), name, self.caller.identity)
 
     def session(self) -> Session:
         """Opens this request's session: its deadline begins here. Raises `BadRequest` for a malformed key or source."""

@@ -139,8 +139,16 @@ class Realm:
                 raise BadRequest(f"{location.uri} is not the realm's own: use {folders}, or a folder inside")
 
     def may_use(self, location: Location) -> bool:
-        """Whether tables of this realm may be there: where there are several, each has folders of its own."""
-        return self.deployment.reaches(location) and any(location.inside(folder) for folder in self._folders())
+        """Whether tables of this realm may be there: where there are several, each has a folder of its own in each
+        place that the operator allowed. Of two such places, one in the other, only the inner one says whose folders
+        these are: the outer one's realms may be named like folders on the way."""
+        if self.at_root:
+            return self.deployment.reaches(location)
+        roots = [mount.root for mount in self.deployment.mounts]
+        around = [root for root in roots if location.inside(root)]
+        if not around or any(root.inside(location) for root in roots):
+            return False
+        return location.inside(max(around, key=lambda root: len(root.segments)).below(self.name))
 
     def _folders(self) -> Sequence[Location]:
         roots = [mount.root for mount in self.deployment.mounts]

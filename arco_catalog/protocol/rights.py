@@ -261,6 +261,13 @@ class RealmAccess(Access):
         return frozenset() if standing is None else standing.service & frozenset(privileges)
 
 
+async def check_principal(realm: State, identity: Identity) -> None:
+    """Returns if there is such a principal. Raises `UnknownPrincipal`."""
+    head = await realm.head()
+    if await carry_out(realm, head.index, standing_of(head.index, identity)) is None:
+        raise gone()
+
+
 async def refuse_unknown(realm: State, name: str, identity: Identity) -> Refusal:
     """What a caller is told of a catalog that does not exist: only those who may list catalogs learn that it does not.
     Raises `UnknownPrincipal`."""

@@ -284,3 +284,13 @@ async def test_servers_that_begin_together_seal_with_one_key() -> None:
     clients = [lake.app.client("manager", app=lake.app.serve()) for _ in range(3)]
     tokens = [(await each.get(f"{DB}/tables?pageSize=1&pageToken=")).json["next-page-token"] for each in clients]
     assert len({*tokens}) == 1
+
+
+async def test_who_is_nobody_any_more_does_not_learn_which_catalogs_there_are() -> None:
+    lake = await Lake().start()
+    gone = await lake.app.principal("gone", on_catalog("CATALOG_MANAGE_CONTENT"))
+    await lake.app.ok("DELETE", "principals/gone")
+    for client in (gone, lake.app.client("never-there")):
+        for target in ("/v1/config?warehouse=lake", NAMESPACES, f"{DB}/tables", T):
+            there, absent = await client.get(target), await client.get(target.replace("lake", "absent"))
+            assert (there.status, there.body) == (absent.status, absent.body) == (401, there.body)

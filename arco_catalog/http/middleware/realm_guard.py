@@ -23,13 +23,13 @@ _LOG = logging.getLogger(__name__)
 
 
 class RealmGuard:
-    """Lets requests pass while the store of `catalog` has no realm: under these names, or at its root. It is looked up
+    """Lets requests pass while the store of `catalog` has no realm: at its root, or under these names. It is looked up
     with the first request, and now and then: beside what reads, and before anything is changed."""
 
     def __init__(self, inner: Handle, catalog: Catalog, realms: Sequence[str] = ()) -> None:
         self._inner = inner
         self._catalog = catalog
-        self._manifests = [Paths(name, REALM_FOLDER).manifest for name in realms or ("",)]
+        self._manifests = [Paths(name, REALM_FOLDER).manifest for name in ("", *realms)]
         self._looked_ms: int | None = None
 
     async def handle(self, request: Request) -> Response:
