@@ -64,7 +64,7 @@ class ManyGrants:
         for name in ("reader", "many"):
             await self.app.principal(name, HARMLESS)
         realm = self.app.realms()["r"]
-        catalog = await catalog_of(realm, realm.lookups(), "lake", fresh=True)
+        catalog = await catalog_of(realm, realm.lookups(), "lake", identity=None)
         await self._fill_catalog(realm, catalog)
         self.app.store = self.store
         return self
@@ -127,7 +127,7 @@ class ManyGrants:
     async def manifest_bytes(self) -> int:
         """How long the catalog's HEAD is."""
         realm = self.app.realms()["r"]
-        catalog = await catalog_of(realm, realm.lookups(), "lake", fresh=True)
+        catalog = await catalog_of(realm, realm.lookups(), "lake", identity=None)
         found = await self.memory.get(catalog.paths.manifest)
         assert isinstance(found, Found)
         return len(found.body)

@@ -42,7 +42,7 @@ class Servers:
         await self.setup.start()
         await self.setup.catalog()
         realm = self.setup.realms()["r"]
-        catalog = await catalog_of(realm, realm.lookups(), "lake", fresh=True)
+        catalog = await catalog_of(realm, realm.lookups(), "lake", identity=None)
         self.judge = Judge(self.world, realm.registry.paths, catalog.paths)
         manager = await self.setup.principal("manager", on_catalog("CATALOG_MANAGE_CONTENT"))
         assert (await manager.post("/v1/lake/namespaces", {"namespace": [*NAMESPACE]})).status == 200
@@ -110,7 +110,7 @@ class Servers:
         async def send(at: Process) -> Answer:
             realm = self._app(at)[0].realms()["r"]
             try:
-                catalog = await catalog_of(realm, realm.lookups(), "lake", fresh=True)
+                catalog = await catalog_of(realm, realm.lookups(), "lake", identity=None)
                 await undrop(catalog.session(_operator(self.world)), NAMESPACE, name)
             except (CommitStateUnknown, Unavailable, StoreError):
                 return Answer(500, {}, b"")
