@@ -35,9 +35,14 @@ class Paths:
         """HEAD of the registry."""
         return f"{self.state}/core/manifest.json"
 
+    @property
+    def registry_commits(self) -> str:
+        """Prefix of all commits of the registry."""
+        return f"{self.state}/core/commits/"
+
     def registry_commit(self, commit_id: str) -> str:
         """One immutable commit of the registry."""
-        return f"{self.state}/core/commits/{commit_id}.json"
+        return f"{self.registry_commits}{commit_id}.json"
 
     def index_segment(self, segment: str) -> str:
         """One immutable run of the registry's index."""
@@ -61,14 +66,24 @@ class Paths:
         """The one mutable object of a table or view."""
         return f"{self.pointers}{entity}.json"
 
+    @property
+    def transactions(self) -> str:
+        """Prefix of all transactions."""
+        return f"{self.state}/transactions/"
+
     def transaction(self, transaction: str) -> str:
         """The one object that decides a transaction."""
-        return f"{self.state}/transactions/{transaction}.json"
+        return f"{self.transactions}{transaction}.json"
+
+    @property
+    def metadata_claims(self) -> str:
+        """Prefix of all claims on metadata files."""
+        return f"{self.state}/metadata_claims/"
 
     def metadata_claim(self, location: str) -> str:
         """What decides whether a metadata file may be removed or is kept for who registered it."""
         digest = hashlib.sha256(location.encode()).hexdigest()
-        return f"{self.state}/metadata_claims/{digest[:2]}/{digest}.json"
+        return f"{self.metadata_claims}{digest[:2]}/{digest}.json"
 
     @property
     def markers(self) -> str:
@@ -83,9 +98,14 @@ class Paths:
         """One slot of a marker."""
         return f"{self.marker(key_hash)}{slot}.json"
 
+    @property
+    def operational(self) -> str:
+        """Prefix of what jobs remember."""
+        return f"{self.state}/operational/"
+
     def checkpoints(self, shard: int) -> str:
         """Part of what the reconciler remembers of its walks."""
-        return f"{self.state}/operational/reconciler/walked-{shard:02d}.json"
+        return f"{self.operational}reconciler/walked-{shard:02d}.json"
 
     @property
     def events(self) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arco_catalog.config.variables import FUNCTIONS
+from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, VENDING
 from arco_catalog.http.functions_adapter import FunctionsEndpoint
 from storage_backends.azure.config import AzureConfig, DefaultChain
 from tools.package_azure import PLATFORMS
@@ -14,11 +14,14 @@ from tools.support.environment import PROJECT
 
 MODULE = PROJECT / "infra" / "azure"
 TEXTS = {file.name: file.read_text() for file in sorted(MODULE.glob("*.tf"))}
+VARIABLES = TEXTS["variables.tf"] + TEXTS["realm_variables.tf"]
 EVERYTHING = "\n".join(TEXTS.values())
 ROLES = {
+    "Key Vault Secrets User",
     "Monitoring Metrics Publisher",
     "Storage Blob Data Contributor",
     "Storage Blob Data Owner",
+    "Storage Blob Delegator",
     "Storage Queue Data Contributor",
     "Storage Table Data Contributor",
 }
@@ -39,9 +42,9 @@ def test_everything_that_goes_in_and_comes_out_is_described(kind: str) -> None:
 
 
 def test_a_variable_is_used_and_nothing_is_used_that_is_not_declared() -> None:
-    used = set(re.findall(r"\bvar\.(\w+)", "\n".join(text for name, text in TEXTS.items() if name != "variables.tf")))
+    used = set(re.findall(r"\bvar\.(\w+)", "\n".join(text for name, text in TEXTS.items() if "variables" not in name)))
 
-    declared = set(blocks("variable", TEXTS["variables.tf"]))
+    declared = set(blocks("variable", VARIABLES))
     said = {"allow_unauthenticated", "allow_any_caller"}  # only looked at by validations
     assert used == declared - said
 
@@ -53,6 +56,8 @@ def test_roles_are_the_few_that_are_needed_and_none_is_over_everything() -> None
 
     assert named == ROLES
     assert scopes == {
+        "local.account_id",  # no signature by delegation is had for less
+        '"${var.token_key_vault_id}/secrets/${element(split("/",',
         "local.container_id",
         "azurerm_storage_account.host.id",
         "azurerm_application_insights.app.id",
@@ -75,7 +80,7 @@ def test_settings_are_the_application_s_own() -> None:
     names = set(re.findall(r"(?m)^ +(ARCO_\w+) +=", TEXTS["functions.tf"]))
 
     assert {"ARCO_STORE", "ARCO_WAREHOUSE", "ARCO_ENDPOINT"} < names
-    assert names <= {variable.name for variable in FUNCTIONS}
+    assert names <= {variable.name for variable in (*FUNCTIONS, *AUTHENTICATION, *VENDING)}
 
 
 def test_the_app_is_told_of_authentication_exactly_when_there_is_some() -> None:

@@ -49,14 +49,14 @@ async def examine_records(examination: Examination) -> Findings:
 
 async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
     paths = examination.paths
-    folder, _, name = key.removeprefix(f"{paths.state}/").partition("/")
-    look = {
-        "events": _examine_receipt,
-        "transactions": _examine_transaction,
-        "metadata_claims": _examine_claim,
-        "operational": _examine_checkpoint,
-    }.get(folder)
-    if look is None or not name.endswith(".json"):
+    looks = {
+        paths.events: _examine_receipt,
+        paths.transactions: _examine_transaction,
+        paths.metadata_claims: _examine_claim,
+        paths.operational: _examine_checkpoint,
+    }
+    look = next((look for prefix, look in looks.items() if key.startswith(prefix)), None)
+    if look is None or not key.endswith(".json"):
         return [Finding(Code.OBJECT_UNKNOWN, key, "nothing in this catalog is called so")]
     return await look(examination, key)
 

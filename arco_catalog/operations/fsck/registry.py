@@ -24,8 +24,7 @@ async def examine_registry(examination: Examination) -> Findings:
     """
     paths = examination.paths
     commits = [
-        each.key.rpartition("/")[2].removesuffix(".json")
-        async for each in examination.listed(f"{paths.state}/core/commits/")
+        each.key.rpartition("/")[2].removesuffix(".json") async for each in examination.listed(paths.registry_commits)
     ]
     found = await examination.read(paths.manifest)
     if found is None:
