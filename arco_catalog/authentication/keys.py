@@ -23,6 +23,8 @@ MAX_AGE_MS = 15 * 60_000
 """How old keys may be before they are read again, so that a change reaches every server."""
 RETRY_MS = 60_000
 """How long at least between two reads that a token of an unknown key, or a failure, asks for."""
+WITHOUT_MS = 1_000
+"""The same while there are no keys at all: whoever sends tokens then, forged ones too, has them asked for no faster."""
 
 _LOG = logging.getLogger(__name__)
 _SEPARATOR = re.compile(r"[\s,]+")
@@ -107,6 +109,8 @@ class KeySource:
         self._now_ms = now_ms
         self._held: TokenKeys | None = None
         self._asked_ms = 0
+        self._failed_ms: int | None = None
+        """When keys could not be had, while there are none."""
         self._reading = asyncio.Lock()
 
     async def current(self) -> TokenKeys:
@@ -135,12 +139,22 @@ class KeySource:
                 self._asked_ms = self._now_ms()
             return self._held
 
+    def _failed_just_now(self) -> bool:
+        return self._failed_ms is not None and 0 <= self._now_ms() - self._failed_ms < WITHOUT_MS
+
     async def _ask(self) -> TokenKeys:
+        if self._held is None and self._failed_just_now():
+            raise _unavailable()
         try:
             return parse_keys((await self._read()).decode())
         except (OSError, ValueError, StoreError) as error:
             why = str(error) if not isinstance(error, UnicodeDecodeError) else "they are not text"
             _LOG.error("the keys that sign tokens cannot be read: %s", why)
             if self._held is None:
-                raise Unavailable("The keys that sign tokens cannot be read; the server's log says why") from error
+                self._failed_ms = self._now_ms()
+                raise _unavailable() from error
             return self._held
+
+
+def _unavailable() -> Unavailable:
+    return Unavailable("The keys that sign tokens cannot be read; the server's log says why")

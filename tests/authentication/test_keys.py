@@ -12,6 +12,7 @@ from arco_catalog.authentication.keys import (
     MAX_AGE_MS,
     MOST_KEYS,
     RETRY_MS,
+    WITHOUT_MS,
     KeySource,
     from_file,
     from_secret_store,
@@ -121,6 +122,20 @@ async def test_without_any_keys_the_server_is_unavailable_and_says_no_more() -> 
     with pytest.raises(Unavailable) as refused:
         await source.current()
     assert "short-and-secret" not in str(refused.value)
+
+
+async def test_without_any_keys_they_are_not_asked_for_with_each_token() -> None:
+    runtime, asked = FakeRuntime(), Asked(OLD)
+    asked.text = StoreUnavailable("down")
+    source = KeySource(asked, runtime.now_ms)
+    for _ in range(100):
+        with pytest.raises(Unavailable):
+            await source.find("forged")
+    assert asked.times == 1
+    asked.text = OLD
+    runtime.ms += WITHOUT_MS
+    assert (await source.current()).newest.secret == OLD.encode()
+    assert asked.times == 2
 
 
 @pytest.mark.parametrize("body", [b"\xff" * 64, b"short-and-secret"])
