@@ -201,6 +201,8 @@ ON_S3 = {
     "reconcile": [],
     "init": [],
     "bootstrap": [],
+    "catalogs": ["list"],
+    "fsck": [],
     "info": [TABLE],
     "receipts": [TABLE],
     "show": [TABLE],
