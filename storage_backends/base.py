@@ -1,11 +1,11 @@
-"""The interface to object stores: five calls, three conditions, three outcomes (docs/design/store.md).
+"""The interface to object stores: six calls, three conditions, three outcomes (docs/design/store.md).
 
 Code above this package uses object stores through `ObjectStore` only. A backend translates a vendor's statuses into
 the outcomes below and does nothing else. A wrapper of a store (counting, delaying, deadlines, faults) is an
 `ObjectStore` too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NewType, Protocol
 
@@ -138,6 +138,20 @@ class InvalidKey(StoreError):
     """The key cannot name an object: empty, with an empty, `.` or `..` segment, or a control character."""
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What became of a deletion of many objects. Those in `left` may be there still, each for its reason; a
+    `StoreError` says that it was not deleted. All others are gone. `now_ms` is the store's time, None if no answer
+    came."""
+
+    left: Mapping[str, Unknown | StoreError]
+    now_ms: int | None
+
+
+MAX_DELETED = 1_000
+"""Keys in one call of `delete_many`: what S3 takes in one request."""
+
+
 class ObjectStore(Protocol):
     """A bucket or a folder. Keys are `/`-separated, with no leading slash.
 
@@ -161,6 +175,13 @@ class ObjectStore(Protocol):
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """Removes the object if `when` holds (`ABSENT` makes no sense and raises ValueError). Deleting what is missing
         is `Applied` under `ANY` and `PreconditionFailed(None)` under `Matches`."""
+        ...
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """Removes at most 1,000 objects (ValueError), whatever their versions, in as few requests as the store allows.
+        What is missing is gone. Raises `InvalidKey` before anything is sent, and `StoreUnavailable` where nothing could
+        be; what else fails is told of each key. The caller may send again what is `Unknown`, if the keys are not used
+        again."""
         ...
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:

@@ -2,7 +2,7 @@
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from storage_backends.base import (
@@ -11,6 +11,7 @@ from storage_backends.base import (
     Anything,
     Applied,
     Cursor,
+    Deleted,
     Found,
     Listed,
     Matches,
@@ -22,6 +23,7 @@ from storage_backends.base import (
     Version,
     When,
 )
+from storage_backends.bulk import check_number
 from storage_backends.clock import system_now_ms
 from storage_backends.validation import PAGE_SIZE, check_deletable, check_key, check_range
 
@@ -50,6 +52,10 @@ class MemoryStore:
     def keys(self, prefix: str = "") -> Sequence[str]:
         """Every key that starts with `prefix`, in order: what a test looks at."""
         return [key for key in self._sorted_keys if key.startswith(prefix)]
+
+    def sizes(self) -> Iterator[tuple[str, int]]:
+        """Every key, with the bytes of its object."""
+        return ((key, len(found.body)) for key, found in self._objects.items())
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
         """See `ObjectStore.get`."""
@@ -99,6 +105,17 @@ class MemoryStore:
         del self._objects[key]
         del self._sorted_keys[bisect_left(self._sorted_keys, key)]
         return Applied(current.version, now_ms)
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`."""
+        check_number(keys)
+        for key in keys:
+            check_key(key)
+        await asyncio.sleep(0)
+        for key in keys:
+            if self._objects.pop(key, None) is not None:
+                del self._sorted_keys[bisect_left(self._sorted_keys, key)]
+        return Deleted({}, self._now_ms())
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. In key order; the cursor is the last key of the page."""

@@ -6,6 +6,7 @@ from functools import partial
 
 from storage_backends.base import ObjectStore
 from storage_backends.url import StoreUrl
+from storage_backends.versions import KeptVersions
 
 StoreOpener = Callable[[str], ObjectStore]
 """Opens the store at a URL, by whatever configuration it was made with."""
@@ -40,6 +41,18 @@ def open_store(url: str, environment: Mapping[str, str]) -> ObjectStore:
             f"{url!r} needs the extra {backend.extra!r} ({error.name}), "
             f"pip install 'arco-catalog[{backend.extra}]': {error}"
         ) from error
+
+
+def open_versions(url: str, environment: Mapping[str, str]) -> KeptVersions:
+    """The versions that the bucket of a store keeps. Raises `ValueError` for a store that has none, or whose versions
+    we can't read: those of other clouds are brought back by their own tools."""
+    parsed = StoreUrl.parse(url)
+    if parsed.scheme != "s3":
+        raise ValueError(f"{url!r}: versions of objects are read on S3 only")
+    from storage_backends.s3.config import S3Config
+    from storage_backends.s3.open import open_versions as open_s3_versions
+
+    return open_s3_versions(parsed, S3Config.from_environment(environment))
 
 
 def canonical_url(url: str, environment: Mapping[str, str]) -> str:

@@ -1,8 +1,8 @@
 """Azure Blob Storage: block blobs, each written whole. Source: Azure Storage REST API, "Put Blob", "Get Blob", "Delete
-Blob", "List Blobs"."""
+Blob", "Blob Batch", "List Blobs"."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from http import HTTPStatus
 
@@ -16,6 +16,7 @@ from storage_backends.base import (
     Anything,
     Applied,
     Cursor,
+    Deleted,
     Found,
     InvalidKey,
     Matches,
@@ -29,11 +30,15 @@ from storage_backends.base import (
     Version,
     When,
 )
+from storage_backends.bulk import check_number
 from storage_backends.validation import check_deletable, check_range
 from storage_backends.wire.bucket_store import RANDOM, BucketStore, etag_headers
+from storage_backends.wire.bulk import BatchAnswer, Batches, judge_parts
 from storage_backends.wire.client import Client
 from storage_backends.wire.exchange import Answer, Request
 
+_BATCH = 256
+"""Deletions in one request, at most."""
 _BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet-stream"}
 
 
@@ -58,7 +63,8 @@ class AzureStore(BucketStore):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         random: Callable[[], float] = RANDOM,
     ) -> None:
-        client = Client(partial(open_transport, container, config), AzureDialect(container), sleep, random)
+        self._dialect = AzureDialect(container)
+        client = Client(partial(open_transport, container, config), self._dialect, sleep, random)
         super().__init__(prefix, client)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
@@ -116,6 +122,18 @@ class AzureStore(BucketStore):
             case HTTPStatus.NOT_FOUND | HTTPStatus.PRECONDITION_FAILED:
                 return PreconditionFailed(None, answer.now_ms)
         raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`."""
+        check_number(keys)
+        for key in keys:
+            self._key(key)
+        return await Batches(self._client, _BATCH, self._delete_batch, self.delete).run(keys)
+
+    async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
+        parts = tuple(Request("DELETE", self._key(key)) for key in keys)
+        query = {"restype": "container", "comp": "batch"}
+        return judge_parts(keys, await self._client.write(Request("POST", query=query, parts=parts)), self._dialect)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. Directories of a hierarchical namespace are skipped, and objects whose names are not

@@ -7,7 +7,7 @@ the SDK takes a proxy (`HTTPS_PROXY`).
 import asyncio
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Protocol
 
@@ -19,10 +19,12 @@ from storage_backends.base import StoreDenied, StoreError
 from storage_backends.clock import system_now_ms
 from storage_backends.wire.connections import exchange, open_pool
 from storage_backends.wire.exchange import Request, Transport
-from storage_backends.wire.http1 import Response
+from storage_backends.wire.http1 import Response, request_head
+from storage_backends.wire.multipart import CONTENT_TYPE, encode
 from storage_backends.wire.pool import Pool, tls_context
 
 API_VERSION = "2023-11-03"
+_NO_BODY = {"content-length": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,12 @@ class AzureTransport:
     async def send(self, request: Request, clock_skew_ms: int) -> Response:
         """See `Transport.send`."""
         path = target_path(self._endpoint, request.key)
-        headers = {
-            **request.headers,
-            "x-ms-date": date_stamp(system_now_ms() + clock_skew_ms),
-            "x-ms-version": API_VERSION,
-        }
+        stamped = {**request.headers, "x-ms-date": date_stamp(system_now_ms() + clock_skew_ms)}
+        if request.parts:
+            heads = [await self._head(part, stamped) for part in request.parts]
+            request = replace(request, body=encode(heads))
+            stamped["content-type"] = CONTENT_TYPE
+        headers = {**stamped, "x-ms-version": API_VERSION}
         authorized = await self._authorizer.authorize(request, path, headers)
         answer = await self._exchange(request, path, authorized)
         if answer.status == HTTPStatus.UNAUTHORIZED and await self._authorizer.renew(authorized):
@@ -68,9 +71,14 @@ class AzureTransport:
             answer = await self._exchange(request, path, authorized)  # safe: a refused request was not applied
         return answer
 
+    async def _head(self, part: Request, stamped: Mapping[str, str]) -> bytes:
+        """A request within another, which has rights of its own."""
+        path = target_path(self._endpoint, part.key)
+        authorized = await self._authorizer.authorize(part, path, {**stamped, **part.headers})
+        return request_head(part.method, _target(part, path, authorized), {**authorized.headers, **_NO_BODY}, 0)
+
     async def _exchange(self, request: Request, path: str, authorized: Authorized) -> Response:
-        query = "&".join(filter(None, (query_of(request.query.items()), authorized.query)))
-        target = f"{path}?{query}" if query else path
+        target = _target(request, path, authorized)
         headers = {"host": self._endpoint.authority, **authorized.headers}
         return await exchange(self._pool, request.method, target, headers, request.body)
 
@@ -127,6 +135,11 @@ class TokenAuthorizer:
     async def renew(self, refused: Authorized) -> bool:
         token = refused.headers["authorization"].removeprefix("Bearer ")
         return (await self._tokens.renewed(token)).token != token
+
+
+def _target(request: Request, path: str, authorized: Authorized) -> str:
+    query = "&".join(filter(None, (query_of(request.query.items()), authorized.query)))
+    return f"{path}?{query}" if query else path
 
 
 def target_path(endpoint: ContainerEndpoint, key: str) -> str:

@@ -10,6 +10,7 @@ from storage_backends.base import (
     ANY,
     Applied,
     Cursor,
+    Deleted,
     Found,
     Missing,
     ObjectStore,
@@ -59,6 +60,9 @@ class _Remembering:
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         return await self._inner.delete(key, when)
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        return await self._inner.delete_many(keys)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         return await self._inner.list(prefix, after)

@@ -5,6 +5,7 @@ from urllib.parse import quote, urlencode
 
 from storage_backends.base import StoreError
 from storage_backends.wire.exchange import Request
+from storage_backends.wire.http1 import request_head
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 
@@ -16,7 +17,10 @@ def check_bucket(bucket: str) -> None:
 
 
 def target_of(bucket: str, request: Request, user_project: str | None) -> str:
-    """The path and query of a request: a POST uploads the object, all other methods name it, or list the bucket."""
+    """The path and query of a request: a POST uploads the object, or carries other requests; all other methods name the
+    object, or list the bucket."""
+    if request.parts:
+        return "/batch/storage/v1"
     objects = f"/storage/v1/b/{quote(bucket, safe='')}/o"
     query = dict(request.query)
     if user_project:
@@ -26,3 +30,8 @@ def target_of(bucket: str, request: Request, user_project: str | None) -> str:
     else:
         path = f"{objects}/{quote(request.key, safe='')}" if request.key else objects
     return f"{path}?{urlencode(query, quote_via=quote, safe='')}" if query else path
+
+
+def part_head(bucket: str, part: Request, user_project: str | None) -> bytes:
+    """A request within another, whose token it has."""
+    return request_head(part.method, target_of(bucket, part, user_project), part.headers, 0)

@@ -19,12 +19,13 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, ProxyError, SSLError
 
 from storage_backends.base import StoreError, StoreUnavailable
-from storage_backends.gcs.address import target_of
+from storage_backends.gcs.address import part_head, target_of
 from storage_backends.gcs.config import GcsConfig
 from storage_backends.gcs.google_credentials import GoogleCredentials, failure_of, load_credentials
 from storage_backends.wire.connections import ALWAYS_SENT
 from storage_backends.wire.exchange import Ambiguous, Oversized, Request
 from storage_backends.wire.http1 import AnswerLost, Response, check_end
+from storage_backends.wire.multipart import CONTENT_TYPE, encode
 
 CHUNK_BYTES = 1024 * 1024
 NEVER_SENT = (requests.exceptions.ConnectTimeout, requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL)
@@ -79,11 +80,15 @@ class SdkTransport:
         return response
 
     def _sent(self, request: Request) -> requests.Response:
+        headers, body = {**request.headers, **ALWAYS_SENT}, request.body
+        if request.parts:
+            headers["content-type"] = CONTENT_TYPE
+            body = encode([part_head(self._bucket, part, self._config.user_project) for part in request.parts])
         answer: requests.Response = self._session.request(
             request.method,
             self._base + target_of(self._bucket, request, self._config.user_project),
-            data=request.body or None,
-            headers={**request.headers, **ALWAYS_SENT},
+            data=body or None,
+            headers=headers,
             timeout=(self._config.connect_timeout_s, self._config.idle_timeout_s),
             allow_redirects=False,
             auth=_as_it_is,

@@ -1,7 +1,7 @@
 """Google Cloud Storage, and servers that implement its JSON API well enough to pass the contract tests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from http import HTTPStatus
 
@@ -11,6 +11,7 @@ from storage_backends.base import (
     Anything,
     Applied,
     Cursor,
+    Deleted,
     Found,
     Matches,
     Missing,
@@ -23,15 +24,19 @@ from storage_backends.base import (
     Version,
     When,
 )
+from storage_backends.bulk import check_number
 from storage_backends.gcs.answers import GcsDialect
 from storage_backends.gcs.config import Anonymous, GcsConfig
 from storage_backends.gcs.listing import OBJECT_FIELDS, PAGE_FIELDS, generation_in, read_page, read_state
 from storage_backends.gcs.transport import open_transport
 from storage_backends.validation import check_deletable, check_range
 from storage_backends.wire.bucket_store import RANDOM, BucketStore
+from storage_backends.wire.bulk import BatchAnswer, Batches, judge_parts
 from storage_backends.wire.client import Client
 from storage_backends.wire.exchange import Request
 
+_BATCH = 100
+"""Deletions in one request, at most."""
 _MEDIA = {"alt": "media"}
 _UPLOAD = {"content-type": "application/octet-stream"}
 _NO_GENERATION = str(2**63 - 1)
@@ -62,8 +67,8 @@ class GcsStore(BucketStore):
         random: Callable[[], float] = RANDOM,
     ) -> None:
         self._bucket = bucket
-        dialect = GcsDialect(bucket, emulated=isinstance(config.credentials, Anonymous))
-        client = Client(partial(open_transport, bucket, config), dialect, sleep, random)
+        self._dialect = GcsDialect(bucket, emulated=isinstance(config.credentials, Anonymous))
+        client = Client(partial(open_transport, bucket, config), self._dialect, sleep, random)
         super().__init__(prefix, client)
 
     async def get(self, key: str, if_changed_from: Version | None = None) -> Found | Unchanged | Missing:
@@ -117,6 +122,17 @@ class GcsStore(BucketStore):
             case HTTPStatus.NOT_FOUND | HTTPStatus.PRECONDITION_FAILED:
                 return PreconditionFailed(None, answer.now_ms)
         raise StoreError(f"unexpected status {answer.status} for the deletion of {key!r}")
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`."""
+        check_number(keys)
+        for key in keys:
+            self._key(key)
+        return await Batches(self._client, _BATCH, self._delete_batch, self.delete).run(keys)
+
+    async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
+        parts = tuple(Request("DELETE", self._key(key)) for key in keys)
+        return judge_parts(keys, await self._client.write(Request("POST", parts=parts)), self._dialect)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""

@@ -4,13 +4,14 @@ import asyncio
 from http import HTTPStatus
 
 from storage_backends.base import StoreError
-from storage_backends.gcs.address import check_bucket, target_of
+from storage_backends.gcs.address import check_bucket, part_head, target_of
 from storage_backends.gcs.config import GcsClient, GcsConfig
 from storage_backends.gcs.credentials import TokenSource, tokens_of
 from storage_backends.wire.connections import exchange, open_pool
 from storage_backends.wire.endpoint import Endpoint, parse_endpoint
 from storage_backends.wire.exchange import Request, Transport
 from storage_backends.wire.http1 import Response
+from storage_backends.wire.multipart import CONTENT_TYPE, encode
 from storage_backends.wire.pool import Pool
 
 
@@ -39,7 +40,11 @@ class GcsTransport:
         if token:
             headers["authorization"] = f"Bearer {token}"
         target = self._endpoint.path + target_of(self._bucket, request, self._user_project)
-        return await exchange(self._pool, request.method, target, headers, request.body)
+        body = request.body
+        if request.parts:
+            headers["content-type"] = CONTENT_TYPE
+            body = encode([part_head(self._bucket, part, self._user_project) for part in request.parts])
+        return await exchange(self._pool, request.method, target, headers, body)
 
     async def close(self) -> None:
         """See `Transport.close`."""

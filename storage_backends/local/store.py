@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
 from storage_backends.base import (
@@ -20,6 +21,7 @@ from storage_backends.base import (
     Anything,
     Applied,
     Cursor,
+    Deleted,
     Found,
     InvalidKey,
     Matches,
@@ -28,11 +30,13 @@ from storage_backends.base import (
     Page,
     PreconditionFailed,
     StoreError,
+    StoreUnavailable,
     Unchanged,
     Unknown,
     Version,
     When,
 )
+from storage_backends.bulk import check_number
 from storage_backends.clock import system_now_ms
 from storage_backends.local.config import LocalConfig
 from storage_backends.local.files import (
@@ -144,6 +148,18 @@ class LocalStore:
         _check_path(key)
         condition = check_deletable(when)
         return await self._in_thread(key, lambda: self._delete(key, condition), writes=True)
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`. One that is cancelled ends with the object that it is at."""
+        check_number(keys)
+        for key in keys:
+            _check_path(key)
+        cancelled = Event()
+        try:
+            return await self._in_thread("", lambda: self._delete_many(keys, cancelled), writes=True)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. In key order; the cursor is the last key of the page. A listing shows what was there
@@ -285,6 +301,49 @@ class LocalStore:
             except OSError as error:
                 return _unknown_if_io(error)
             return self._fsync_folder(folder, folders) or Applied(version_of(current), self._now_ms())
+
+    def _delete_many(self, keys: Sequence[str], cancelled: Event) -> Deleted:
+        """Deletes folder by folder, each of which is fsynced once."""
+        left: dict[str, Unknown | StoreError] = {}
+        by_folder: dict[str, list[str]] = {}
+        for key in keys:
+            by_folder.setdefault(key.rpartition("/")[0], []).append(key)
+        for path, inside in by_folder.items():
+            folders = path.split("/") if path else []
+            try:
+                self._retry_failed_fsync(folders)
+                with open_folder_nofollow(self._root, folders) as folder:
+                    if folder is not None:
+                        left |= self._empty(folder, inside, cancelled)
+                        if (unsynced := self._fsync_folder(folder, folders)) is not None:
+                            left |= dict.fromkeys(inside, unsynced)
+            except OSError as error:
+                left |= dict.fromkeys(inside, store_error(path, error))
+            except StoreError as error:
+                left |= dict.fromkeys(inside, error)
+        return Deleted(left, self._now_ms())
+
+    def _empty(self, folder: int, keys: Sequence[str], cancelled: Event) -> dict[str, Unknown | StoreError]:
+        """Deletes files of one folder, and returns those that are left."""
+        left: dict[str, Unknown | StoreError] = {}
+        for key in keys:
+            if cancelled.is_set():
+                left[key] = StoreUnavailable("the deletion was cancelled")
+                continue
+            name = key.rpartition("/")[2]
+            try:
+                with self._exclusive_lock(key) as lock:
+                    current = status_of(folder, name)
+                    if current is not None:
+                        _raise_high_water(lock, current.st_mtime_ns)
+                        os.unlink(name, dir_fd=folder)
+            except OSError as error:
+                left[key] = (
+                    Unknown(f"the disk failed: {error}") if error.errno == errno.EIO else store_error(key, error)
+                )
+            except StoreError as error:  # the lock is another's
+                left[key] = error
+        return left
 
     def _list(self, prefix: str, after: str) -> Page:
         if not self._root_seen:

@@ -33,6 +33,7 @@ _AGAIN = frozenset(
         "TooManyRequestsException",
     }
 )
+_FAILED = frozenset({"InternalError", "ServiceUnavailable"})  # these are 5xx
 _DENIED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})  # these are 400s
 _ELSEWHERE = frozenset({"AuthorizationHeaderMalformed", "IllegalLocationConstraintException"})  # these, too
 
@@ -72,6 +73,18 @@ class S3Dialect:
         if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:  # 501: the store does not know a header
             return Ambiguous(reason)
         return StoreError(reason)
+
+
+def failure_of_key(code: str, message: str) -> StoreError | None:
+    """What became of one key of a deletion of many, as `failure_of` says it; None for a key that no object has."""
+    reason = f"{code}: {message}"
+    if code == "NoSuchKey":
+        return None
+    if code in _AGAIN:
+        return StoreUnavailable(reason)
+    if code in _FAILED:
+        return Ambiguous(reason)
+    return StoreDenied(reason) if code == "AccessDenied" or code in _DENIED else StoreError(reason)
 
 
 def _place(response: Response, region: str) -> str:

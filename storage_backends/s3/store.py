@@ -1,16 +1,18 @@
 """S3, and servers that implement its protocol well enough to pass the contract tests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 
 from storage_backends.base import (
     ANY,
+    MAX_DELETED,
     Anything,
     Applied,
     Cursor,
+    Deleted,
     Found,
     Matches,
     Missing,
@@ -23,13 +25,16 @@ from storage_backends.base import (
     Version,
     When,
 )
+from storage_backends.bulk import check_number
 from storage_backends.s3.answers import S3Dialect
 from storage_backends.s3.carrier import open_transport
 from storage_backends.s3.config import S3Config
+from storage_backends.s3.deletion import md5_of, read_deletion, write_deletion
 from storage_backends.s3.endpoint import is_directory_bucket
 from storage_backends.s3.listing import read_listing
 from storage_backends.validation import check_deletable, check_range
 from storage_backends.wire.bucket_store import RANDOM, BucketStore, etag_headers
+from storage_backends.wire.bulk import BatchAnswer, Batches
 from storage_backends.wire.client import Client
 from storage_backends.wire.exchange import Request
 
@@ -112,6 +117,26 @@ class S3Store(BucketStore):
             case HTTPStatus.NOT_FOUND if isinstance(condition, Anything):  # S3 itself answers 204
                 return Applied(gone, answer.now_ms)
         return PreconditionFailed(None, answer.now_ms)
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`."""
+        check_number(keys)
+        for key in keys:
+            self._key(key)
+        return await Batches(self._client, MAX_DELETED, self._delete_batch, self.delete).run(keys)
+
+    async def _delete_batch(self, keys: Sequence[str]) -> BatchAnswer | Unknown:
+        whole = {self._prefix + key: key for key in keys}
+        body = write_deletion(whole)
+        headers = {**self._always, "content-type": "application/xml", "content-md5": md5_of(body)}
+        answer = await self._client.write(Request("POST", "", headers, {"delete": ""}, body))
+        if isinstance(answer, Unknown):
+            return answer
+        try:
+            failures = read_deletion(answer.response.body)
+            return BatchAnswer({whole[name]: error for name, error in failures.items()}, answer.now_ms)
+        except (KeyError, ValueError) as error:
+            return Unknown(f"the store's answer to a deletion of {len(keys)} objects cannot be read: {error}")
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`. Objects whose names are not valid keys, such as `folder/`, are skipped."""

@@ -1,7 +1,7 @@
 """Sends requests to a store and retries those that are safe to retry, whatever carries them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from storage_backends.backoff import full_jitter
@@ -69,6 +69,15 @@ class Client:
         except Ambiguous as error:
             return Unknown(str(error))
 
+    def pauses(self) -> Iterator[float]:
+        """Seconds to pause before each of several attempts, none before the first."""
+        return full_jitter(self._random)
+
+    async def pause(self, seconds: float) -> None:
+        """Waits before an attempt."""
+        if seconds:
+            await self._sleep(seconds)
+
     def observe(self, see: Callable[[Response], None]) -> None:
         """Shows each response that comes, also those that are tried again."""
         self._observe = see
@@ -101,8 +110,7 @@ class Client:
         raise failure
 
     async def _attempt(self, request: Request, pause: float) -> Answer:
-        if pause:
-            await self._sleep(pause)
+        await self.pause(pause)
         transport = await self._transport()
         response = await transport.send(request, self._clock_skew_ms)
         if self._observe is not None:

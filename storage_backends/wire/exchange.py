@@ -1,6 +1,6 @@
 """One request to a store and its answer, whoever carries them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,13 +11,15 @@ from storage_backends.wire.http1 import Response
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: about a key, or about the bucket itself if `key` is empty. Header names are in lower case."""
+    """One request: about a key, or about the bucket itself if `key` is empty. Header names are in lower case. `parts`
+    are requests without bodies that it carries in place of a body of its own."""
 
     method: str
     key: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    parts: Sequence["Request"] = ()
 
 
 class Ambiguous(StoreUnavailable):

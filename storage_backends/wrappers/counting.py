@@ -1,12 +1,13 @@
 """Counts what an operation asks of its store, and how many round trips it waits for (docs/design/budgets.md)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from storage_backends.base import (
     ANY,
     Cursor,
+    Deleted,
     Found,
     Missing,
     ObjectStore,
@@ -60,6 +61,10 @@ class CountingStore:
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`."""
         return await self._measured().delete(key, when)
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`."""
+        return await self._measured().delete_many(keys)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`."""

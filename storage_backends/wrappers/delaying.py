@@ -1,10 +1,12 @@
 """Adds latency to every call, for benchmarks."""
 
 import asyncio
+from collections.abc import Sequence
 
 from storage_backends.base import (
     ANY,
     Cursor,
+    Deleted,
     Found,
     Missing,
     ObjectStore,
@@ -42,6 +44,11 @@ class DelayingStore:
         """See `ObjectStore.delete`."""
         await asyncio.sleep(self._seconds)
         return await self._inner.delete(key, when)
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`."""
+        await asyncio.sleep(self._seconds)
+        return await self._inner.delete_many(keys)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`."""

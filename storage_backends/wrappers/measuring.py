@@ -1,7 +1,7 @@
 """Records every store call with its outcome, and the longest chain of sequential calls."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal, NamedTuple, TypeVar
@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeVar
 from storage_backends.base import (
     ANY,
     Cursor,
+    Deleted,
     Found,
     Missing,
     ObjectStore,
@@ -152,6 +153,11 @@ class MeasuringStore:
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """See `ObjectStore.delete`."""
         return await _noted(self._measurement.call("delete", key), self._inner.delete(key, when))
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`. Counted as one delete, of the first key."""
+        first = keys[0] if keys else ""
+        return await _noted(self._measurement.call("delete", first), self._inner.delete_many(keys))
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`."""

@@ -1,8 +1,11 @@
 """A store that accepts conditions and ignores them. The contract suite and the start-up probe must detect it."""
 
+from collections.abc import Sequence
+
 from storage_backends.base import (
     ANY,
     Cursor,
+    Deleted,
     Found,
     Missing,
     ObjectStore,
@@ -35,6 +38,10 @@ class NonconditionalStore:
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         """Removes whatever is there."""
         return await self._inner.delete(key, ANY)
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`."""
+        return await self._inner.delete_many(keys)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`."""

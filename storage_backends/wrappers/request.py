@@ -5,12 +5,13 @@ its answer at hand.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from storage_backends.base import (
     ANY,
     Cursor,
+    Deleted,
     Found,
     Missing,
     ObjectStore,
@@ -32,7 +33,7 @@ Told = Callable[[int, int, int], None]
 (docs/design/store.md)."""
 
 _P = ParamSpec("_P")
-_Answer = TypeVar("_Answer", Found | Missing, Found | Unchanged | Missing, Page, Outcome)
+_Answer = TypeVar("_Answer", Found | Missing, Found | Unchanged | Missing, Page, Outcome, Deleted)
 
 
 class RequestStore:
@@ -77,6 +78,15 @@ class RequestStore:
         """See `ObjectStore.delete`."""
         return self._write("delete", 0, self._inner.delete, key, when)
 
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`. Noted as one delete, of the first key."""
+        if not keys:
+            return Deleted({}, None)
+        try:
+            return await self._ask("delete", 0, lambda _: self._inner.delete_many(keys), keys[0])
+        except _Late:
+            return Deleted(dict.fromkeys(keys, Unknown(LATE)), None)
+
     def list(self, prefix: str, after: Cursor | None = None) -> Coroutine[Any, Any, Page]:
         """See `ObjectStore.list`."""
         return self._ask("list", 0, self._inner.list, prefix, after)
@@ -112,7 +122,7 @@ class RequestStore:
             raise
         else:
             answer = await _wait(Waiting(call, future), left_ms / 1000, noted)
-        if self._told is not None and not isinstance(answer, Unknown):
+        if self._told is not None and not isinstance(answer, Unknown) and answer.now_ms is not None:
             self._told(sent_ms, self._now_ms(), answer.now_ms)
         return answer
 

@@ -180,6 +180,23 @@ class AnswersContract:
             assert isinstance(await played.store.delete("key"), Applied)
             assert played.wire == ["DELETE"] * 2
 
+    async def test_of_a_deletion_of_many_that_may_have_been_made_each_key_is_unknown(
+        self, play: Play, failure: Reply
+    ) -> None:
+        async with play(failure, Drop(applied=False)) as played:
+            for _ in range(2):
+                deleted = await played.store.delete_many(["a", "b"])
+                assert [*deleted.left] == ["a", "b"]
+                assert all(isinstance(reason, Unknown) for reason in deleted.left.values())
+            assert played.wire == ["POST"] * 2
+
+    async def test_a_deletion_of_many_that_is_denied_is_told_of_each_key(self, play: Play, denial: Reply) -> None:
+        async with play(denial, denial) as played:
+            deleted = await played.store.delete_many(["a", "b"])
+            assert [*deleted.left] == ["a", "b"]
+            assert all(isinstance(reason, StoreDenied) for reason in deleted.left.values())
+            assert {*played.wire} == {"POST"}
+
     async def test_patience_ends_and_nothing_has_landed(self, play: Play) -> None:
         async with play(*[self.busy] * 50) as played:
             with pytest.raises(StoreUnavailable, match=self.throttled):

@@ -14,6 +14,7 @@ import pytest
 from storage_backends import (
     ABSENT,
     ANY,
+    MAX_DELETED,
     Applied,
     Cursor,
     Found,
@@ -274,6 +275,38 @@ class WriteContract(ConditionalContract):
     async def test_a_deletion_cannot_ask_for_absence(self, store: ObjectStore) -> None:
         with pytest.raises(ValueError, match="ABSENT"):
             await store.delete("key", ABSENT)
+
+    async def test_many_are_deleted_at_once_also_what_is_missing(self, store: ObjectStore) -> None:
+        kept = {"many/kept", "many-kept"}
+        names = [key for key in ODD_KEYS if "\\" not in key]  # which Azure takes for slashes
+        keys = [*(f"many/{number % 3}/{number}" for number in range(270)), *(f"many/{name}" for name in names)]
+        limit = asyncio.Semaphore(32)
+
+        async def create(key: str) -> None:
+            async with limit:
+                applied(await store.put(key, key.encode(), ABSENT))
+
+        async with asyncio.TaskGroup() as writers:
+            for key in (*keys, *kept):
+                writers.create_task(create(key))
+
+        first = await store.delete_many([*keys[:140], "many/nothing", "nothing/here"])
+        second = await store.delete_many(keys)
+
+        assert (first.left, second.left) == ({}, {})
+        assert first.now_ms is not None
+        assert {entry.key for entry in await listed(store)} == kept
+
+    async def test_a_deletion_of_many_has_bounds(self, store: ObjectStore) -> None:
+        applied(await store.put("key", b"", ABSENT))
+
+        with pytest.raises(ValueError, match="1000"):
+            await store.delete_many([f"{number}" for number in range(MAX_DELETED + 1)])
+        with pytest.raises(InvalidKey):
+            await store.delete_many(["key", "a//b"])
+
+        assert (await store.delete_many([])).left == {}
+        assert isinstance(await store.get("key"), Found)
 
     async def test_with_bodies_that_differ_no_version_repeats(self, store: ObjectStore) -> None:
         versions = []

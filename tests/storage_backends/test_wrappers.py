@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -8,6 +8,7 @@ from storage_backends import (
     ANY,
     Applied,
     Cursor,
+    Deleted,
     Found,
     Matches,
     Missing,
@@ -215,6 +216,11 @@ class Stuck(MemoryStore):
         await asyncio.Event().wait()
         return outcome
 
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        deleted = await super().delete_many(keys)
+        await asyncio.Event().wait()
+        return deleted
+
 
 class Failing(MemoryStore):
     """Fails with a TimeoutError of its own."""
@@ -240,6 +246,7 @@ class TestDeadline:
             lambda store: store.get_range("key", 0, 1),
             lambda store: store.put("key", b"", ANY),
             lambda store: store.delete("key"),
+            lambda store: store.delete_many(["key"]),
             lambda store: store.list(""),
         ],
     )
@@ -260,6 +267,11 @@ class TestDeadline:
 
         assert outcome == Unknown("the request's deadline has passed")
         assert stuck.keys() == ["key"]
+
+    async def test_of_a_deletion_of_many_that_takes_longer_each_key_is_unknown(self, stuck: Stuck) -> None:
+        deleted = await RequestStore(stuck, 20, lambda: 0).delete_many(["a", "b"])
+
+        assert deleted == Deleted(dict.fromkeys(["a", "b"], Unknown("the request's deadline has passed")), None)
 
     async def test_a_call_that_was_cut_off_is_measured_as_cancelled_and_others_by_their_answers(
         self, stuck: Stuck

@@ -1,5 +1,6 @@
 """The local store on a file system that refuses, that fails half-way, and under writers that are killed."""
 
+import asyncio
 import errno
 import os
 import random
@@ -7,6 +8,7 @@ import signal
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from threading import Event
 from typing import TypeAlias
 
 import pytest
@@ -16,6 +18,7 @@ from storage_backends import (
     ANY,
     Applied,
     Found,
+    InvalidKey,
     Matches,
     Missing,
     PreconditionFailed,
@@ -133,6 +136,70 @@ async def test_a_change_that_is_visible_but_may_not_last_is_unknown(
     fail("fsync_folder", errno.EIO)
 
     assert isinstance(await change(store), Unknown)
+
+
+async def test_of_many_deletions_those_on_a_failing_disk_are_unknown(store: LocalStore, fail: Fail) -> None:
+    await store.put("folder/there", b"", ABSENT)
+    fail("unlink", errno.EIO)
+
+    deleted = await store.delete_many(["here", "folder/there", "folder/nothing"])
+
+    assert {key: type(reason) for key, reason in deleted.left.items()} == {"here": Unknown, "folder/there": Unknown}
+
+
+async def test_many_deletions_that_may_not_last_are_unknown(store: LocalStore, fail: Fail) -> None:
+    fail("fsync_folder", errno.EIO)
+
+    assert isinstance((await store.delete_many(["here"])).left["here"], Unknown)
+
+
+async def test_many_deletions_in_what_is_no_folder_are_told_of_their_keys_alone(store: LocalStore) -> None:
+    (Path(store._root) / "link").symlink_to("/")
+
+    deleted = await store.delete_many(["here", "link/tmp"])
+
+    assert {key: type(reason) for key, reason in deleted.left.items()} == {"link/tmp": InvalidKey}
+    assert isinstance(await store.get("here"), Missing)
+
+
+async def test_a_folder_is_written_to_disk_once_for_all_that_went(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [f"folder/{number}" for number in range(20)]
+    for key in keys:
+        await store.put(key, b"", ABSENT)
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+
+    assert (await store.delete_many([*keys, "here"])).left == {}
+    assert len(synced) == 2
+
+
+async def test_many_deletions_end_with_whom_they_are_for(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for them no longer may have lost a lease."""
+    keys = [f"folder/{number}" for number in range(20)]
+    for key in keys:
+        await store.put(key, b"", ABSENT)
+    loop, unlink = asyncio.get_running_loop(), os.unlink
+    at_first, goes_on, gone = asyncio.Event(), Event(), list[str]()
+
+    def unlinks(name: str, *, dir_fd: int) -> None:
+        loop.call_soon_threadsafe(at_first.set)
+        goes_on.wait(30)
+        unlink(name, dir_fd=dir_fd)
+        gone.append(name)
+
+    monkeypatch.setattr(os, "unlink", unlinks)
+    deleting = asyncio.create_task(store.delete_many(keys))
+    await at_first.wait()
+
+    deleting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await deleting
+    goes_on.set()
+    await store.close()
+
+    assert gone == ["0"]
 
 
 async def test_a_change_that_may_not_last_is_evidence_for_nobody_until_it_does(

@@ -1,0 +1,39 @@
+"""Deletions of many objects: what the stores have in common."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from storage_backends.base import MAX_DELETED, Applied, Deleted, Outcome, StoreError, Unknown
+
+AT_ONCE = 16
+
+
+def check_number(keys: Sequence[str]) -> None:
+    """Raises ValueError for more keys than one call takes."""
+    if len(keys) > MAX_DELETED:
+        raise ValueError(f"expected at most {MAX_DELETED} keys, got {len(keys)}")
+
+
+async def delete_each(keys: Iterable[str], delete: Callable[[str], Awaitable[Outcome]]) -> Deleted:
+    """Deletes objects with a request each, several at a time."""
+    left: dict[str, Unknown | StoreError] = {}
+    now_ms: int | None = None
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def attempt(key: str) -> None:
+        nonlocal now_ms
+        async with limit:
+            try:
+                outcome = await delete(key)
+            except StoreError as error:
+                left[key] = error
+                return
+        if isinstance(outcome, Applied):
+            now_ms = outcome.now_ms
+        else:
+            left[key] = outcome if isinstance(outcome, Unknown) else Unknown("an unconditional deletion was refused")
+
+    async with asyncio.TaskGroup() as group:
+        for key in keys:
+            group.create_task(attempt(key))
+    return Deleted(left, now_ms)

@@ -1,0 +1,54 @@
+"""The bodies of a deletion of many objects (S3 API reference, `DeleteObjects`)."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from hashlib import md5
+
+from storage_backends.base import StoreError
+from storage_backends.s3.answers import failure_of_key
+
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+
+def write_deletion(keys: Iterable[str]) -> bytes:
+    """What is asked: the keys, and that only failures be told."""
+    objects = "".join(f"<Object><Key>{key.translate(_ESCAPES)}</Key></Object>" for key in keys)
+    return f'<Delete xmlns="{_NAMESPACE}"><Quiet>true</Quiet>{objects}</Delete>'.encode()
+
+
+def md5_of(body: bytes) -> str:
+    """The header `Content-MD5`, without which S3 deletes nothing; it is the one checksum that all servers know."""
+    return b64encode(md5(body, usedforsecurity=False).digest()).decode()
+
+
+def keys_in(body: bytes) -> list[str]:
+    """The keys that `write_deletion` wrote, for those who write them again."""
+    from xml.etree import ElementTree
+
+    return [key.text or "" for key in ElementTree.fromstring(body).iter(f"{{{_NAMESPACE}}}Key")]
+
+
+def read_deletion(body: bytes) -> Mapping[str, StoreError]:
+    """The keys that were not, or perhaps not, deleted. Raises ValueError for what is no complete answer."""
+    from xml.etree import ElementTree  # imported here to keep cold starts fast: few requests delete
+
+    try:
+        root = ElementTree.fromstring(body)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"it is not XML: {error}") from error
+    if _local(root.tag) != "DeleteResult":
+        raise ValueError(f"its root element is {root.tag}, not DeleteResult")
+    failures: dict[str, StoreError] = {}
+    for element in root:
+        if _local(element.tag) == "Error":
+            texts = {_local(child.tag): child.text or "" for child in element}
+            failure = failure_of_key(texts.get("Code", ""), texts.get("Message", ""))
+            if failure is not None:
+                failures[texts.get("Key", "")] = failure
+    return failures
+
+
+def _local(tag: str) -> str:
+    """The name of an element without its namespace."""
+    return tag[tag.rfind("}") + 1 :]

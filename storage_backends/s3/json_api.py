@@ -1,0 +1,68 @@
+"""Calls AWS's services that speak JSON, by signed requests of our own.
+
+Source: AWS SDKs and tools reference guide, "Service-specific endpoints"; Smithy, "AWS JSON protocols".
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from storage_backends.base import StoreDenied, StoreError, StoreUnavailable
+from storage_backends.s3.config import S3Config
+from storage_backends.s3.credentials import credentials_of
+from storage_backends.s3.endpoint import domain_of
+from storage_backends.s3.signature import Scope, signed, signing_stamp
+from storage_backends.wire.fetch import fetch
+from storage_backends.wire.http1 import Response
+
+_TRANSIENT = ("Throttling", "InternalS", "InternalFailure", "ServiceUnavailable", "RequestLimitExceeded")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service: its name in addresses and signatures, the variable that names another endpoint, and its protocol's
+    version."""
+
+    name: str
+    endpoint_variable: str
+    version: str
+
+
+async def call(
+    service: Service,
+    region: str,
+    target: str,
+    body: Mapping[str, object],
+    environment: Mapping[str, str],
+    now_ms: Callable[[], int],
+    max_bytes: int,
+) -> Response:
+    """The service's answer, whatever its status, by the credentials that the variables name. Raises `StoreDenied`
+    without credentials, and `StoreUnavailable` if nobody answers."""
+    configured = environment.get(service.endpoint_variable) or environment.get("AWS_ENDPOINT_URL")
+    url = f"{(configured or f'https://{service.name}.{region}.{domain_of(region)}').rstrip('/')}/"
+    parts = urlsplit(url)
+    keys = await credentials_of(S3Config.from_environment(environment).credentials).current()
+    named = {
+        "host": parts.netloc,
+        "content-type": f"application/x-amz-json-{service.version}",
+        "x-amz-target": target,
+    }
+    sent = json.dumps(body).encode()
+    stamp = signing_stamp(now_ms())
+    headers = signed(keys, Scope(region, service.name), stamp, "POST", parts.path, "", named, sent)
+    return await fetch(url, headers, now_ms, max_bytes, plain_loopback=configured is not None, post=sent)
+
+
+def refusal(what: str, response: Response) -> StoreError:
+    """What an answer other than 200 means; of its document only the code is told."""
+    try:
+        document = json.loads(response.body)
+    except ValueError:
+        document = None
+    code = str(document.get("__type", "")) if isinstance(document, dict) else ""
+    code = code.rpartition("#")[2]
+    transient = response.status >= 500 or response.status == 429 or code.startswith(_TRANSIENT)
+    shown = code if code.isalnum() and len(code) <= 100 else f"status {response.status}"
+    return (StoreUnavailable if transient else StoreDenied)(f"{what}: {shown}")

@@ -1,0 +1,30 @@
+"""Sends messages to a queue of Amazon SQS, by a signed request of our own.
+
+Source: Amazon SQS API reference, SendMessage; developer guide, "Making API requests using the AWS JSON protocol".
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from storage_backends.s3.json_api import Service, call, refusal
+
+MAX_DELAY_S = 900
+"""The longest that SQS keeps a message back."""
+MAX_BYTES = 64 << 10
+
+_SQS = Service("sqs", "AWS_ENDPOINT_URL_SQS", "1.0")
+_HOST = re.compile(r"sqs\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
+
+
+async def send_message(
+    url: str, body: str, delay_s: int, environment: Mapping[str, str], now_ms: Callable[[], int]
+) -> None:
+    """Sends a message to the queue of this URL, that nobody receives before so many seconds. Raises `StoreDenied` if
+    that may not be done, and `StoreUnavailable` if it is not known to have been."""
+    host = _HOST.fullmatch(urlsplit(url).hostname or "")
+    region = host[1] if host else environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+    message = {"QueueUrl": url, "MessageBody": body, "DelaySeconds": min(delay_s, MAX_DELAY_S)}
+    answer = await call(_SQS, region, "AmazonSQS.SendMessage", message, environment, now_ms, MAX_BYTES)
+    if answer.status != 200:
+        raise refusal("the message was not sent", answer)

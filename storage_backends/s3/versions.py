@@ -1,0 +1,111 @@
+"""The versions that a bucket of S3 keeps (S3 API reference, `ListObjectVersions` and `GetBucketVersioning`)."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_plus
+
+from storage_backends.base import StoreError, StoreUnavailable, Version
+from storage_backends.s3.answers import S3Dialect
+from storage_backends.s3.carrier import open_transport
+from storage_backends.s3.config import S3Config
+from storage_backends.validation import is_key
+from storage_backends.versions import KeptVersion
+from storage_backends.wire.bucket_store import RANDOM, BucketStore
+from storage_backends.wire.client import Client
+from storage_backends.wire.dates import iso_date_ms
+from storage_backends.wire.exchange import Request
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+
+class S3Versions(BucketStore):
+    """See `KeptVersions`."""
+
+    def __init__(self, bucket: str, prefix: str = "", *, config: S3Config) -> None:
+        self._always = config.request_headers()
+        super().__init__(
+            prefix, Client(partial(open_transport, bucket, config), S3Dialect(bucket), asyncio.sleep, RANDOM)
+        )
+
+    async def enabled(self) -> bool:
+        """See `KeptVersions.enabled`."""
+        answer = await self._client.read(Request("GET", "", self._always, {"versioning": ""}))
+        return answer.status == HTTPStatus.OK and b"<Status>Enabled</Status>" in answer.response.body
+
+    async def list(self, prefix: str) -> AsyncGenerator[KeptVersion, None]:
+        """See `KeptVersions.list`."""
+        whole = self._prefix + prefix
+        asked = {"versions": "", "encoding-type": "url", "max-keys": str(self.page_size), "prefix": whole}
+        resume: dict[str, str] = {}
+        left: list[KeptVersion] = []
+        while True:
+            answer = await self._client.read(Request("GET", "", self._always, {**asked, **resume}))
+            if answer.status != HTTPStatus.OK:
+                raise StoreError(f"unexpected status {answer.status} for a listing of versions")
+            try:
+                found, resume = _read_page(answer.response.body)
+            except (ValueError, KeyError) as error:
+                raise StoreUnavailable(f"the store's listing of versions cannot be read: {error}") from error
+            complete, left = _complete([*left, *found], more=bool(resume))
+            for each in complete:
+                key = each.key.removeprefix(self._prefix)
+                if is_key(key):
+                    yield replace(each, key=key)
+            if not resume:
+                return
+
+    async def get(self, kept: KeptVersion) -> bytes:
+        """See `KeptVersions.get`."""
+        answer = await self._client.read(Request("GET", self._key(kept.key), self._always, {"versionId": kept.id}))
+        if answer.status != HTTPStatus.OK:
+            raise StoreError(f"version {kept.id} of {kept.key} is gone")
+        return answer.response.body
+
+
+def _read_page(body: bytes) -> tuple[list[KeptVersion], dict[str, str]]:
+    """A page, and what asks for the next one, nothing after the last. Raises `ValueError` or `KeyError` for what is no
+    page."""
+    from xml.etree import ElementTree
+
+    try:
+        root = ElementTree.fromstring(body)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"it is not XML: {error}") from error
+    if _local(root) != "ListVersionsResult":
+        raise ValueError(f"its root element is {root.tag}, not ListVersionsResult")
+    texts = {_local(child): child.text or "" for child in root}
+    escaped = texts.get("EncodingType") == "url"
+    found = [_version(child, escaped) for child in root if _local(child) in ("Version", "DeleteMarker")]
+    if texts.get("IsTruncated") != "true":
+        return found, {}
+    marker = texts["NextKeyMarker"]
+    return found, {
+        "key-marker": unquote_plus(marker) if escaped else marker,
+        "version-id-marker": texts["NextVersionIdMarker"],
+    }
+
+
+def _complete(found: Sequence[KeptVersion], *, more: bool) -> tuple[list[KeptVersion], list[KeptVersion]]:
+    """The versions of those objects of which there are no more to come, in order, and the rest. Some servers list
+    delete markers behind versions, whenever they were made."""
+    ordered = sorted(found, key=lambda each: (each.key, not each.latest, -each.written_ms))
+    last = ordered[-1].key if ordered and more else None
+    return [each for each in ordered if each.key != last], [each for each in ordered if each.key == last]
+
+
+def _version(element: "Element", escaped: bool) -> KeptVersion:
+    texts = {_local(child): child.text or "" for child in element}
+    version = Version(texts["ETag"]) if _local(element) == "Version" else None
+    key = unquote_plus(texts["Key"]) if escaped else texts["Key"]
+    latest = texts.get("IsLatest") == "true"
+    return KeptVersion(key, texts["VersionId"], version, iso_date_ms(texts["LastModified"]), latest)
+
+
+def _local(element: "Element") -> str:
+    """The name of an element without its namespace."""
+    return element.tag[element.tag.rfind("}") + 1 :]

@@ -1,0 +1,43 @@
+"""What a bucket keeps of objects that were replaced or deleted, where it is told to keep versions.
+
+No catalog needs this, and `ObjectStore` has none of it: it serves to bring a prefix back to an earlier time.
+"""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Protocol
+
+from storage_backends.base import Version
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVersion:
+    """One version of an object, or a delete marker, whose `version` is None. `id` is the bucket's name for it; the
+    newest of an object is `latest`."""
+
+    key: str
+    id: str
+    version: Version | None
+    written_ms: int
+    latest: bool = False
+
+
+class KeptVersions(Protocol):
+    """The versions that a bucket keeps of the objects of one store."""
+
+    async def enabled(self) -> bool:
+        """Whether the bucket keeps versions. Raises `StoreError`."""
+        ...
+
+    def list(self, prefix: str) -> AsyncGenerator[KeptVersion, None]:
+        """All versions of all objects whose keys start with `prefix`, object by object, the newest first. Raises
+        `StoreError`."""
+        ...
+
+    async def get(self, kept: KeptVersion) -> bytes:
+        """A version's bytes. Raises `StoreError` if it is gone."""
+        ...
+
+    async def close(self) -> None:
+        """Releases connections."""
+        ...

@@ -1,0 +1,90 @@
+"""Deletes objects in batches, each one request whose answer tells of each of its keys."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from storage_backends.base import Deleted, Outcome, StoreDenied, StoreError, StoreUnavailable, Unknown
+from storage_backends.bulk import delete_each
+from storage_backends.wire.client import Client
+from storage_backends.wire.exchange import Ambiguous, Answer, Dialect
+from storage_backends.wire.multipart import decode
+
+_GONE = frozenset({HTTPStatus.OK, HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND})
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAnswer:
+    """The keys of a batch that were not, or perhaps not, deleted."""
+
+    failures: Mapping[str, StoreError]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """How one store deletes: `size` keys at a time with `send`, which raises `StoreError` where nothing was deleted, or
+    each by itself with `delete`."""
+
+    client: Client
+    size: int
+    send: Callable[[Sequence[str]], Awaitable[BatchAnswer | Unknown]]
+    delete: Callable[[str], Awaitable[Outcome]]
+
+    async def run(self, keys: Sequence[str]) -> Deleted:
+        """Deletes the keys, a batch after the other."""
+        left: dict[str, Unknown | StoreError] = {}
+        now_ms: int | None = None
+        for start in range(0, len(keys), self.size):
+            deleted = await self._batch(keys[start : start + self.size])
+            left.update(deleted.left)
+            now_ms = deleted.now_ms or now_ms
+        return Deleted(left, now_ms)
+
+    async def _batch(self, keys: Sequence[str]) -> Deleted:
+        """Sends a batch, and those of its keys again that the store was too busy for."""
+        left: dict[str, Unknown | StoreError] = {}
+        now_ms: int | None = None
+        for pause_s in self.client.pauses():
+            await self.client.pause(pause_s)
+            try:
+                answer = await self.send(keys)
+            except (StoreUnavailable, StoreDenied) as error:
+                return Deleted({**left, **dict.fromkeys(keys, error)}, now_ms)
+            except StoreError:  # the store knows no batches, or cannot read this one: its keys by themselves may pass
+                each = await delete_each(keys, self.delete)
+                return Deleted({**left, **each.left}, each.now_ms or now_ms)
+            if isinstance(answer, Unknown):
+                return Deleted({**left, **dict.fromkeys(keys, answer)}, now_ms)
+            now_ms = answer.now_ms
+            for key in keys:
+                left.pop(key, None)
+            left.update({key: _told(error) for key, error in answer.failures.items()})
+            keys = [key for key, error in left.items() if isinstance(error, StoreUnavailable)]
+            if not keys:
+                break
+        return Deleted(left, now_ms)
+
+
+def judge_parts(keys: Sequence[str], answer: Answer | Unknown, dialect: Dialect) -> BatchAnswer | Unknown:
+    """What the answers to the parts of one request say of its keys. A key of which none tells may be there still."""
+    if isinstance(answer, Unknown):
+        return answer
+    try:
+        found = decode(answer.response, "DELETE")
+    except ValueError as error:
+        return Unknown(f"the store's answer to a deletion of {len(keys)} objects cannot be read: {error}")
+    failures: dict[str, StoreError] = {}
+    for number, key in enumerate(keys):
+        part = found.get(number)
+        if part is None:
+            failures[key] = Ambiguous(f"the store's answer does not tell of {key!r}")
+        elif not dialect.is_answer(part, "DELETE"):
+            failures[key] = dialect.failure_of(part)
+        elif part.status not in _GONE:
+            failures[key] = StoreError(f"unexpected status {part.status} for the deletion of {key!r}")
+    return BatchAnswer(failures, answer.now_ms)
+
+
+def _told(error: StoreError) -> Unknown | StoreError:
+    return Unknown(str(error)) if isinstance(error, Ambiguous) else error

@@ -1,0 +1,55 @@
+"""Several requests in the body of one, and their answers: `multipart/mixed` of `application/http`.
+
+Sources: Azure Storage REST API, "Blob Batch"; Cloud Storage documentation, "Sending batch requests".
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from storage_backends.wire.http1 import AnswerLost, Response, ResponseReader
+
+BOUNDARY = "batch-of-requests"
+"""No line of a part begins with it: parts have no bodies."""
+CONTENT_TYPE = f"multipart/mixed; boundary={BOUNDARY}"
+
+_BOUNDARY = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
+_CONTENT_ID = re.compile(rb"^content-id:\s*<?(?:response-)?(\d+)>?\s*$", re.IGNORECASE | re.MULTILINE)
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+
+
+def encode(heads: Sequence[bytes]) -> bytes:
+    """A body of requests, given by their heads; each is known by its number, from 0."""
+    parts = (
+        b"--%s\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: %d\r\n\r\n%s\r\n"
+        % (BOUNDARY.encode(), number, head)
+        for number, head in enumerate(heads)
+    )
+    return b"".join(parts) + b"--%s--\r\n" % BOUNDARY.encode()
+
+
+def decode(response: Response, method: str) -> Mapping[int, Response]:
+    """The answers in an answer, by the numbers of their requests, all of one method; one that can't be read is not
+    there. Raises ValueError for what is no such answer."""
+    boundary = _BOUNDARY.search(response.headers.get("content-type", ""))
+    if boundary is None:
+        raise ValueError("it is not multipart")
+    found: dict[int, Response] = {}
+    parts = (b"\r\n" + response.body).split(b"\n--" + boundary[1].encode())
+    for place, part in enumerate(parts[1:-1]):
+        blank = _BLANK_LINE.search(part)
+        if blank is None:
+            continue
+        number = _CONTENT_ID.search(part[: blank.start()])
+        inner = _answer(part[blank.end() :], method)
+        if inner is not None:
+            found[place if number is None else int(number[1])] = inner
+    return found
+
+
+def _answer(data: bytes, method: str) -> Response | None:
+    reader = ResponseReader(method)
+    try:
+        # Some servers let the line break before the boundary be the end of the headers, too.
+        return reader.feed(data.rstrip(b"\r\n") + b"\r\n\r\n") or reader.end()
+    except AnswerLost:
+        return None
