@@ -4,12 +4,14 @@ follow."""
 import re
 from collections.abc import Callable
 
+from arco_catalog.config.durations import parse_duration
 from storage_backends import probe
 
 LEAST_BYTES = 1 << 20
 MOST_WORKERS = 64
 LEAST_LIFETIME_S, MOST_LIFETIME_S = 10, 86_400
 LEAST_VENDED_S, MOST_VENDED_S = 60, 43_200
+LEAST_KEY_LIFETIME_MS, MOST_KEY_LIFETIME_MS = 1_000, 86_400_000
 AUTO_WORKERS = "auto"
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
@@ -83,6 +85,14 @@ def parse_count(text: str) -> int:
 def parse_lifetime(text: str) -> int:
     """Seconds that a token lives: from ten, since its client must have time to use it, to a day."""
     return _seconds(text, LEAST_LIFETIME_S, MOST_LIFETIME_S)
+
+
+def parse_key_lifetime(text: str) -> int:
+    """Milliseconds for which clients may retry with one key: up to a day, since markers are kept for two."""
+    lifetime = parse_duration(text)
+    if not LEAST_KEY_LIFETIME_MS <= lifetime <= MOST_KEY_LIFETIME_MS:
+        raise ValueError(f"expected a length of time from PT1S to P1D, got {text!r}")
+    return lifetime
 
 
 def parse_vended_lifetime(text: str) -> int:

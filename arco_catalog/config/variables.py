@@ -3,12 +3,14 @@ functions read those of `FUNCTIONS`, both those of `AUTHENTICATION` and `VENDING
 `STORE_SETTINGS`. The stores read the usual `AWS_*` and `AZURE_*` or `GOOGLE_*` variables, tracing the usual `OTEL_*`
 ones."""
 
+from arco_catalog.config.durations import parse_duration
 from arco_catalog.config.parsing import (
     AUTO_WORKERS,
     choice,
     parse_base_path,
     parse_bool,
     parse_count,
+    parse_key_lifetime,
     parse_lifetime,
     parse_port,
     parse_size,
@@ -24,8 +26,11 @@ STORES = (
     "abfss://container@account.dfs.core.windows.net/prefix or memory:"
 )
 DIALECTS = ("iceberg", "polaris")
+METRICS_MODES = ("count", "store")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMATS = ("text", "json")
+PURGE_MODES = ("async", "sync", "off")
+PURGE_EXECUTORS = ("local", "delegated")
 
 STORE = Variable("ARCO_STORE", f"URL of the object store: {STORES}", str, metavar="URL")
 HOST = Variable("ARCO_HOST", "address to listen on", str, "127.0.0.1", "H")
@@ -64,6 +69,34 @@ IDEMPOTENCY_DIALECT = Variable(
     choice(*DIALECTS, refusal="expected {choices}, got {text}"),
     "iceberg",
     "DIALECT",
+)
+IDEMPOTENCY_ENABLED = Variable(
+    "ARCO_IDEMPOTENCY_ENABLED",
+    "take Idempotency-Key: true, or false (it is ignored, and clients are told not to send it)",
+    parse_bool,
+    "true",
+    "BOOL",
+)
+IDEMPOTENCY_LIFETIME = Variable(
+    "ARCO_IDEMPOTENCY_LIFETIME",
+    "how long clients may retry with one Idempotency-Key; a day at most",
+    parse_key_lifetime,
+    "PT30M",
+    "DURATION",
+)
+IDEMPOTENCY_CLEANUP_ENABLED = Variable(
+    "ARCO_IDEMPOTENCY_CLEANUP_ENABLED",
+    "have `arco gc` collect markers of old idempotency keys, and decisions of transactions that they may ask for",
+    parse_bool,
+    "true",
+    "BOOL",
+)
+METRICS = Variable(
+    "ARCO_METRICS",
+    "what engines report of their scans and commits: count (in the log of requests), or store (one object each, too)",
+    choice(*METRICS_MODES, refusal="expected {choices}, got {text}"),
+    "count",
+    "MODE",
 )
 GZIP = Variable("ARCO_GZIP", "compress large answers for clients that accept it", parse_bool, "false")
 LOG_FORMAT = Variable(
@@ -108,6 +141,110 @@ CACHE_MEMORY = Variable("ARCO_CACHE_MEMORY", "memory for all caches of a process
 MAX_BODY = Variable("ARCO_MAX_BODY", "maximum size of a request body", parse_size, "8MB", "SIZE")
 MAX_METADATA = Variable(
     "ARCO_MAX_METADATA", "maximum size of a metadata file, uncompressed", parse_size, "64MB", "SIZE"
+)
+PURGE_MODE = Variable(
+    "ARCO_PURGE_MODE",
+    "what a drop with purge does: async (answers, and deletes the files later), sync (waits for that, with a window of "
+    "PT0S), or off (a plain drop)",
+    choice(*PURGE_MODES, refusal="expected {choices}, got {text}"),
+    "async",
+    "MODE",
+)
+PURGE_UNDROP_WINDOW = Variable(
+    "ARCO_PURGE_UNDROP_WINDOW",
+    "how long a drop with purge can be undone, before files are deleted",
+    parse_duration,
+    "PT24H",
+    "DURATION",
+)
+PURGE_TRUST_LOCATIONS = Variable(
+    "ARCO_PURGE_TRUST_LOCATIONS",
+    "purge without reading the manifests of all other tables: none has files inside another's location",
+    parse_bool,
+    "false",
+)
+PURGE_WHOLE_LOCATION = Variable(
+    "ARCO_PURGE_WHOLE_LOCATION",
+    "purge whatever lies at the location that the catalog made for a table, too, if nobody else has named it",
+    parse_bool,
+    "false",
+)
+RECEIPT_RETENTION = Variable(
+    "ARCO_RECEIPT_RETENTION",
+    "how long `arco gc` keeps receipts of commits, and commits of the registry; a week at least",
+    parse_duration,
+    "P90D",
+    "DURATION",
+)
+UNDROP_RETENTION = Variable(
+    "ARCO_UNDROP_RETENTION",
+    "how long a drop without purge can be undone, before `arco gc` forgets it; a week at least",
+    parse_duration,
+    "P30D",
+    "DURATION",
+)
+TASKS = Variable("ARCO_TASKS", "work on tasks, such as purges, beside requests", parse_bool, "true")
+TASK_PROPERTIES = Variable(
+    "ARCO_TASK_PROPERTIES",
+    "how tasks are leased and retried, as NAME=VALUE, such as delegation.retry.TABLE_PURGE.max-attempts=10; "
+    "comma-separated",
+    split_csv,
+    "",
+    "NAME=VALUE",
+)
+WORK_QUEUE = Variable(
+    "ARCO_WORK_QUEUE",
+    "URL of the SQS queue whose function works on tasks: it is told of those that are due within 15 minutes",
+    str,
+    metavar="URL",
+)
+PURGE_EXECUTOR = Variable(
+    "ARCO_PURGE_EXECUTOR",
+    "who deletes the files of purged tables: local (whoever works on tasks), or delegated (a delegation service, where "
+    "a table's locations are its own alone)",
+    choice(*PURGE_EXECUTORS, refusal="expected {choices}, got {text}"),
+    "local",
+    "EXECUTOR",
+)
+DELEGATION_URL = Variable(
+    "ARCO_DELEGATION_URL",
+    "the delegation service, such as https://delegation.example.com:8182; http is for this machine only",
+    str,
+    metavar="URL",
+)
+DELEGATION_TOKEN_FILE = Variable(
+    "ARCO_DELEGATION_TOKEN_FILE",
+    "file with a token of the scope execute_tasks, read for each request to the delegation service",
+    str,
+    metavar="FILE",
+)
+DELEGATION_CLIENT_CERT = Variable(
+    "ARCO_DELEGATION_CLIENT_CERT", "file with the certificate to show to the delegation service", str, metavar="FILE"
+)
+DELEGATION_CLIENT_KEY = Variable(
+    "ARCO_DELEGATION_CLIENT_KEY", "file with that certificate's private key, in the clear", str, metavar="FILE"
+)
+DELEGATION_CA = Variable(
+    "ARCO_DELEGATION_CA",
+    "file with the authorities that the delegation service's certificate must be of, in place of the system's",
+    str,
+    metavar="FILE",
+)
+DELEGATION_PORT = Variable("ARCO_DELEGATION_PORT", "port to listen on; 0 takes a free one", parse_port, "8182", "P")
+DELEGATION_ALLOWED_LOCATIONS = Variable(
+    "ARCO_DELEGATION_ALLOWED_LOCATIONS",
+    "delegation.allowed-locations: where the delegation service may delete files for whoever it lets in, nowhere "
+    "unless this is set; comma-separated",
+    split_csv,
+    "",
+    "PREFIX",
+)
+DELEGATION_ALLOWED_ENDPOINTS = Variable(
+    "ARCO_DELEGATION_ALLOWED_ENDPOINTS",
+    "endpoints of stores that callers may name besides the service's own; comma-separated",
+    split_csv,
+    "",
+    "URL",
 )
 QUIET = Variable("ARCO_QUIET", "do not print client configuration at start", parse_bool, "false")
 ENDPOINT = Variable(
@@ -198,6 +335,12 @@ TLS_CERT = Variable(
     "ARCO_TLS_CERT", "file with the certificate for TLS, and those between it and its root", str, metavar="FILE"
 )
 TLS_KEY = Variable("ARCO_TLS_KEY", "file with the certificate's private key, in the clear", str, metavar="FILE")
+TLS_CLIENT_CA = Variable(
+    "ARCO_TLS_CLIENT_CA",
+    "file with the authorities that clients' certificates must be of; without one, clients need none",
+    str,
+    metavar="FILE",
+)
 TOKEN_KEY = Variable(
     "ARCO_TOKEN_KEY",
     "key that signs tokens, of at least 32 bytes; or several, comma-separated, of which the first signs and all verify",
@@ -365,6 +508,9 @@ SERVER: tuple[Variable[object], ...] = (
     ALLOWED_ORIGINS,
     ALLOW_LOCATION_OVERLAP,
     IDEMPOTENCY_DIALECT,
+    IDEMPOTENCY_ENABLED,
+    IDEMPOTENCY_LIFETIME,
+    METRICS,
     GZIP,
     LOG_FORMAT,
     METRICS_NAMESPACE,
@@ -375,6 +521,12 @@ SERVER: tuple[Variable[object], ...] = (
     CACHE_MEMORY,
     MAX_BODY,
     MAX_METADATA,
+    PURGE_MODE,
+    PURGE_UNDROP_WINDOW,
+    PURGE_TRUST_LOCATIONS,
+    PURGE_WHOLE_LOCATION,
+    TASKS,
+    TASK_PROPERTIES,
     QUIET,
     REALM,
     AUTH,
@@ -384,19 +536,44 @@ SERVER: tuple[Variable[object], ...] = (
     BASE_PATH,
     TLS_CERT,
     TLS_KEY,
+    TLS_CLIENT_CA,
 )
+DELEGATION: tuple[Variable[object], ...] = (
+    PURGE_EXECUTOR,
+    DELEGATION_URL,
+    DELEGATION_TOKEN_FILE,
+    DELEGATION_CLIENT_CERT,
+    DELEGATION_CLIENT_KEY,
+    DELEGATION_CA,
+    DELEGATION_PORT,
+    DELEGATION_ALLOWED_LOCATIONS,
+    DELEGATION_ALLOWED_ENDPOINTS,
+)
+"""Who deletes the files of purged tables: read by whatever works on tasks, and by `arco delegation-service`."""
 FUNCTIONS: tuple[Variable[object], ...] = (
     STORE,
     WAREHOUSE,
     ALLOWED_LOCATIONS,
     ALLOW_LOCATION_OVERLAP,
     IDEMPOTENCY_DIALECT,
+    IDEMPOTENCY_ENABLED,
+    IDEMPOTENCY_LIFETIME,
+    METRICS,
     METRICS_NAMESPACE,
     LOG_LEVEL,
     REQUEST_MEMORY,
     CACHE_MEMORY,
     MAX_BODY,
     MAX_METADATA,
+    PURGE_MODE,
+    PURGE_UNDROP_WINDOW,
+    PURGE_TRUST_LOCATIONS,
+    PURGE_WHOLE_LOCATION,
+    TASK_PROPERTIES,
+    RECEIPT_RETENTION,
+    UNDROP_RETENTION,
+    IDEMPOTENCY_CLEANUP_ENABLED,
+    WORK_QUEUE,
     ENDPOINT,
     SOURCE_PRINCIPALS,
     SKIP_PROBE,

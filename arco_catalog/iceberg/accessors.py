@@ -9,7 +9,13 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.iceberg.metadata import NO_SNAPSHOT
 from arco_catalog.iceberg.snapshots import MAIN, SnapshotRef, branch
 from arco_catalog.iceberg.table_creation import CreateTable
-from arco_catalog.iceberg.updates import SetLocation, SetProperties
+from arco_catalog.iceberg.updates import (
+    AddSnapshot,
+    SetLocation,
+    SetPartitionStatistics,
+    SetProperties,
+    SetStatistics,
+)
 
 
 def table_uuid(metadata: JsonObject) -> str | None:
@@ -46,6 +52,33 @@ def manifest_lists(metadata: JsonObject) -> tuple[str, ...]:
         named.append(cast("str | None", snapshot.get("manifest-list")))
         named += cast("list[str]", snapshot.get("manifests") or [])
     return distinct(named)
+
+
+def leading_files(metadata: JsonObject) -> tuple[str, ...]:
+    """The files that a document leads to at once, each once: manifest lists, and files of statistics."""
+    statistics: list[str | None] = []
+    for name in ("statistics", "partition-statistics"):
+        files = cast("list[JsonObject]", metadata.get(name) or [])
+        statistics += [cast("str | None", file.get("statistics-path")) for file in files]
+    return distinct([*manifest_lists(metadata), *statistics])
+
+
+def added_leading_files(commit: Commit) -> tuple[str, ...]:
+    """Those of these that a commit adds."""
+    named: list[str | None] = []
+    for update in commit.updates:
+        if isinstance(update, AddSnapshot):
+            named.append(update.snapshot.get("manifest-list"))
+            named += update.snapshot.get("manifests") or []
+        elif isinstance(update, SetStatistics | SetPartitionStatistics):
+            named.append(update.file["statistics-path"])
+    return distinct(named)
+
+
+def allows_deletes(metadata: JsonObject) -> bool:
+    """Whether the table lets its files be deleted (`gc.enabled`), as tables do unless they say otherwise."""
+    properties = cast("dict[str, str]", metadata.get("properties") or {})
+    return properties.get(props.GC_ENABLED, "true").lower() == "true"
 
 
 def refs(metadata: JsonObject) -> JsonObject:

@@ -10,6 +10,8 @@
     |   +-- Forbidden
     |   +-- UnknownPrincipal        who asks was known, and is no longer
     |   +-- NoSuchWarehouse, NoSuchNamespace, NoSuchTable, NoSuchView, NoSuchFunction, NoSuchRoute
+    |   +-- NoSuchPolicy, NoSuchMapping
+    |   +-- PolicyInUse, PolicyVersionMismatch, ConflictPolicyAttachment
     |   +-- NotFound                a file that the catalog names is gone
     |   +-- MethodNotAllowed
     |   +-- Unsupported             understood, and not done here
@@ -26,6 +28,8 @@
 
 The HTTP layer maps each class to a status and to the type name of the Iceberg REST specification, in one table.
 """
+
+from collections.abc import Sequence
 
 MESSAGE_LENGTH = 8 << 10
 """Characters of a message: enough for the longest name of a namespace and more. Markers keep what clients are told."""
@@ -101,6 +105,34 @@ class NoSuchFunction(Refusal):
     """No function has this name."""
 
 
+class NoSuchPolicy(Refusal):
+    """No policy has this name."""
+
+
+class NoSuchSemanticModel(Refusal):
+    """No semantic model has this name."""
+
+
+class SemanticModelVersionMismatch(Refusal):
+    """The semantic model is not at the version that a change was made for."""
+
+
+class NoSuchMapping(Refusal):
+    """The policy is not attached to this."""
+
+
+class PolicyInUse(Refusal):
+    """The policy is attached to something."""
+
+
+class PolicyVersionMismatch(Refusal):
+    """The policy is not at the version that a change was made for."""
+
+
+class ConflictPolicyAttachment(Refusal):
+    """Another policy of the type is attached to the same, and only one can be inherited."""
+
+
 class NoSuchRoute(Refusal):
     """No endpoint has this path."""
 
@@ -110,7 +142,11 @@ class NotFound(Refusal):
 
 
 class MethodNotAllowed(Refusal):
-    """The endpoint exists, but not for this method."""
+    """The endpoint exists, but not for this method; it is there for those that are `allowed`."""
+
+    def __init__(self, message: str, allowed: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.allowed = allowed
 
 
 class Unsupported(Refusal):

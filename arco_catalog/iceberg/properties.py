@@ -17,6 +17,7 @@ METADATA_PATH = "write.metadata.path"
 METADATA_COMPRESSION = "write.metadata.compression-codec"
 PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
 DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
+GC_ENABLED = "gc.enabled"
 METRICS_COLUMN_PREFIX = "write.metadata.metrics.column."
 ENCRYPTION_KEY_ID = "encryption.key-id"
 
@@ -50,10 +51,14 @@ MAX_PROPERTIES = 100_000
 the process does nothing else."""
 
 
+def is_reserved(name: str) -> bool:
+    """Whether a name is the catalog's own: `arco.*`, in any case (docs/design/polaris.md#rule-16)."""
+    return name.casefold().startswith(_RESERVED_PREFIX)
+
+
 def refuse_reserved(names: Iterable[str]) -> None:
-    """Raises `BadRequest` if a name is the catalog's own: `arco.*`, in any case
-    (docs/design/README.md#what-was-rejected)."""
-    reserved = sorted(name for name in names if name.casefold().startswith(_RESERVED_PREFIX))
+    """Raises `BadRequest` if a name is the catalog's own."""
+    reserved = sorted(filter(is_reserved, names))
     if reserved:
         raise BadRequest(f"Properties that start with {_RESERVED_PREFIX!r} are reserved: {', '.join(reserved)}")
 

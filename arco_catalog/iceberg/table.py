@@ -8,10 +8,13 @@ Documents are JSON objects as they are stored; nothing here does I/O, reads a cl
 """
 
 from arco_catalog.iceberg.accessors import (
+    added_leading_files,
+    allows_deletes,
     current_snapshot_id,
     explicit_locations,
     last_sequence_number,
     last_updated_ms,
+    leading_files,
     location,
     manifest_lists,
     refs,
@@ -37,7 +40,9 @@ from arco_catalog.iceberg.table_creation import CreateTable, new_table_metadata,
 __all__ = [
     "Commit",
     "CreateTable",
+    "added_leading_files",
     "added_snapshot_ids",
+    "allows_deletes",
     "apply_commit",
     "check_registered",
     "current_snapshot_id",
@@ -47,6 +52,7 @@ __all__ = [
     "is_metadata_file_name",
     "last_sequence_number",
     "last_updated_ms",
+    "leading_files",
     "location",
     "logged_files",
     "manifest_lists",

@@ -1,7 +1,7 @@
 """One catalog as a process serves it, and one request's session with it."""
 
 import logging
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,8 +12,10 @@ from arco_catalog.iceberg.errors import Unavailable
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.collection import Retention
 from arco_catalog.planning.context import Caller, Context
 from arco_catalog.planning.privileges import Privilege
+from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.access import Access
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
@@ -40,6 +42,9 @@ from storage_backends.wrappers.request import RequestStore, Told
 
 T = TypeVar("T")
 
+NotifyWorkers = Callable[[str, int], Awaitable[None]]
+"""Tells workers, at best effort, that a task of the catalog with this root is due in so many milliseconds."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -47,7 +52,8 @@ _LOG = logging.getLogger(__name__)
 class Settings:
     """What an operator may set. `spill` says how large the registry's index gets before parts of it are spilled.
     `read_only_because` and `lacks` are what its store turned out not to honour, and not to have. `has_grants` is
-    whether its registry may hold roles and grants, as that of every catalog of a realm may.
+    whether its registry may hold roles and grants, as that of every catalog of a realm may; `external`, whether its
+    tables are another catalog's, and follow that.
 
     Times are milliseconds. `request_ms` is every request's deadline; `in_progress_ms` is how old an attempt must be to
     be taken over, the deadline and a margin; `duplicate_timeout_ms` is how long a duplicate waits for the answer.
@@ -57,6 +63,7 @@ class Settings:
 
     warehouse: str
     has_grants: bool = False
+    external: bool = False
     allow_location_overlap: bool = False
     read_only_because: str | None = None
     lacks: Sequence[str] = ()
@@ -67,6 +74,8 @@ class Settings:
     max_metadata_bytes: int = MAX_METADATA_BYTES
     cache_bytes: int = CACHE_MEMORY_BYTES
     spill: Limits = field(default_factory=Limits)
+    purge: PurgeSettings = field(default_factory=PurgeSettings)
+    retention: Retention = field(default_factory=Retention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +97,19 @@ class Catalog:
     clock: StoreClock = field(default_factory=StoreClock)
     background_tasks: BackgroundTasks | None = None
     table_locks: AdvisoryLocks | None = None
+    notify_workers: NotifyWorkers | None = None
+    """None: workers find tasks by looking."""
     entry: tuple[str, int] | None = None
     """Its id and version in the realm's registry, if it is one of a realm."""
     storage: JsonObject = field(default_factory=dict)
     """How its storage is reached, as the realm's registry has it (vending/storage_config.py)."""
     named_locations: dict[str, Sequence[str]] = field(default_factory=dict)
     """The locations that metadata files name, by the files' own; what a file names never changes."""
+
+    @property
+    def vends(self) -> bool:
+        """Whether clients may hold credentials for the files of its tables: catalogs of realms give such."""
+        return self.entry is not None
 
     def session(self, request: OperationRequest, access: Access | None = None) -> "Session":
         """What one request works with. Without `access` nobody asks what it may do."""

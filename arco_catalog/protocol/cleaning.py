@@ -32,6 +32,17 @@ async def remove_old_files(session: Session, entity: str, files: Sequence[Locati
         await gather(*(_remove(session, entity, file) for file in batch))
 
 
+async def claim_for_removal(session: Session, entity: str, file: Location) -> bool:
+    """Whether a metadata file that an entity made may be removed: nobody else holds a folder around it, and no
+    registration has claimed it. None can from then on. Raises `StoreError`, and `CatalogError`."""
+    state = session.state
+    index = (await state.head()).index
+    if await carry_out(state, index, held_by_another(index, file, entity)):
+        return False
+    claimed = await claim(state, file, Claim.REMOVED, entity=entity, claim_id=session.runtime.ulid())
+    return claimed is Claim.REMOVED
+
+
 async def _remove(session: Session, entity: str, file: Location) -> None:
     try:
         existing = await claim(session.state, file, Claim.REMOVED, entity=entity, claim_id=session.runtime.ulid())

@@ -103,6 +103,7 @@ class Driver(Generic[V]):
                 if await evidence.has_committed(session.state, slot.attempt, slot.write_set):
                     return await self.loop.answer_on_evidence(slot.attempt)
             try:
+                self.guard.check_not_expired()
                 if self.guard.may_be_taken_over:
                     return await self.take_over()
             except Superseded:

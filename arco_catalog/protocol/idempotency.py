@@ -11,6 +11,8 @@ from arco_catalog.protocol.slot_claims import SlotClaims
 from arco_catalog.state.age import has_passed
 from arco_catalog.state.marker import Slot, WriteSet
 
+EXPIRED = "This Idempotency-Key is too old: whether its request was carried out is no longer known"
+
 
 class IdempotencyGuard:
     """Sees to it that one attempt at a time carries out the request, and that its answer is kept."""
@@ -61,6 +63,13 @@ class IdempotencyGuard:
         if not slots:
             raise CommitStateUnknown("The marker of this Idempotency-Key no longer exists")
         return slots
+
+    def check_not_expired(self) -> None:
+        """Raises `CommitStateUnknown` for a marker so old that it may be in the middle of its collection: its final
+        slot goes before its first one (docs/design/collection.md#rule-6)."""
+        kept_ms = self._session.settings.retention.markers_ms
+        if self.marker is not None and self.marker.now_ms - self.marker.slots[0].written_ms >= kept_ms:
+            raise CommitStateUnknown(EXPIRED)
 
     @property
     def may_be_taken_over(self) -> bool:

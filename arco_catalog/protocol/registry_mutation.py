@@ -73,11 +73,13 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         self.context = session.context
 
     @abstractmethod
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp | Prerequisite]:
         """The change to make on this HEAD. Pure. Raises `Refusal`, and `PendingTransaction` where it depends on a
         transaction."""
 
-    def change_again(self, planned: Change, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+    def change_again(
+        self, planned: Change, read_set: RegistryReadSet, attempt: Attempt
+    ) -> Steps[Change | NoOp | Prerequisite]:
         """The same on another HEAD. What is long to make and stays as it is may be taken from what was `planned`."""
         return self.change(read_set, attempt)
 
@@ -110,7 +112,7 @@ class RegistryMutation(Mutation[RegistryReadSet]):
         except PendingTransaction as met:
             transaction = met.transaction
             return Prerequisite(lambda: settle_names(self.session, transaction))
-        if isinstance(change, NoOp):
+        if not isinstance(change, Change):
             return change
         if change.about is not None:
             self.session.stats.about(*change.about)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from arco_catalog.iceberg.errors import InternalError, NotFound, Refusal
+from arco_catalog.iceberg.errors import BadRequest, InternalError, NotFound, Refusal
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.relation_change import (
     CurrentRelation,
@@ -13,7 +13,7 @@ from arco_catalog.planning.relation_change import (
 )
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.relation_read_set import RelationLookup, RelationReadSet
-from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.entries import RelationEntry, has_pointer
 from arco_catalog.state.memory import PARSED_WEIGHT, SMALL_BYTES
 from arco_catalog.state.worker_threads import off_loop
 
@@ -68,14 +68,16 @@ class RelationCommitter:
         if read_set.refusal is not None:
             raise read_set.refusal
         if read_set.entry is None:
-            raise wanted.semantics.no_such(wanted.namespace, wanted.name)
+            raise wanted.semantics.no_such(read_set.head.index, wanted.namespace, wanted.name)
         if read_set.pointer is None or read_set.base is None:
             raise InternalError(f"{wanted.dotted_name} was planned before its base was loaded")
+        if not has_pointer(read_set.entry.json):
+            raise BadRequest(f"{wanted.dotted_name} follows another catalog's table: only that catalog changes it")
         current = CurrentRelation(read_set.entry, read_set.pointer, read_set.base)
         size = len(current.body) + session.request.body_bytes
         planned = partial(plan_commit, session.context, wanted, current, attempt, size, session.check_deadline)
         return await off_loop(size, planned)
 
     def lacks(self, entry: RelationEntry) -> bool:
-        """Whether the registry's entry, read again, no longer holds a location that the commit names."""
-        return bool(missing_locations(self.session.context, self.wanted, entry))
+        """Whether the registry's entry, read again, no longer holds what the commit names."""
+        return missing_locations(self.session.context, self.wanted, entry) is not None

@@ -10,7 +10,8 @@ from arco_catalog.protocol.evidence import moved_pointer
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import Freshness, ReadSet
 from arco_catalog.state.access import State
-from arco_catalog.state.entries import RelationEntry, find_kind
+from arco_catalog.state.entries import RelationEntry, find_kind, has_pointer
+from arco_catalog.state.followed import Followed
 from arco_catalog.state.index import Namespace, relation_key
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Needs
@@ -76,7 +77,7 @@ async def read_relation(session: Session, lookup: RelationLookup, freshness: Fre
     if known is not None and freshness is not Freshness.FRESH:
         return await read_relation_under(session, lookup, known, freshness, head_fresh=False)
     cached = None if known is None else cached_relation(known, lookup)
-    if known is None or cached is None:
+    if known is None or cached is None or not has_pointer(cached.json):
         return await read_relation_under(session, lookup, await state.head(), freshness, head_fresh=True)
     head, pointer = await gather(state.head(), state.pointer(cached.entity))
     return await relation_as_read(session, lookup, known, cached, head, pointer)
@@ -134,6 +135,9 @@ async def read_relation_under(
     entry = await resolve_name(session, head, lookup)
     if entry is None:
         return RelationReadSet(head, None, None, head_fresh, pointer_fresh=False)
+    followed = Followed.of(entry.json)
+    if followed is not None:
+        return RelationReadSet(head, entry, followed.pointer(entry.entity, entry.kind), head_fresh, pointer_fresh=True)
     pointer = session.state.cached_pointer(entry.entity) if freshness is Freshness.CACHED else None
     fresh = pointer is None or pointer.intent is not None  # an intent is never taken from memory
     if fresh:

@@ -4,14 +4,18 @@ from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refus
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.answers import Answer, Reference, decode_answer
 from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.idempotency import EXPIRED
 from arco_catalog.protocol.rebuilding import rebuilt
 from arco_catalog.protocol.slot_claims import SlotClaims
+from arco_catalog.state.marker import COLLECTED
 
 
 async def replay(session: Session, kept: JsonObject) -> Answer:
     """Returns the answer in a final slot, or raises it if it is a refusal. Raises `CommitStateUnknown` if it can't be
     rebuilt."""
     session.stats.outcome = "replayed"
+    if kept == COLLECTED:
+        raise CommitStateUnknown(EXPIRED)
     match decode_answer(kept):
         case Refusal() as refusal:
             raise refusal

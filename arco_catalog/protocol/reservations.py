@@ -10,14 +10,16 @@ from collections.abc import Collection, Iterable, Sequence
 from arco_catalog.iceberg.errors import BadRequest, CommitStateUnknown
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.planning.names import dotted
-from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
+from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap, refuse_purged
 from arco_catalog.planning.relation_change import MissingLocations
 from arco_catalog.planning.reserved_locations import MAX_HELD
+from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.decisions import settle_names
 from arco_catalog.protocol.evidence import fence_pointer
 from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.borrowed import borrowed_holds, merged, returned_loans
 from arco_catalog.state.entries import PendingTransaction, RelationEntry, find_relation, location_holds
 from arco_catalog.state.index import Edits, Namespace, location_key, relation_key
 from arco_catalog.state.locations import Location
@@ -26,16 +28,17 @@ from arco_catalog.state.registry import RegistryState
 
 
 async def reserve_locations(session: Session, namespace: Namespace, name: str, missing: MissingLocations) -> None:
-    """Makes a registry commit that adds these locations to those that the entity holds. Its operation id is a fresh one
-    that no slot names, so nobody takes it for evidence of the request. Raises `BadRequest` if a location is taken, or
-    if the entity would hold too many.
+    """Makes a registry commit that adds these locations to those that the entity holds, and these folders to those that
+    it borrows from. Its operation id is a fresh one that no slot names, so nobody takes it for evidence of the request.
+    Raises `BadRequest` if a location is taken, if the files of a folder are being deleted, or if the entity would hold
+    too many.
 
     Does nothing if the name no longer means the entity: the caller plans again.
     """
-    reservation = Reservation(session, namespace, name, missing.entity, missing.locations)
+    reservation = Reservation(session, namespace, name, missing.entity, missing.locations, missing.borrowed)
     while True:
         try:
-            named = await reservation.give_back()
+            named = await reservation.give_back() if missing.locations else ()
             await reservation.add(named)
             return
         except PendingTransaction as met:
@@ -43,16 +46,24 @@ async def reserve_locations(session: Session, namespace: Namespace, name: str, m
 
 
 class Reservation:
-    """Locations that a commit of one table or view names, and that its entity does not hold yet."""
+    """Locations that a commit of one table or view names, and that its entity does not hold yet; and folders from which
+    it takes files that are not known as `borrowed`. Those stay so, whatever becomes of the commit."""
 
     def __init__(
-        self, session: Session, namespace: Namespace, name: str, entity: str, locations: Sequence[Location]
+        self,
+        session: Session,
+        namespace: Namespace,
+        name: str,
+        entity: str,
+        locations: Sequence[Location],
+        borrowed: Sequence[Location] = (),
     ) -> None:
         self.session = session
         self.namespace = namespace
         self.name = name
         self.entity = entity
         self.locations = locations
+        self.borrowed = borrowed
 
     async def add(self, named: Collection[str]) -> None:
         """Adds the locations, as reserved. Locations that commits have `named` are no longer reserved: the table holds
@@ -63,6 +74,7 @@ class Reservation:
             entry = yield from self._entry(head)
             if entry is None:
                 return None
+            yield from refuse_purged(head.index, self.borrowed, self.entity)
             yield from check_choice(self.session.context, head.index, self.locations, self.namespace)
             yield from refuse_overlap(self.session.context, head.index, self.locations, but=[self.entity])
             yield from refuse_folders(self.session.context, head.index, self.locations, self.namespace)
@@ -74,8 +86,15 @@ class Reservation:
                 )
             reserved = [place for place in entry.reserved if place not in named]
             leaving = {place: release for place, release in entry.leaving.items() if place not in added}
+            marks = yield from shared_marks(self.session.context, head.index, self.locations, entity=self.entity)
+            known = [Location.of_normal(folder) for folder in entry.borrowed]
+            borrowed = merged([*known, *self.borrowed])
+            grown = entry.with_locations(held, [*reserved, *added], leaving).with_borrowed(borrowed)
             return {
-                **self._entry_edit(entry.with_locations(held, [*reserved, *added], leaving)),
+                **marks,
+                **self._entry_edit(grown),
+                **returned_loans(self.entity, entry.borrowed),
+                **borrowed_holds(self.entity, borrowed),
                 **location_holds(self.entity, added, name=(*self.namespace, self.name)),
             }
 

@@ -135,8 +135,8 @@ class CatalogAccess(Access):
 
     async def _read_now(self) -> None:
         standing, entry = await self._found(await self._realm.head())
-        self._exists = entry is not None and entry[0] == self._entry[0]
-        if self._exists and entry != self._entry:
+        self._exists = entry is not None
+        if entry is not None and entry != self._entry:  # its settings, or another that was made under its name
             raise CatalogChanged(f"Catalog {self._catalog} was changed just now: try again")
         self.standing, self._fresh = standing, True
 

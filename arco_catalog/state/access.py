@@ -11,6 +11,7 @@ from arco_catalog.iceberg.json import JsonObject, dumps
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.fields import mapping, parse_record, text
 from arco_catalog.state.index import Edits, no_segments
+from arco_catalog.state.lost_head import HeadLost, had_head
 from arco_catalog.state.needs import Steps
 from arco_catalog.state.paths import Paths
 from arco_catalog.state.pointer import Pointer
@@ -24,6 +25,7 @@ from storage_backends import (
     Applied,
     Found,
     Matches,
+    Missing,
     ObjectStore,
     PreconditionFailed,
     StoreError,
@@ -104,9 +106,14 @@ class State:
         return None if known is None else self._view(known)
 
     async def head(self) -> RegistryState:
-        """HEAD as it is now."""
+        """HEAD as it is now. Raises `HeadLost`."""
         key, known = self.paths.manifest, self._caches.head
-        match await self.store.get(key, None if known is None else known.version):
+        found = await self.store.get(key, None if known is None else known.version)
+        if isinstance(found, Missing) and await had_head(self.store, self.paths):
+            found = await self.store.get(key)  # the commits that were listed may be later than the first look
+            if isinstance(found, Missing):
+                raise HeadLost(self.paths)
+        match found:
             case Found(body, version):
                 head = RegistryState.parse(body, version, key)
                 self.cache_head(head)
@@ -203,18 +210,26 @@ class State:
         known = self._caches.values.get(value)
         if known is not None:
             return known
-        properties = mapping(await self.namespace_value(value), "properties")
+        properties = mapping(await self.entity_value("namespace", value), "properties")
         self._caches.values.put(value, properties, PARSED_SIZE * len(dumps(properties)))
         return properties
 
-    async def namespace_value(self, value: str) -> JsonObject:
-        """All that a change of a namespace wrote: the properties, and the answer where they are not the answer. Raises
-        `InternalError` where it is gone."""
-        key = self.paths.entity_value("namespace", value)
+    async def entity_value(self, kind: str, value: str) -> JsonObject:
+        """All that a change of an entity wrote of it: a namespace's properties, say, and the answer where they are not
+        the answer. Raises `InternalError` where it is gone."""
+        key = self.paths.entity_value(kind, value)
         found = await self.store.get(key)
         if not isinstance(found, Found):
             raise InternalError(f"{key} is gone")
         return parse_record(found.body, key)
+
+    async def description(self, kind: str, value: str) -> JsonObject:
+        """What describes a generic table or a policy. Immutable, so what was read once is good."""
+        known = self._caches.values.get(value)
+        if known is None:
+            known = await self.entity_value(kind, value)
+            self._caches.values.put(value, known, PARSED_SIZE * len(dumps(known)))
+        return known
 
     async def page_key(self) -> bytes:
         """What a realm seals page tokens with: made once, by whichever process needs it first, and never changed."""

@@ -78,6 +78,12 @@ class Checkpoints:
         self.unwritten += 1 + files
         self._changed.setdefault(shard_of(entity), set()).add(entity)
 
+    def forget(self, entities: Iterable[str]) -> None:
+        """Forgets entities that are gone."""
+        for entity in entities:
+            self.by_entity.pop(entity, None)
+            self._changed.setdefault(shard_of(entity), set()).add(entity)
+
     def pass_turn(self, entity: str) -> None:
         """Remembers whose turn it was last."""
         self.after = entity
@@ -96,13 +102,14 @@ class Checkpoints:
         self.unwritten = 0
 
     async def _write(self, state: State, number: int, entries: dict[str, WalkCheckpoint]) -> None:
-        ours = {entity: entries[entity] for entity in self._changed[number]}
+        ours = {entity: entries[entity] for entity in self._changed[number] if entity in entries}
+        gone = self._changed[number] - ours.keys()
         try:
             written = await update_until_applied(
                 state,
                 state.paths.checkpoints(number),
                 partial(self._parsed, state.paths.checkpoints(number)),
-                lambda stored: {**stored, **ours},
+                lambda stored: {entity: walked for entity, walked in {**stored, **ours}.items() if entity not in gone},
                 lambda merged: dumps(_to_json(merged, self.after if number == 0 else None), sort_keys=True),
                 known=Stored(entries, self._versions[number]) if number in self._versions else None,
                 tries=TRIES,

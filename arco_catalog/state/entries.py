@@ -1,5 +1,5 @@
-"""What the registry's index holds: namespaces, tables and views, tombstones, and holds on locations
-(docs/design/registry.md).
+"""What the registry's index holds: namespaces, relations (tables, views, generic tables, semantic models), tombstones,
+and holds on locations (docs/design/registry.md).
 
 Each class reads one entry and keeps its JSON, so that fields which a later version added survive a rewrite.
 """
@@ -7,10 +7,10 @@ Each class reads one entry and keeps its JSON, so that fields which a later vers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.state.fields import integer, mapping, optional_text, text, texts
+from arco_catalog.state.fields import integer, mapping, optional_text, string_map, text, texts
 from arco_catalog.state.index import (
     Edits,
     Index,
@@ -19,15 +19,23 @@ from arco_catalog.state.index import (
     locations_at,
     namespace_key,
     relation_key,
+    released_at,
     released_key,
 )
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
 
-Kind = Literal["table", "view"]
+DescribedKind = Literal["generic-table", "semantic-model"]
+"""What the catalog keeps a description of, and nothing else: a table of another format, and a document that says what
+tables and views mean."""
+DESCRIBED_KINDS: tuple[DescribedKind, ...] = get_args(DescribedKind)
+Kind = Literal["table", "view"] | DescribedKind
+"""What a name of a namespace can mean."""
 
-
-TOMBSTONE_FIELDS = ("namespace", "name", "operation", "sequence", "place", "dropped_ms", "state", "purge_requested")
+TOMBSTONE_FIELDS = (
+    *("namespace", "name", "operation", "sequence", "place", "dropped_ms", "state", "purge_requested"),
+    *("task", "purge_after", "task_version", "purged_ms"),
+)
 """The fields that a tombstone has besides those of the entry that it was."""
 
 
@@ -70,7 +78,7 @@ class NamespaceEntry:
 
 @dataclass(frozen=True, slots=True)
 class RelationEntry:
-    """A table or view under its name. `locations` are the normalised locations that its entity holds.
+    """What a name means. `locations` are the normalised locations that its entity holds.
 
     Those in `reserved` were added for a commit that is not known to have been made; those of them in `leaving` are
     about to be given back by the release whose id stands there, and no commit may rely on them (docs/decisions/0023).
@@ -80,9 +88,17 @@ class RelationEntry:
 
     @classmethod
     def new(
-        cls, *, kind: Kind, entity: str, uuid: str | None, locations: Iterable[str], transaction: str | None = None
+        cls,
+        *,
+        kind: Kind,
+        entity: str,
+        uuid: str | None,
+        locations: Iterable[str],
+        borrowed: Sequence[str] = (),
+        made: bool = False,
+        transaction: str | None = None,
     ) -> Self:
-        """An entry to store; with a transaction, an intent on the name."""
+        """An entry of a table or view to store; with a transaction, an intent on the name."""
         json: JsonObject = {
             "type": kind,
             "format": "iceberg",
@@ -90,9 +106,47 @@ class RelationEntry:
             "uuid": uuid,
             "locations": [*locations],
         }
+        if borrowed:
+            json["borrowed"] = [*borrowed]
+        if made:
+            json["made"] = True
         if transaction is not None:
             json["transaction"] = transaction
         return cls(json)
+
+    @classmethod
+    def described(
+        cls, kind: DescribedKind, *, written_in: str, entity: str, locations: Iterable[str] = (), value: str
+    ) -> Self:
+        """An entry to store of what has a description alone, which is an immutable value of its own, `value`."""
+        json: JsonObject = {
+            "type": kind,
+            "format": written_in,
+            "entity": entity,
+            "uuid": None,
+            "locations": [*locations],
+            "value": value,
+        }
+        return cls(json)
+
+    @property
+    def value(self) -> str:
+        """The value that describes a generic table or a semantic model."""
+        return text(self.json, "value")
+
+    def with_value(self, value: str) -> "RelationEntry":
+        """The entry with another description."""
+        return RelationEntry({**self.json, "value": value})
+
+    @property
+    def governance(self) -> dict[str, str]:
+        """Owner, quality and tags of a table or view (planning/governance.py). Raises `InternalError`."""
+        return string_map(self.json, "governance")
+
+    def with_governance(self, governance: Mapping[str, str]) -> "RelationEntry":
+        """The entry with another governance."""
+        entry = {name: value for name, value in self.json.items() if name != "governance"}
+        return RelationEntry({**entry, "governance": {**governance}} if governance else entry)
 
     @property
     def kind(self) -> str:
@@ -109,6 +163,22 @@ class RelationEntry:
     @property
     def locations(self) -> tuple[str, ...]:
         return texts(self.json, "locations")
+
+    @property
+    def borrowed(self) -> tuple[str, ...]:
+        """Folders outside of these from which its metadata takes files (state/borrowed.py)."""
+        return texts(self.json, "borrowed")
+
+    @property
+    def made(self) -> bool:
+        """Whether the catalog made the first of its locations for it alone: nobody had named that, and no create was
+        staged there."""
+        return self.json.get("made") is True
+
+    @property
+    def shared(self) -> bool:
+        """Whether somebody else has named that place since (planning/shared_places.py)."""
+        return self.json.get("shared") is True
 
     @property
     def reserved(self) -> tuple[str, ...]:
@@ -142,13 +212,18 @@ class RelationEntry:
             entry["leaving"] = {**leaving}
         return RelationEntry(entry)
 
+    def with_borrowed(self, folders: Sequence[str]) -> "RelationEntry":
+        """The entry borrowing from these folders instead."""
+        entry = {name: value for name, value in self.json.items() if name != "borrowed"}
+        return RelationEntry({**entry, "borrowed": [*folders]} if folders else entry)
+
     def tombstone(
         self, *, namespace: Namespace, name: str, operation: str, sequence: int, place: int, at_ms: int, purge: bool
     ) -> JsonObject:
         """The tombstone that keeps what a drop must not lose: entity, pointer and locations
         (docs/design/registry.md#rule-5). `sequence` is the registry's at the drop, `place` the drop's among the changes
-        of one commit: clocks don't tell which of two came last. That a purge was asked for is remembered, and changes
-        nothing: no purge begins without a task."""
+        of one commit: clocks don't tell which of two came last. That a purge was asked for is remembered; without a
+        task (tombstone.py) none begins."""
         asked: JsonObject = {"purge_requested": True} if purge else {}
         return {
             **self.json,
@@ -163,6 +238,17 @@ class RelationEntry:
         }
 
 
+def described_kind(relation: JsonObject) -> DescribedKind | None:
+    """The kind of an entry, or of a tombstone, if it is of those that have a description alone."""
+    return next((kind for kind in DESCRIBED_KINDS if kind == relation.get("type")), None)
+
+
+def has_pointer(relation: JsonObject) -> bool:
+    """Whether the entity of an entry, or of a tombstone, has a pointer: what has a description alone has none, nor has
+    a table that follows another catalog's (followed.py)."""
+    return described_kind(relation) is None and "follows" not in relation
+
+
 def find_namespace(index: Index, namespace: Namespace) -> NamespaceEntry | None:
     """The namespace's entry."""
     entry = index.get(namespace_key(namespace)) if namespace else None
@@ -170,13 +256,13 @@ def find_namespace(index: Index, namespace: Namespace) -> NamespaceEntry | None:
 
 
 def find_relation(index: Index, namespace: Namespace, name: str) -> RelationEntry | None:
-    """The table or view that the name means."""
+    """What the name means."""
     entry = index.get(relation_key(namespace, name))
     return None if entry is None else RelationEntry(entry)
 
 
 def find_kind(index: Index, namespace: Namespace, name: str, kind: str) -> RelationEntry | None:
-    """The table, or the view, that the name means; None if it means something of the other kind, or nothing."""
+    """What the name means, if that is of this kind; None if it is of another, or nothing."""
     entry = find_relation(index, namespace, name)
     return entry if entry is not None and entry.kind == kind else None
 
@@ -241,18 +327,25 @@ def purge_requested(tombstone: JsonObject) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a location. `name` is what it was called when it took hold, or was renamed; empty where an earlier
-    version did not say."""
+    """Who holds a location, and whether its purge has begun. `name` is what it was called when it took hold, or was
+    renamed; empty where an earlier version did not say."""
 
     entity: str
     name: tuple[str, ...] = ()
+    purging: bool = False
 
 
 def overlapping(
-    index: Index, location: Location, *, but: Iterable[str] = (), fresh: str | None = None
+    index: Index,
+    location: Location,
+    *,
+    but: Iterable[str] = (),
+    fresh: str | None = None,
+    purging_only: bool = False,
 ) -> Steps[Holder | None]:
     """Who holds a location which equals, contains or lies inside this one: a live table's, or one whose purge has
-    begun. Those in `but` are not looked at. Raises `PendingTransaction` for a hold that is an intent.
+    begun. Those in `but` are not looked at, nor, with `purging_only`, live ones. Raises `PendingTransaction` for a hold
+    that is an intent.
 
     `fresh` is an entity id made for this very request. Nobody can know a location that ends in it, or hold anything
     inside: there only the locations that contain it are looked at.
@@ -260,11 +353,11 @@ def overlapping(
     ignored = set(but)
 
     def in_the_way(hold: JsonObject) -> bool:
-        if text(hold, "entity") in ignored or hold.get("state") == "dropped":  # as an earlier version kept it
+        if text(hold, "entity") in ignored or _dropped_by_earlier(hold):
             return False
-        return hold.get("state") != "purging" or purge_began(hold)
+        return purge_began(hold) or not purging_only
 
-    named = fresh is None or not location.segments[-1:] or not location.segments[-1].endswith(f"-{fresh}")
+    named = fresh is None or not location.named_after(fresh)
     inside, around = [locations_at(location.normal)] if named else [], [*location.around()]
     yield Needs(scans=[Scan(prefix, in_the_way) for prefix in inside])
     holds = (hold for prefix in inside for _, hold in index.scan(prefix))
@@ -277,14 +370,23 @@ def overlapping(
     transaction = optional_text(found, "transaction")
     if transaction is not None:
         raise PendingTransaction(transaction)
-    return Holder(text(found, "entity"), texts(found, "name"))
+    return Holder(text(found, "entity"), texts(found, "name"), purge_began(found))
 
 
 def dropped_at(index: Index, location: Location) -> Steps[Sequence[str]]:
     """The entities that held, when they were dropped, a location which equals, contains or lies inside this one."""
-    prefixes = [released_key(location.normal, "")[:-1], *(released_key(folder, "") for folder in location.around())]
-    yield Needs(scans=[Scan(prefix) for prefix in prefixes])
-    return sorted({text(hold, "entity") for prefix in prefixes for _, hold in index.scan(prefix)})
+    around = [*location.around()]
+    released = [released_at(location.normal), *(released_key(folder, "") for folder in around)]
+    yield Needs(scans=[Scan(prefix) for prefix in (*released, locations_at(location.normal))], holds=around)
+    claims = chain(*(index.scan(prefix) for prefix in released))
+    holds = chain(index.scan(locations_at(location.normal)), *(index.holds_on(folder) for folder in around))
+    earlier = ((key, hold) for key, hold in holds if _dropped_by_earlier(hold))
+    return sorted({text(claim, "entity") for _, claim in chain(claims, earlier)})
+
+
+def _dropped_by_earlier(hold: JsonObject) -> bool:
+    """Whether a hold is a dropped entity's, as an earlier version kept them among those of live ones."""
+    return hold.get("state") in ("dropped", "purging") and not purge_began(hold)
 
 
 def held_by_another(index: Index, file: Location, entity: str) -> Steps[bool]:

@@ -53,3 +53,14 @@ def sequence(document: JsonObject, name: str) -> list[JsonValue]:
 def texts(document: JsonObject, name: str) -> tuple[str, ...]:
     """The strings in an array, empty if the field is missing or is something else."""
     return tuple(item for item in sequence(document, name) if isinstance(item, str))
+
+
+def string_map(document: JsonObject, name: str) -> dict[str, str]:
+    """An object of strings, empty if the field is missing. Raises `InternalError` if it is something else."""
+    value = document.get(name, {})
+    if not isinstance(value, dict):
+        raise InternalError(f"a stored record has {name!r} that is no object")
+    strings = {key: item for key, item in value.items() if isinstance(item, str)}
+    if len(strings) != len(value):
+        raise InternalError(f"a stored record has {name!r} with something that is no string")
+    return strings

@@ -6,7 +6,7 @@ Locations reach beyond the catalog's own folder, so each allowed prefix has its 
 import asyncio
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +15,7 @@ from arco_catalog.state.access import State
 from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.locations import Location, refuse_reserved
 from arco_catalog.state.memory import FILE_WEIGHT, MAX_METADATA_BYTES, Hold, Taken
-from storage_backends import Found, Missing, ObjectStore, Unchanged, Version
+from storage_backends import Cursor, Found, Missing, ObjectStore, StoreError, Unchanged, Unknown, Version
 
 GZIP = b"\x1f\x8b"
 FIRST_BYTES = 1 << 20
@@ -60,12 +60,14 @@ class Files:
         self._hold = hold or Hold()
 
     def _find(self, location: str) -> tuple[ObjectStore, str]:
-        wanted = _parsed(location)
+        return self._find_at(_parsed(location))
+
+    def _find_at(self, wanted: Location) -> tuple[ObjectStore, str]:
         for mount in self._mounts:
             if wanted.written_below(mount.root):
                 return mount.store, "/".join(wanted.segments[len(mount.root.segments) :])
         raise BadRequest(
-            f"Location {location} is not in any store of this catalog: allow its place (--allowed-location, or "
+            f"Location {wanted.uri} is not in any store of this catalog: allow its place (--allowed-location, or "
             "ARCO_ALLOWED_LOCATIONS)"
         )
 
@@ -107,6 +109,44 @@ class Files:
         store, key = self._find(location)
         return isinstance(await store.get_range(key, 0, 1), Found)
 
+    async def begin_of(self, location: str, length: int) -> Found | None:
+        """The first bytes of a file as it is stored, and when it was written; None if it is not there. Raises as
+        `exists` does."""
+        store, key = self._find(location)
+        found = await store.get_range(key, 0, length)
+        return found if isinstance(found, Found) else None
+
+    async def has_size(self, file: Location, size: int | None) -> bool | None:
+        """Whether a file, by its letters, has so many bytes, or any; None if it is not there. No more is read than its
+        last byte, and that none is behind it. Raises `BadRequest` as `exists` does."""
+        store, key = self._find_at(file)
+        found = await store.get_range(key, max((size or 1) - 1, 0), 2)
+        if not isinstance(found, Found):
+            return None
+        return size is None or len(found.body) == min(size, 1)
+
+    async def read_range(self, location: str, start: int, length: int) -> bytes:
+        """Bytes of a file as they are stored, fewer at its end. Raises `NotFound`, and as `exists` does."""
+        store, key = self._find(location)
+        found = await store.get_range(key, start, length)
+        if not isinstance(found, Found):
+            raise _no_such(location)
+        return found.body
+
+    async def listed(self, folder: str) -> AsyncGenerator[tuple[str, int], None]:
+        """The files in a folder, and in all folders inside it, with their sizes. Raises `BadRequest` as `exists`
+        does."""
+        place = _parsed(folder)
+        store, key = self._find(folder)
+        after: Cursor | None = None
+        while True:
+            page = await store.list(f"{key}/" if key else "", after)
+            for each in page.entries:
+                yield place.below(each.key.removeprefix(key)).uri, each.size
+            after = page.after
+            if after is None:
+                return
+
     async def _rest(self, location: str, taken: Taken) -> bytes:
         """A file that is longer than the first look, all of it."""
         store, key = self._find(location)
@@ -140,10 +180,25 @@ class Files:
     async def remove(self, location: str) -> None:
         """Deletes a file that nothing refers to any more. Raises `BadRequest` for one in a catalog's own state, whoever
         asks."""
-        store, key = self._find(location)
-        refuse_reserved(_parsed(location))
+        file = _parsed(location)
+        store, key = self._find_at(file)
+        refuse_reserved(file)
         await store.delete(key)
         self._cache.drop(location)
+
+    async def remove_many(self, files: Sequence[Location]) -> Mapping[Location, Unknown | StoreError]:
+        """The same for at most 1,000 files by their letters, which are not in memory. Returns those that are left, each
+        with the reason."""
+        stores: dict[int, tuple[ObjectStore, dict[str, Location]]] = {}
+        for file in files:
+            refuse_reserved(file)
+            store, key = self._find_at(file)
+            stores.setdefault(id(store), (store, {}))[1][key] = file
+        left: dict[Location, Unknown | StoreError] = {}
+        for store, keys in stores.values():
+            deleted = await store.delete_many([*keys])
+            left |= {keys[key]: reason for key, reason in deleted.left.items()}
+        return left
 
     async def _unpacked(self, location: str, raw: bytes, taken: Taken) -> tuple[bytes, Taken]:
         """The file unpacked, and the memory taken for it: at first for what its end says that it unpacks to."""

@@ -72,7 +72,12 @@ def locations_at(location: str) -> str:
 
 def released_key(location: str, entity: str) -> str:
     """Key of a dropped entity's claim on a location that anybody may hold again."""
-    return f"dropped\n{location.rstrip('/')}/\n{entity}"
+    return f"{released_at(location)}\n{entity}"
+
+
+def released_at(location: str) -> str:
+    """Prefix of the keys of all such claims on a location and on whatever lies inside it."""
+    return f"dropped\n{location.rstrip('/')}/"
 
 
 def _end_of(prefix: str) -> str | None:

@@ -8,6 +8,7 @@ dot) is refused (docs/design/state.md#locations).
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from arco_catalog.iceberg.errors import BadRequest
@@ -65,6 +66,20 @@ class Location:
         return cls(scheme, "" if scheme == "file" else authority, segments)
 
     @classmethod
+    def of_file(cls, text: str) -> "Location | None":
+        """The object that a file of a table is, by its letters: engines put encoded slashes and more into the names of
+        partitions, and never decode them. None for what names no object, or steps out of its folder."""
+        match = _URI.fullmatch(text)
+        if match is None or _CONTROL.search(text):
+            return None
+        segments = tuple(segment for segment in (match[4] or "").split("/") if segment)
+        if not segments or any(segment in (".", "..") for segment in segments):
+            return None
+        scheme = _SAME_STORE.get(match[1].lower(), match[1].lower())
+        authority = match[3] or ""
+        return cls(scheme, "" if scheme == "file" else authority.lower() if scheme == "abfss" else authority, segments)
+
+    @classmethod
     def of_normal(cls, normal: str) -> "Location":
         """The location that has this normal form, as entries keep it. It was judged when it was parsed; decoded, it may
         hold what no client may send."""
@@ -101,6 +116,10 @@ class Location:
     def reserved(self) -> bool:
         """Whether it is, or lies in, a catalog's own state, this one's or another's."""
         return any(map(is_reserved, self.segments))
+
+    def named_after(self, entity: str) -> bool:
+        """Whether its last segment ends in an entity's id, as that of the folder which the catalog makes for it."""
+        return bool(self.segments) and self.segments[-1].endswith(f"-{entity}")
 
     def below(self, *names: str) -> "Location":
         """A location further down. `names` may hold slashes."""
@@ -169,7 +188,12 @@ def refuse_reserved_path(path: str) -> None:
 def is_reserved(segment: str) -> bool:
     """Whether a folder of this name, however often it is decoded, is a catalog's own state. One that is too long for
     any store is no folder."""
-    return len(segment) <= MAX_BYTES and _fully_decoded(segment).casefold() in RESERVED_FOLDERS
+    return len(segment) <= MAX_BYTES and _is_reserved(segment)
+
+
+@lru_cache(4_096)  # the folders of a table's files are asked for again and again
+def _is_reserved(segment: str) -> bool:
+    return _fully_decoded(segment).casefold() in RESERVED_FOLDERS
 
 
 def slug(name: str) -> str:

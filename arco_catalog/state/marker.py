@@ -18,6 +18,10 @@ from storage_backends import Found
 
 MAX_SAFE_INTEGER = 2**53 - 1
 
+COLLECTED: JsonObject = {"collected": True}
+"""What stands in place of an answer in the last slot of an unfinished marker that is being collected: its outcome stays
+unknown (docs/design/collection.md#rule-6)."""
+
 
 def key_hash(scope: str, key: str) -> str:
     """Names a key's marker. `scope` is empty unless the dialect makes method and path part of the key."""

@@ -1,11 +1,14 @@
 """Where each durable record lives under a catalog's root (docs/design/state.md)."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 
+_HINT = re.compile(r"([0-9]{8}T[0-9]{6})([0-9]{3})Z-([0-9A-Za-z-]+)")
+_LINEAGE = "openlineage"
 REALM_FOLDER = "_realm"
 """What holds the registry of a realm."""
 
@@ -44,13 +47,28 @@ class Paths:
         """One immutable commit of the registry."""
         return f"{self.registry_commits}{commit_id}.json"
 
+    @property
+    def index_segments(self) -> str:
+        """Prefix of all segments of the registry's index."""
+        return f"{self.state}/core/index/"
+
     def index_segment(self, segment: str) -> str:
         """One immutable run of the registry's index."""
-        return f"{self.state}/core/index/{segment}.json"
+        return f"{self.index_segments}{segment}.json"
+
+    @property
+    def entity_values(self) -> str:
+        """Prefix of all values of entities."""
+        return f"{self.state}/core/entities/"
+
+    @property
+    def namespace_values(self) -> str:
+        """Prefix of all values of namespaces."""
+        return f"{self.entity_values}namespace/"
 
     def entity_value(self, kind: str, value_id: str) -> str:
         """One immutable value of an entity: a namespace's properties, say."""
-        return f"{self.state}/core/entities/{kind}/{value_id}.json"
+        return f"{self.entity_values}{kind}/{value_id}.json"
 
     @property
     def page_key(self) -> str:
@@ -99,6 +117,37 @@ class Paths:
         return f"{self.marker(key_hash)}{slot}.json"
 
     @property
+    def tasks(self) -> str:
+        """Prefix of all tasks, and of the hints that lead to them."""
+        return f"{self.state}/tasks/"
+
+    def task(self, task: str) -> str:
+        """Prefix of the versions of one task."""
+        return f"{self.tasks}{task}/"
+
+    def task_version(self, task: str, number: int) -> str:
+        """One version of a task."""
+        return f"{self.task(task)}{number}.json"
+
+    @property
+    def open_tasks(self) -> str:
+        """Prefix of the hints that lead to tasks which have not ended."""
+        return f"{self.tasks}open/"
+
+    def open_task(self, task: str, not_before_ms: int) -> str:
+        """A hint that a task is to be looked at from this time on: by its name, since it is empty."""
+        time = datetime.fromtimestamp(not_before_ms / 1000, UTC)
+        return f"{self.open_tasks}{time:%Y%m%dT%H%M%S}{not_before_ms % 1000:03}Z-{task}"
+
+    def read_open_task(self, key: str) -> tuple[str, int] | None:
+        """The task and the time of a hint; None for what is none."""
+        match = _HINT.fullmatch(key.removeprefix(self.open_tasks))
+        if match is None:
+            return None
+        time = datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+        return match[3], int(time.timestamp()) * 1000 + int(match[2])
+
+    @property
     def operational(self) -> str:
         """Prefix of what jobs remember."""
         return f"{self.state}/operational/"
@@ -108,15 +157,107 @@ class Paths:
         return f"{self.operational}reconciler/walked-{shard:02d}.json"
 
     @property
+    def collector(self) -> str:
+        """Prefix of what says up to where records may have been collected."""
+        return f"{self.operational}collector/"
+
+    def floors(self, shard: int) -> str:
+        """Part of what says up to where receipts may have been collected."""
+        return f"{self.collector}floors-{shard:02d}.json"
+
+    @property
+    def registry_floor(self) -> str:
+        """What says up to where commits of the registry may have been collected."""
+        return f"{self.collector}registry.json"
+
+    def kept_aside(self, keeping: str, key: str) -> str:
+        """What another object held before a recovery replaced it, under the id of that."""
+        return f"{self.state}/recovery/{keeping}/{key.removeprefix(f'{self.state}/')}"
+
+    @property
     def events(self) -> str:
-        """Prefix of all receipts."""
+        """Prefix of all receipts, and of OpenLineage events."""
         return f"{self.state}/events/"
 
     def receipt(self, stage: str, commit_key: str, metadata_ms: int) -> str:
         """A commit's receipt, `stage` being `pending` or `committed`; the day is that of the metadata file, in UTC, so
         that whoever writes the receipt, whenever, writes the same path (docs/design/reconciliation.md#rule-3)."""
-        day = datetime.fromtimestamp(metadata_ms / 1000, UTC).date().isoformat()
-        return f"{self.events}{day}/iceberg/{stage}/{commit_key}.json"
+        return f"{self.receipts_of_day(stage, day_of(metadata_ms))}{commit_key}.json"
+
+    def receipts_of_day(self, stage: str, day: date) -> str:
+        """Prefix of the receipts of one day."""
+        return f"{self.events}{day.isoformat()}/iceberg/{stage}/"
+
+    def read_receipt_day(self, key: str) -> date | None:
+        """The day of a receipt; None for what is none."""
+        return _day(key.removeprefix(self.events).partition("/iceberg/")[0])
+
+    @property
+    def late_marks(self) -> str:
+        """Prefix of the marks on days into which receipts were written later."""
+        return f"{self.events}late/"
+
+    def late_mark(self, day: date) -> str:
+        """A mark that receipts are written into another day than today's."""
+        return f"{self.late_marks}{day.isoformat()}"
+
+    def read_late_mark(self, key: str) -> date | None:
+        """The day of a mark; None for what is none."""
+        return _day(key.removeprefix(self.late_marks)) if key.startswith(self.late_marks) else None
+
+    def lineage_event(self, name: str, received_ms: int) -> str:
+        """An OpenLineage event, named by its bytes; the day is that of its receipt, in UTC."""
+        return f"{self.lineage_events_of_day(day_of(received_ms))}{name}.json"
+
+    def lineage_events_of_day(self, day: date) -> str:
+        """Prefix of the OpenLineage events that came on a day."""
+        return f"{self.events}{day.isoformat()}/{_LINEAGE}/"
+
+    def read_lineage_day(self, key: str) -> date | None:
+        """The day on which an OpenLineage event came; None for what is none."""
+        day, is_event, _ = key.removeprefix(self.events).partition(f"/{_LINEAGE}/")
+        return _day(day) if is_event else None
+
+    def is_lineage_event(self, key: str) -> bool:
+        """Whether what lies under a key among the receipts is an OpenLineage event."""
+        return f"/{_LINEAGE}/" in key.removeprefix(self.events)
+
+    def is_receipt(self, key: str) -> bool:
+        """Whether what lies under a key among the receipts is one, of either stage."""
+        return not self.is_lineage_event(key) and self.read_late_mark(key) is None
+
+    @property
+    def reports(self) -> str:
+        """Prefix of all reports of scans and commits."""
+        return f"{self.state}/reports/"
+
+    def report(self, day: date, report: str) -> str:
+        """What an engine reported of a scan or a commit, by the day in UTC when it came."""
+        return f"{self.reports_of_day(day)}{report}.json"
+
+    def reports_of_day(self, day: date) -> str:
+        """Prefix of the reports that came on a day."""
+        return f"{self.reports}{day.isoformat()}/"
+
+    def read_report_day(self, key: str) -> date | None:
+        """The day on which a report came; None for what is none."""
+        return _day(key.removeprefix(self.reports).partition("/")[0])
+
+
+def day_of(ms: int) -> date:
+    """The day of a time, in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC).date()
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+SERVICE = Paths("")
+"""Keys of a delegation service: at the store's root it has tasks and markers, and no registry."""
 
 
 _FOLDERS: Mapping[str, str] = {
@@ -124,7 +265,10 @@ _FOLDERS: Mapping[str, str] = {
     "iceberg_idempotency": "marker",
     "transactions": "transaction",
     "events": "receipt",
+    "reports": "report",
+    "tasks": "task",
     "operational": "operational",
+    "recovery": "recovery",
 }
 _CORE: Mapping[str, str] = {
     "manifest.json": "manifest",
@@ -141,8 +285,28 @@ def record_kind(key: str) -> str:
     _, state, rest = f"/{key}".partition("/_catalog/")
     if not state:
         return "realm" if "/_realm/" in f"/{key}" else "metadata"
+    return kind_in_state(rest)
+
+
+def kind_in_state(rest: str) -> str:
+    """The kind of object under a key, which is given without the folder of the state."""
     folder, _, below = rest.partition("/")
     return _CORE.get(below.partition("/")[0], "state") if folder == "core" else _FOLDERS.get(folder, "state")
+
+
+def is_state(key: str) -> bool:
+    """Whether there is the state of a catalog or of a realm under a key, and no file of a table."""
+    return record_kind(key) != "metadata"
+
+
+def is_manifest(key: str) -> bool:
+    """Whether HEAD of a registry is under a key, be it a catalog's or a realm's."""
+    return is_state(key) and f"/{key}".endswith("/core/manifest.json")
+
+
+def catalog_root(manifest: str) -> str:
+    """The root of the catalog that has its HEAD under a key."""
+    return manifest.rpartition("/_catalog/")[0]
 
 
 def commit_key(entity: str, metadata_location: str) -> str:

@@ -169,6 +169,5 @@ class Pointer:
 def missing_pointer(key: str) -> InternalError:
     """The error for a table or view that the registry names although its pointer is gone from the store."""
     return InternalError(
-        f"{key} is missing, but the registry names its table or view: restore this object from an older version or a "
-        "backup of the store"
+        f"{key} is missing, but the registry names its table or view: stop all writers of it, then run `arco restore`"
     )

@@ -11,6 +11,8 @@ from arco_catalog.state.fields import mapping, optional_text, sequence, text
 from arco_catalog.state.index import Edits, Index, level
 from arco_catalog.state.roles import Described, RoleEntry
 
+EXTERNAL = "EXTERNAL"
+"""The type of a catalog whose tables follow another's."""
 SERVICE_ADMIN = "service_admin"
 """The principal role that manages a realm."""
 CATALOG_ADMIN = "catalog_admin"
@@ -20,6 +22,8 @@ ACT_FOR_OTHERS = "arco.act-for-others"
 """The property by which a principal is registered to ask for tokens of other principals: `true`."""
 NAME_SOURCES = "arco.source"
 """The property by which a principal is registered to say on whose behalf it makes its changes: `true`."""
+RUN_PIPELINE = "arco.pipeline"
+"""The property by which a principal is registered to write to the namespace of the pipeline's tables: `true`."""
 
 
 def catalogs() -> str:
@@ -149,6 +153,11 @@ class PrincipalEntry(Described):
     def names_sources(self) -> bool:
         """Whether it is registered to say on whose behalf it makes its changes."""
         return self.properties.get(NAME_SOURCES) == "true"
+
+    @property
+    def runs_pipeline(self) -> bool:
+        """Whether it is registered to write to the namespace of the pipeline's tables."""
+        return self.properties.get(RUN_PIPELINE) == "true"
 
     def with_secrets(self, secrets: tuple[Secret, ...], at_ms: int, **changed: str | bool) -> Self:
         """The entry with these secrets and no others."""

@@ -9,6 +9,7 @@ import uuid
 from typing import Protocol
 
 _ENTROPY = random.SystemRandom()  # the usual generator has a state, which processes restored from one snapshot share
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # only Linux has one that counts sleep
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
 
@@ -35,6 +36,11 @@ class Runtime(Protocol):
         sleeps (docs/design/commit.md#rule-5)."""
         ...
 
+    def boot_ms(self) -> int:
+        """Milliseconds by a clock that nobody sets, and that goes on while the machine sleeps where it can. What it
+        tells is good for differences alone."""
+        ...
+
     def ulid(self) -> str:
         """A fresh ULID of now."""
         ...
@@ -58,6 +64,9 @@ class SystemRuntime:
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def boot_ms(self) -> int:
+        return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
 
     def ulid(self) -> str:
         return ulid_of(self.now_ms(), os.urandom(10))

@@ -12,10 +12,13 @@ from arco_catalog.config.variables import (
     AUTHENTICATION,
     AZURE_CLIENT,
     CACHE_MEMORY,
+    DELEGATION,
     DIALECTS,
     FUNCTIONS,
     GCS_CLIENT,
     IDEMPOTENCY_DIALECT,
+    IDEMPOTENCY_ENABLED,
+    IDEMPOTENCY_LIFETIME,
     MAX_BODY,
     MAX_METADATA,
     REQUEST_MEMORY,
@@ -33,7 +36,7 @@ from storage_backends.azure.config import AzureConfig, ClientKind
 from storage_backends.gcs.config import GcsClient, GcsConfig
 from tools.support.environment import PROJECT
 
-EVERY_ROW = (*SERVER, *FUNCTIONS, *AUTHENTICATION, *VENDING, *STORE_SETTINGS)
+EVERY_ROW = (*SERVER, *FUNCTIONS, *AUTHENTICATION, *VENDING, *DELEGATION, *STORE_SETTINGS)
 EVERY = {variable.name: variable for variable in EVERY_ROW}
 NAME = re.compile(r"\bARCO_[A-Z0-9_]*[A-Z]\b")
 
@@ -108,6 +111,8 @@ def test_who_embeds_the_catalog_gets_the_defaults_of_who_serves_it() -> None:
     assert http.max_body_bytes == MAX_BODY.read({})
     assert http.request_memory_bytes == REQUEST_MEMORY.read({})
     assert http.dialect == IDEMPOTENCY_DIALECT.read({})
+    assert http.keys_enabled == IDEMPOTENCY_ENABLED.read({})
+    assert http.key_lifetime_ms == IDEMPOTENCY_LIFETIME.read({})
     assert tuple(Dialect) == DIALECTS
 
 

@@ -1,0 +1,30 @@
+"""Lengths of time as people write them: ISO 8601 (`PT24H`, `P30D`), or a number with a unit (`30s`, `1h`)."""
+
+import re
+
+_ISO = re.compile(
+    r"P(?:([0-9]{1,6})D)?(?:T(?=[0-9])(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)S)?)?"
+)
+_SIMPLE = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def format_duration(milliseconds: int) -> str:
+    """A length of time as ISO 8601 has it, whole seconds of it."""
+    minutes, seconds = divmod(milliseconds // 1_000, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = "".join(f"{count}{unit}" for count, unit in ((hours, "H"), (minutes, "M"), (seconds, "S")) if count)
+    return f"PT{parts or '0S'}"
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds. Raises `ValueError`."""
+    simple = _SIMPLE.fullmatch(text.strip().lower())
+    if simple is not None:
+        return int(simple[1]) * _UNITS[simple[2]]
+    iso = _ISO.fullmatch(text.strip().upper())
+    if iso is None or not any(iso.groups()):
+        raise ValueError(f"expected a length of time such as PT24H, P30D, 30s or 1h, got {text!r}")
+    days, hours, minutes, seconds = iso.groups()
+    whole = int(days or 0) * _UNITS["d"] + int(hours or 0) * _UNITS["h"] + int(minutes or 0) * _UNITS["m"]
+    return whole + round(float(seconds or 0) * 1_000)

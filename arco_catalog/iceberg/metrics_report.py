@@ -1,0 +1,126 @@
+"""What an engine reports of a scan or a commit (`ReportMetricsRequest` of the REST specification)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.shapes import (
+    INT,
+    LONG,
+    NAME,
+    OBJECT,
+    STRING,
+    STRINGS,
+    Shape,
+    ShapeError,
+    list_of,
+    map_of,
+    quoted,
+    record,
+    unexpected,
+)
+
+COMMIT_REPORT, SCAN_REPORT = "commit-report", "scan-report"
+
+_COUNTER = record(dict[str, Any], {"unit": STRING, "value": LONG})
+_TIMER = record(dict[str, Any], {"time-unit": STRING, "count": LONG, "total-duration": LONG})
+
+
+def _result(value: JsonValue) -> JsonObject:
+    return (_TIMER if "time-unit" in OBJECT(value) else _COUNTER)(value)
+
+
+def _primitive(value: JsonValue) -> JsonValue:
+    if value is None or isinstance(value, list | dict):
+        raise unexpected("a literal", value)
+    return value
+
+
+def _literals(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return record(dict[str, Any], {"values": list_of(_value)})(value)
+    return list_of(_value)(value)
+
+
+def _value(value: JsonValue) -> JsonValue:
+    """A literal, a reference to a column, or a function of some."""
+    if not isinstance(value, dict):
+        return _primitive(value)
+    return _by_type(value, _VALUES)
+
+
+def _predicate(value: JsonValue) -> JsonValue:
+    """A filter; what is always true or never may come as just that."""
+    return value if isinstance(value, bool) else _by_type(value, _PREDICATES)
+
+
+def _by_type(value: JsonValue, shapes: Mapping[str, Shape[object]]) -> JsonValue:
+    kind = record(dict[str, Any], {"type": STRING})(value)["type"]
+    if kind not in shapes:
+        raise ShapeError(f"unknown expression {quoted(kind)}").inside("type")
+    shapes[kind](value)
+    return value
+
+
+def _columns(value: JsonValue) -> JsonValue:
+    fields = record(dict[str, Any], {}, {"id": INT, "name": STRING})(value)
+    if "id" not in fields and "name" not in fields:
+        raise ShapeError("missing required field 'id' or 'name'")
+    return value
+
+
+_OPERANDS: Mapping[str, Shape[object]] = dict.fromkeys(("child", "term", "left", "right", "value"), _value)
+_LEAF = record(dict[str, Any], {}, _OPERANDS)
+_PREDICATES: Mapping[str, Shape[object]] = {
+    **dict.fromkeys(("true", "false"), OBJECT),
+    **dict.fromkeys(("and", "or"), record(dict[str, Any], {"left": _predicate, "right": _predicate})),
+    "not": record(dict[str, Any], {"child": _predicate}),
+    **dict.fromkeys(("is-null", "not-null", "is-nan", "not-nan"), _LEAF),
+    **dict.fromkeys(("lt", "lt-eq", "gt", "gt-eq", "eq", "not-eq", "starts-with", "not-starts-with"), _LEAF),
+    **dict.fromkeys(("in", "not-in"), record(dict[str, Any], {"values": _literals}, _OPERANDS)),
+}
+_VALUES: Mapping[str, Shape[object]] = {
+    "literal": record(dict[str, Any], {"value": _primitive}),
+    "reference": _columns,
+    "transform": record(dict[str, Any], {"transform": STRING, "term": _value}),
+    "apply": record(dict[str, Any], {"arguments": list_of(_value)}),
+}
+
+_SCAN = record(
+    dict[str, Any],
+    {
+        "report-type": NAME,
+        "table-name": STRING,
+        "snapshot-id": LONG,
+        "filter": _predicate,
+        "schema-id": INT,
+        "projected-field-ids": list_of(INT),
+        "projected-field-names": list_of(STRING),
+        "metrics": map_of(_result),
+    },
+    {"metadata": STRINGS},
+)
+_COMMIT = record(
+    dict[str, Any],
+    {
+        "report-type": NAME,
+        "table-name": STRING,
+        "snapshot-id": LONG,
+        "sequence-number": LONG,
+        "operation": STRING,
+        "metrics": map_of(_result),
+    },
+    {"metadata": STRINGS},
+)
+
+
+def is_of_commit(report: JsonObject) -> bool:
+    """Whether a report is of a commit. The type is a text that clients may add to; then it is told by what it says."""
+    kind = report.get("report-type")
+    return kind == COMMIT_REPORT or (kind != SCAN_REPORT and "sequence-number" in report)
+
+
+def REPORT(value: JsonValue) -> JsonObject:  # noqa: N802 - as other shapes
+    """A report of a scan or of a commit."""
+    report = OBJECT(value)
+    return (_COMMIT if is_of_commit(report) else _SCAN)(report)

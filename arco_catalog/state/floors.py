@@ -1,0 +1,91 @@
+"""Floors: for each entity the time of the newest metadata file whose receipts may have been collected. Walks stop
+there, and write no receipt of it or of what came before (docs/design/collection.md#rule-5).
+
+A floor is written before the first receipt behind it goes. Losing one makes a walk restore receipts from metadata.
+"""
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.state.access import State
+from arco_catalog.state.compare_and_swap import update_until_applied
+from arco_catalog.state.fields import integer, mapping, parse_record
+from storage_backends import Found
+
+SHARDS = 16
+"""How many objects hold the floors."""
+
+Floors = Mapping[str, int]
+"""Milliseconds, by the entities."""
+
+
+async def read_floors(state: State) -> Floors:
+    """All floors. Raises `InternalError` for some that can't be read."""
+    floors: dict[str, int] = {}
+    for shard in range(SHARDS):
+        floors.update(await _read(state, shard))
+    return floors
+
+
+async def read_floor(state: State, entity: str) -> int | None:
+    """One entity's floor. Raises as `read_floors` does."""
+    return (await _read(state, _shard_of(entity))).get(entity)
+
+
+async def raise_floors(state: State, raised: Floors) -> None:
+    """Raises floors for certain; none is ever lowered. Raises as `read_floors` does, and `StoreError`."""
+    for shard, ours in _by_shard(raised).items():
+        await _update(state, shard, partial(_raised, ours))
+
+
+async def forget_floors(state: State, entities: Collection[str]) -> None:
+    """Removes the floors of entities that are gone."""
+    for shard, gone in _by_shard(dict.fromkeys(entities, 0)).items():
+        await _update(state, shard, partial(_without, gone))
+
+
+def _raised(ours: Floors, stored: Floors) -> Floors | None:
+    higher = {entity: ms for entity, ms in ours.items() if stored.get(entity, ms - 1) < ms}
+    return {**stored, **higher} if higher else None
+
+
+def _without(gone: Floors, stored: Floors) -> Floors | None:
+    kept = {entity: ms for entity, ms in stored.items() if entity not in gone}
+    return kept if len(kept) < len(stored) else None
+
+
+async def _update(state: State, shard: int, mutate: Callable[[Floors], Floors | None]) -> None:
+    key = state.paths.floors(shard)
+    await update_until_applied(state, key, partial(parse_floors, key), mutate, _encoded)
+
+
+async def _read(state: State, shard: int) -> Floors:
+    key = state.paths.floors(shard)
+    found = await state.store.get(key)
+    return parse_floors(key, found if isinstance(found, Found) else None)
+
+
+def parse_floors(key: str, found: Found | None) -> Floors:
+    """Floors as they are stored, none where there is no object. Raises `InternalError`."""
+    if found is None:
+        return {}
+    floors = mapping(parse_record(found.body, key), "floors")
+    return {entity: integer(floors, entity) for entity in floors}
+
+
+def _encoded(floors: Floors) -> bytes:
+    document: JsonObject = {"version": 1, "floors": dict(floors)}
+    return dumps(document, sort_keys=True)
+
+
+def _shard_of(entity: str) -> int:
+    return hashlib.sha256(entity.encode()).digest()[0] % SHARDS
+
+
+def _by_shard(floors: Floors) -> dict[int, dict[str, int]]:
+    shards: dict[int, dict[str, int]] = {}
+    for entity, ms in floors.items():
+        shards.setdefault(_shard_of(entity), {})[entity] = ms
+    return shards

@@ -1,0 +1,170 @@
+"""OpenLineage events: what the catalog relies on of one, and the form in which it is kept (docs/design/lineage.md).
+
+An event is a run of a job, with the datasets that it read and wrote, or says something of a job or dataset alone. Only
+what lineage is made from is looked at; the rest, facets of any kind, is kept as it came. The shapes are those of the
+OpenLineage specification, version 2-0-2.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.iceberg.primitives import UUID
+from arco_catalog.iceberg.shapes import NAME, OBJECT, STRING, Fields, ShapeError, list_of, one_of, quoted
+from arco_catalog.state.fields import mapping, parse_record, text
+
+MAX_NAME = 4_096
+"""Characters of a name: those of datasets are locations, often with a query in them."""
+MAX_DATASETS = 10_000
+"""Inputs of one event, and outputs."""
+MAX_IDENTIFIERS = 100
+"""Further names of one dataset."""
+STATES: Final = ("START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER")
+
+_DAY, _HOUR = r"[0-9]{4}-[0-9]{2}-[0-9]{2}", r"[0-9]{2}:[0-9]{2}"
+_TIME = re.compile(rf"{_DAY}[Tt]{_HOUR}:[0-9]{{2}}(\.[0-9]{{1,12}})?([Zz]|[+-]{_HOUR})")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a job or a dataset is called, in a namespace of OpenLineage's: `s3://bucket`, or a scheduler's name."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Something that a run read or wrote. `also` are further names of it, as the facet `symlinks` has them: engines
+    call an Iceberg table by its location, and there by its identifier. `version` is what the facet `version` says: the
+    snapshot, of an Iceberg table."""
+
+    name: Name
+    also: tuple[Name, ...] = ()
+    version: str | None = None
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The Iceberg snapshot that was read or written, None where the version is none."""
+        version = self.version
+        return int(version) if version is not None and re.fullmatch(r"[0-9]{1,19}", version) else None
+
+
+@dataclass(frozen=True, slots=True)
+class LineageEvent:
+    """What lineage is made from. `run` is None for an event about a job, `job` for one about a dataset, which is then
+    the only output. `parent` is the run that this one is a part of, as the facet `parent` has it."""
+
+    time_ms: int
+    state: str | None
+    run: str | None
+    job: Name | None
+    inputs: tuple[Dataset, ...] = ()
+    outputs: tuple[Dataset, ...] = ()
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event, as it came, and the principal that sent it."""
+
+    event: JsonObject
+    principal: str
+
+
+def read_event(event: JsonObject) -> LineageEvent:
+    """What an event says. Raises `BadRequest`, with the place, if it is none, or more than is taken."""
+    fields = Fields(event, "event")
+    time_ms = fields.required("eventTime", _time)
+    for name in ("producer", "schemaURL"):
+        fields.required(name, _text)
+    run, dataset = fields.optional("run", OBJECT), fields.optional("dataset", OBJECT)
+    if run is None and dataset is not None:
+        return LineageEvent(time_ms, None, None, None, outputs=(_dataset(Fields(dataset, "event.dataset")),))
+    job = _name(Fields(fields.required("job", OBJECT), "event.job"))
+    inputs, outputs = _datasets(fields, "inputs"), _datasets(fields, "outputs")
+    if run is None:
+        return LineageEvent(time_ms, None, None, job, inputs, outputs)
+    of_run = Fields(run, "event.run")
+    state, run_id = fields.optional("eventType", one_of(*STATES)), of_run.required("runId", _uuid)
+    return LineageEvent(time_ms, state, run_id, job, inputs, outputs, _parent(of_run))
+
+
+def encode_event(stored: StoredEvent) -> tuple[str, bytes]:
+    """What an event is named by, and the bytes to keep. The same event of the same sender is the same object."""
+    body = dumps({"version": 1, "event": stored.event, "principal": stored.principal}, sort_keys=True)
+    return event_name(body), body
+
+
+def event_name(body: bytes) -> str:
+    """What a stored event is named by: SHA-256, in hex, of its bytes."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def decode_event(body: bytes, where: str) -> StoredEvent:
+    """A stored event. Raises `InternalError`."""
+    document = parse_record(body, where)
+    return StoredEvent(mapping(document, "event"), text(document, "principal"))
+
+
+def _datasets(fields: Fields, field: str) -> tuple[Dataset, ...]:
+    found = fields.optional(field, list_of(OBJECT)) or []
+    _refuse_more(f"{fields.at}.{field}", len(found), MAX_DATASETS)
+    return tuple(_dataset(Fields(each, f"{fields.at}.{field}[{place}]")) for place, each in enumerate(found))
+
+
+def _dataset(fields: Fields) -> Dataset:
+    symlinks, version = _facet(fields, "symlinks"), _facet(fields, "version")
+    identifiers = symlinks.optional("identifiers", list_of(OBJECT)) or []
+    _refuse_more(f"{symlinks.at}.identifiers", len(identifiers), MAX_IDENTIFIERS)
+    also = (_name(Fields(each, f"{symlinks.at}.identifiers[{place}]")) for place, each in enumerate(identifiers))
+    return Dataset(_name(fields), tuple(also), version.optional("datasetVersion", _text))
+
+
+def _name(fields: Fields) -> Name:
+    return Name(fields.required("namespace", _text), fields.required("name", _text))
+
+
+def _parent(of_run: Fields) -> str | None:
+    facet = _facet(of_run, "parent")
+    run = facet.optional("run", OBJECT)
+    return None if run is None else Fields(run, f"{facet.at}.run").required("runId", _uuid)
+
+
+def _facet(fields: Fields, name: str) -> Fields:
+    """One of the facets, empty if it is not there."""
+    facets = Fields(fields.optional("facets", OBJECT) or {}, f"{fields.at}.facets")
+    return Fields(facets.optional(name, OBJECT) or {}, f"{facets.at}.{name}")
+
+
+def _refuse_more(at: str, count: int, most: int) -> None:
+    if count > most:
+        raise BadRequest(f"Invalid {at}: {count:,} are given, and at most {most:,} are taken")
+
+
+def _text(value: JsonValue) -> str:
+    if len(NAME(value)) > MAX_NAME:
+        raise ShapeError(f"it has {len(NAME(value)):,} characters, and at most {MAX_NAME:,} are allowed")
+    return NAME(value)
+
+
+def _uuid(value: JsonValue) -> str:
+    if UUID.fullmatch(STRING(value)) is None:
+        raise ShapeError(f"{quoted(STRING(value))} is not a uuid")
+    return STRING(value).lower()
+
+
+def _time(value: JsonValue) -> int:
+    """Milliseconds since 1970 of a date and time with an offset, as RFC 3339 writes them."""
+    said = STRING(value)
+    try:
+        if _TIME.fullmatch(said) is None:
+            raise ValueError(said)
+        return (datetime.fromisoformat(said.upper()) - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        raise ShapeError(f"{quoted(said)} is not a date and time with an offset (RFC 3339)") from None

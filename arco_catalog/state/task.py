@@ -1,0 +1,246 @@
+"""One version of a task: what is to be done, how far it is, and who may go on with it (docs/design/tasks.md#records).
+
+A version never changes. Each method returns the next one, and raises `InternalError` where the table of statuses does
+not allow it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject, dumps, loads
+from arco_catalog.state.fields import integer, mapping, optional_text, parse_record, text
+
+TABLE_PURGE = "TABLE_PURGE"
+"""The type of the tasks that purge a dropped table."""
+TABLE_MAINTENANCE = "TABLE_MAINTENANCE"
+"""The type of the tasks that maintain a table by its policies, which the pipeline does on Spark."""
+
+MAX_RESULT = 8_000
+"""Characters of each text that tells what came of a task."""
+
+
+class Status(StrEnum):
+    """What a task is doing (docs/design/tasks.md#records)."""
+
+    SUBMITTED = "SUBMITTED"
+    ACQUIRING_RESOURCES = "ACQUIRING_RESOURCES"
+    RUNNING = "RUNNING"
+    RETRY_SCHEDULED = "RETRY_SCHEDULED"
+    SUCCESS = "SUCCESS"
+    FAILURE = "FAILURE"
+
+
+TRANSITIONS: Mapping[Status, frozenset[Status]] = {
+    Status.SUBMITTED: frozenset({Status.ACQUIRING_RESOURCES, Status.RUNNING}),
+    Status.ACQUIRING_RESOURCES: frozenset({Status.RUNNING, Status.RETRY_SCHEDULED, Status.FAILURE}),
+    Status.RUNNING: frozenset({Status.SUCCESS, Status.RETRY_SCHEDULED, Status.FAILURE}),
+    Status.RETRY_SCHEDULED: frozenset({Status.ACQUIRING_RESOURCES, Status.RUNNING}),
+    Status.SUCCESS: frozenset(),
+    Status.FAILURE: frozenset(),
+}
+LEASED = frozenset({Status.ACQUIRING_RESOURCES, Status.RUNNING})
+"""The statuses of a task that a worker holds."""
+ENDED = frozenset({Status.SUCCESS, Status.FAILURE})
+RESUBMITTED = (Status.FAILURE, Status.SUBMITTED)
+"""What an operator does: the one change that the table does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A version of a task, fields included that a later program added."""
+
+    document: JsonObject
+
+    @classmethod
+    def submitted(
+        cls, *, record: str, task: str, kind: str, payload: JsonObject, at_ms: int, not_before_ms: int
+    ) -> Self:
+        """The first version. `record` is a fresh id of its writer's."""
+        return cls(
+            {
+                "version": 1,
+                "id": record,
+                "task_id": task,
+                "task_version": 1,
+                "parent_id": None,
+                "task_type": kind,
+                "task_payload": dumps(payload, sort_keys=True).decode(),
+                "status": Status.SUBMITTED.value,
+                "attempt_count": 0,
+                "created_ts": at_ms,
+                "received_timestamp": at_ms,
+                "last_status_change_ts": at_ms,
+                "next_run_ts": not_before_ms,
+                "checkpoint": {},
+                "advanced": False,
+            }
+        )
+
+    @classmethod
+    def parse(cls, body: bytes, where: str) -> Self:
+        """Reads a stored version. Raises `InternalError`."""
+        task = cls(parse_record(body, where))
+        _ = task.status, task.number  # it must have these
+        return task
+
+    @property
+    def body(self) -> bytes:
+        """The bytes to store."""
+        return dumps(self.document, sort_keys=True)
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+        return text(self.document, "task_id")
+
+    @property
+    def number(self) -> int:
+        """The number of this version; the first has 1."""
+        return integer(self.document, "task_version")
+
+    @property
+    def kind(self) -> str:
+        """What is to be done."""
+        return text(self.document, "task_type")
+
+    @property
+    def payload(self) -> JsonObject:
+        """With what."""
+        payload = loads(text(self.document, "task_payload").encode())
+        if not isinstance(payload, dict):
+            raise InternalError(f"the payload of task {self.id} is no JSON object")
+        return payload
+
+    @property
+    def status(self) -> Status:
+        """What it is doing."""
+        said = text(self.document, "status")
+        try:
+            return Status(said)
+        except ValueError:
+            raise InternalError(f"a stored task has an unknown status {said!r}") from None
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts failed or were lost."""
+        return integer(self.document, "attempt_count")
+
+    @property
+    def lease(self) -> str | None:
+        """The id of the present lease."""
+        return optional_text(self.document, "lease_id")
+
+    @property
+    def lease_number(self) -> int:
+        """The version with which the present lease began."""
+        return integer(self.document, "lease_version")
+
+    @property
+    def lease_ms(self) -> int:
+        """How long the lease lasts, from the store's time of this version."""
+        return integer(self.document, "lease_ms")
+
+    @property
+    def next_run_ms(self) -> int:
+        """When it is to be looked at, at the earliest."""
+        return integer(self.document, "next_run_ts")
+
+    @property
+    def checkpoint(self) -> JsonObject:
+        """How far it came, in the words of its executor."""
+        return mapping(self.document, "checkpoint")
+
+    @property
+    def advanced(self) -> bool:
+        """Whether the present lease got further."""
+        return self.document.get("advanced") is True
+
+    @property
+    def summary(self) -> str | None:
+        """The last success or error, in a sentence."""
+        return optional_text(self.document, "result_summary")
+
+    def leased(self, *, record: str, at_ms: int, lease_ms: int) -> "Task":
+        """The version by which a worker takes the task, or takes it over. An attempt that was lost counts, unless it
+        got further."""
+        lost = self.status in LEASED
+        return self._next(
+            record,
+            self.status if lost else Status.ACQUIRING_RESOURCES,
+            at_ms,
+            {
+                "attempt_count": self.attempts + (lost and not self.advanced),
+                "lease_id": record,
+                "lease_version": self.number + 1,
+                "lease_acquired_ts": at_ms,
+                "lease_ms": lease_ms,
+                "advanced": False,
+            },
+        )
+
+    def renewed(self, *, record: str, checkpoint: JsonObject) -> "Task":
+        """The version by which its holder keeps the lease, and writes down how far it came."""
+        advanced = self.advanced or checkpoint != self.checkpoint
+        return self._next(record, self.status, 0, {"checkpoint": checkpoint, "advanced": advanced})
+
+    def running(self, *, record: str, at_ms: int) -> "Task":
+        """The work itself begins."""
+        return self._next(record, Status.RUNNING, at_ms, {})
+
+    def failed_attempts(self) -> int:
+        """How many attempts have failed if the present one does."""
+        return self.attempts + (not self.advanced)
+
+    def scheduled(
+        self, *, record: str, at_ms: int, next_run_ms: int, attempts: int, summary: str, extended: str | None
+    ) -> "Task":
+        """The attempt failed, for a reason that may pass."""
+        changes: JsonObject = {"next_run_ts": next_run_ms, "attempt_count": attempts, **_result(summary, extended)}
+        return self._next(record, Status.RETRY_SCHEDULED, at_ms, changes)
+
+    def ended(self, *, record: str, at_ms: int, status: Status, summary: str, extended: str | None) -> "Task":
+        """The task is over."""
+        return self._next(record, status, at_ms, _result(summary, extended))
+
+    def resubmitted(self, *, record: str, at_ms: int, checkpoint: JsonObject | None = None) -> "Task":
+        """A failed task, submitted again by an operator, which goes on from its checkpoint or another. Its time is
+        later than that of what failed, whatever the clocks say, so that its hint is another."""
+        if self.status is not Status.FAILURE:
+            raise InternalError(f"task {self.id} is {self.status}: only a failed one is submitted again")
+        next_run_ms = max(at_ms, self.next_run_ms + 1)
+        changes: JsonObject = {"attempt_count": 0, "next_run_ts": next_run_ms, "received_timestamp": at_ms}
+        if checkpoint is not None:
+            changes["checkpoint"] = checkpoint
+        return Task(self._successor(record, Status.SUBMITTED, at_ms, changes))
+
+    def _next(self, record: str, status: Status, at_ms: int, changes: JsonObject) -> "Task":
+        if status is not self.status and status not in TRANSITIONS[self.status]:
+            raise InternalError(f"task {self.id} is {self.status} and cannot become {status}")
+        return Task(self._successor(record, status, at_ms, changes))
+
+    def _successor(self, record: str, status: Status, at_ms: int, changes: JsonObject) -> JsonObject:
+        since: JsonObject = {} if status is self.status else {"last_status_change_ts": at_ms}
+        return {
+            **self.document,
+            "id": record,
+            "task_version": self.number + 1,
+            "status": status.value,
+            **since,
+            **changes,
+        }
+
+
+def may_follow(before: Task, after: Task) -> bool:
+    """Whether a version can be the next one after another, by their statuses."""
+    change = before.status, after.status
+    return before.status is after.status or after.status in TRANSITIONS[before.status] or change == RESUBMITTED
+
+
+def _result(summary: str, extended: str | None) -> JsonObject:
+    return {
+        "result_summary": summary[:MAX_RESULT],
+        "result_extended": None if extended is None else extended[:MAX_RESULT],
+    }

@@ -1,0 +1,141 @@
+"""The versions of a task: which may follow which, and what they keep (docs/design/tasks.md#records)."""
+
+from itertools import product
+
+import pytest
+
+from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.access import Caches, State
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.task import TABLE_PURGE, TRANSITIONS, Status, Task
+from arco_catalog.state.task_log import append_task, due_hints, put_hint, read_task
+from tests.support.fake_runtime import FakeRuntime
+from tests.support.scripted_store import Rule, ScriptedStore, lost, put
+
+ID = "00000000-0000-4000-8000-000000000001"
+
+
+def submitted(at_ms: int = 5) -> Task:
+    return Task.submitted(
+        record="r1", task=ID, kind=TABLE_PURGE, payload={"a": [1]}, at_ms=at_ms, not_before_ms=at_ms + 10
+    )
+
+
+def leased(task: Task) -> Task:
+    return task.leased(record="l", at_ms=7, lease_ms=1_000)
+
+
+def of(status: Status) -> Task:
+    return Task({**submitted().document, "status": status.value})
+
+
+def test_a_task_is_submitted_leased_run_and_ended() -> None:
+    held = leased(submitted())
+    ended = held.running(record="r3", at_ms=8).ended(
+        record="r4", at_ms=9, status=Status.SUCCESS, summary="done", extended=None
+    )
+    assert [held.status, held.number, held.lease_number, held.lease] == [Status.ACQUIRING_RESOURCES, 2, 2, "l"]
+    assert [ended.status, ended.number, ended.attempts, ended.summary] == [Status.SUCCESS, 4, 0, "done"]
+    assert Task.parse(ended.body, "x") == ended
+    assert ended.payload == {"a": [1]}
+
+
+@pytest.mark.parametrize(("before", "after"), [*product(Status, Status)])
+def test_a_status_follows_another_only_where_the_table_says_so(before: Status, after: Status) -> None:
+    task = of(before)
+    if before is after or after in TRANSITIONS[before]:
+        assert task._next("r", after, 1, {}).status is after
+    else:
+        with pytest.raises(InternalError, match=f"is {before} and cannot become {after}"):
+            task._next("r", after, 1, {})
+
+
+def test_a_renewal_is_no_change_of_status() -> None:
+    held = leased(submitted())
+    assert held.renewed(record="r", checkpoint={}).document["last_status_change_ts"] == 7
+
+
+@pytest.mark.parametrize(("checkpoint", "attempts"), [({}, 1), ({"phase": "data"}, 0)])
+def test_a_lost_attempt_counts_unless_it_got_further(checkpoint: JsonObject, attempts: int) -> None:
+    lost_one = leased(submitted()).renewed(record="r", checkpoint=checkpoint)
+    taken_over = leased(lost_one)
+    assert (taken_over.attempts, taken_over.checkpoint, taken_over.advanced) == (attempts, checkpoint, False)
+    assert taken_over.lease_number == 4
+
+
+def test_a_failed_task_is_submitted_again_with_its_checkpoint() -> None:
+    failed = (
+        leased(submitted())
+        .renewed(record="r", checkpoint={"phase": "data"})
+        .ended(record="e", at_ms=9, status=Status.FAILURE, summary="no", extended=None)
+    )
+    again = failed.resubmitted(record="again", at_ms=20)
+    assert (again.status, again.attempts, again.checkpoint) == (Status.SUBMITTED, 0, {"phase": "data"})
+    with pytest.raises(InternalError, match="only a failed one"):
+        again.resubmitted(record="x", at_ms=21)
+
+
+def test_a_task_that_is_submitted_again_has_a_later_time_whatever_the_clock_says() -> None:
+    failed = leased(submitted()).ended(record="e", at_ms=9, status=Status.FAILURE, summary="no", extended=None)
+    assert failed.resubmitted(record="again", at_ms=failed.next_run_ms - 600_000).next_run_ms > failed.next_run_ms
+
+
+@pytest.mark.parametrize("broken", [b"{}", b'{"version":1,"status":"LOST","task_version":1}', b"not json"])
+def test_a_task_that_cannot_be_read_is_an_error(broken: bytes) -> None:
+    with pytest.raises(InternalError):
+        Task.parse(broken, "x")
+
+
+def state(store: ScriptedStore) -> State:
+    return State(store, Paths("wh"), Caches.of(1 << 20), FakeRuntime())
+
+
+async def test_who_creates_a_version_decides_it() -> None:
+    store = ScriptedStore()
+    one, other = leased(submitted()), submitted().leased(record="other", at_ms=7, lease_ms=1)
+    assert await append_task(state(store), one) is not None
+    assert await append_task(state(store), other) is None
+    stored = await read_task(state(store), ID)
+    assert stored is not None
+    assert stored.task == one
+
+
+@pytest.mark.parametrize("made", [True, False])
+async def test_a_version_of_unknown_outcome_is_sent_again(made: bool) -> None:
+    store = ScriptedStore()
+    store.rules = [Rule(put("/tasks/"), made=made, answers=lost, times=1)]
+    assert await append_task(state(store), submitted()) is not None
+    assert sum(call.method == "put" for call in store.calls) == 2
+
+
+async def test_the_last_version_is_found_among_many() -> None:
+    store = ScriptedStore()
+    task = leased(submitted())
+    for _ in range(11):
+        await append_task(state(store), task)
+        task = task.renewed(record="r", checkpoint={})
+    stored = await read_task(state(store), ID)
+    assert stored is not None
+    assert stored.task.number == 12
+    assert await read_task(state(store), "another") is None
+
+
+async def test_the_oldest_due_hints_are_found() -> None:
+    now_ms = 1_767_225_600_000
+    store = ScriptedStore(lambda: now_ms)
+    for task, not_before in {"a": now_ms, "b": now_ms - 2_001, "c": now_ms + 1, "d": now_ms - 2_000}.items():
+        await put_hint(state(store), task, not_before)
+    hints = await due_hints(state(store), 2)
+    assert [(hint.task, hint.not_before_ms) for hint in hints] == [("b", now_ms - 2_001), ("d", now_ms - 2_000)]
+
+
+@pytest.mark.parametrize(("age_ms", "held"), [(0, True), (999, True), (1_000, False), (-4_000, True), (-6_000, False)])
+async def test_a_lease_runs_from_the_stores_time_of_its_version(age_ms: int, held: bool) -> None:
+    times = [1_767_225_600_000]
+    store = ScriptedStore(lambda: times[0])
+    await append_task(state(store), leased(submitted()))
+    times[0] += age_ms
+    stored = await read_task(state(store), ID)
+    assert stored is not None
+    assert stored.is_held is held
