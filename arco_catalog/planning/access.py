@@ -4,17 +4,21 @@ Grants are judged on the very HEAD that a request is answered from or commits on
 request that begins after it.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from arco_catalog.iceberg.errors import BadRequest, Forbidden, NoSuchNamespace, NoSuchWarehouse, Refusal
-from arco_catalog.planning.names import dotted, no_such
+from arco_catalog.planning.names import called, dotted, no_such
 from arco_catalog.planning.privileges import Privilege, allowed
-from arco_catalog.state.entries import Kind, find_kind, find_namespace
+from arco_catalog.planning.reserved_namespace import is_reserved
+from arco_catalog.state.entries import Kind, find_namespace, find_relation
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.policies import find_policy, policy_key
 from arco_catalog.state.realm import (
     NAME_SOURCES,
+    RUN_PIPELINE,
     PrincipalEntry,
     find_principal,
     name_under,
@@ -25,33 +29,47 @@ from arco_catalog.state.realm import (
     subject_key,
 )
 from arco_catalog.state.roles import CATALOG, ROOT, grant_key, granted_to, ids_under, privileges_held, used_by
+from arco_catalog.state.watermarks import NAMESPACE
+
+SecurableKind = Kind | Literal["table-like", "policy"]
+"""What something with a name can be, to whom privileges are granted; what is `table-like` may be a table, a view or a
+generic table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Securable:
-    """What a privilege is needed on: a catalog, a namespace of it, or a table or view; with `entity`, what was dropped
-    and has no name any more."""
+    """What a privilege is needed on: a catalog, a namespace of it, or what has a name there; with `entity`, what was
+    dropped and has no name any more."""
 
     namespace: Namespace = ()
     name: str | None = None
-    kind: Kind = "table"
+    kind: SecurableKind = "table"
     entity: str | None = None
 
     def __str__(self) -> str:
         if self.entity is not None:
-            return f"a dropped {self.kind} of namespace {dotted(self.namespace)}"
+            return f"a dropped {called(self.kind)} of namespace {dotted(self.namespace)}"
         if self.name is not None:
-            return f"{self.kind} {dotted(self.namespace, self.name)}"
+            return f"{called(self.kind)} {dotted(self.namespace, self.name)}"
         return f"namespace {dotted(self.namespace)}" if self.namespace else "the catalog"
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A privilege that a request needs, and on what; with `if_there` only if that exists."""
+    """A privilege that a request needs, and on what; with `if_there` only if that exists. `on_view` is needed instead
+    if what is table-like turns out to be a view. `writes_to` is the namespace that is made, or written to, if `on` does
+    not lie in it."""
 
     privilege: Privilege
     on: Securable = Securable()
     if_there: bool = False
+    on_view: Privilege | None = None
+    writes_to: Namespace = ()
+
+    @property
+    def reserved(self) -> bool:
+        """Whether it is needed to write to what only the pipeline writes to."""
+        return is_reserved(self.privilege, self.writes_to or self.on.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +90,8 @@ class Identity:
 class Standing:
     """What an identity amounts to on one HEAD of its realm: the principal by name, its active principal roles by their
     ids, and what these allow on the realm itself. `must_rotate`: it may do nothing before it has new credentials;
-    `names_sources`: it may say on whose behalf it makes its changes."""
+    `names_sources`: it may say on whose behalf it makes its changes; `runs_pipeline`: it may use its privileges in
+    the pipeline's own namespace."""
 
     id: str
     name: str
@@ -80,6 +99,7 @@ class Standing:
     service: frozenset[Privilege]
     must_rotate: bool = False
     names_sources: bool = False
+    runs_pipeline: bool = False
 
 
 def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
@@ -100,7 +120,7 @@ def standing_of(index: Index, identity: Identity) -> Steps[Standing | None]:
     service = _allowed(privileges_held(index, ROOT, roles))
     if identity.actor is not None and Privilege.SERVICE_MANAGE_ACCESS in service:
         return None
-    flags = principal.must_rotate, principal.names_sources
+    flags = principal.must_rotate, principal.names_sources, principal.runs_pipeline
     return Standing(principal.entity, principal.name, roles, service, *flags)
 
 
@@ -137,16 +157,22 @@ def judge(
         if not exists and requirement.if_there:
             continue
         held = yield from _held_on(index, chain, roles)
-        if requirement.privilege in held or requirement.privilege in standing.service:
+        kind = _type(index, requirement.on)
+        privilege = requirement.privilege
+        if kind == "view" and requirement.on_view is not None:
+            privilege = requirement.on_view
+        if privilege in held or privilege in standing.service:
+            if requirement.reserved and not standing.runs_pipeline:
+                raise denied(reserved(standing), privilege.value, kind)
             allowed_any = True
             continue
         if not (allowed_any or (yield from _holds_any(index, standing, roles))):
-            raise denied(unknown, requirement.privilege.value, "catalog")
+            raise denied(unknown, privilege.value, "catalog")
         own = exists and any(True for _ in privileges_held(index, chain[-1], roles))
-        lists = exists and _LISTS[_type(requirement.on)] in held
+        lists = exists and _LISTS[kind] in held
         may_know = not hides or (exists and (own or lists or not requirement.on.namespace))
-        refusal = lacking(standing, requirement) if may_know else absent(requirement.on)
-        raise denied(refusal, requirement.privilege.value, _by_id(requirement.on, chain if exists else ()))
+        refusal = lacking(standing, privilege, requirement.on) if may_know else absent(requirement.on)
+        raise denied(refusal, privilege.value, kind if kind == "catalog" or not exists else f"{kind} {chain[-1]}")
     if not (allowed_any or (yield from _holds_any(index, standing, roles))):
         raise denied(unknown, "any", "catalog")
 
@@ -173,7 +199,10 @@ def held_among(
         return frozenset()
     roles = yield from _catalog_roles(index, standing)
     held = yield from _held_on(index, chain, roles)
-    return frozenset(privileges) & (held | standing.service)
+    allowed_here = frozenset(privileges) & (held | standing.service)
+    if standing.runs_pipeline:
+        return allowed_here
+    return frozenset(each for each in allowed_here if not is_reserved(each, on.namespace))
 
 
 def _catalog_roles(index: Index, standing: Standing) -> Steps[Sequence[str]]:
@@ -215,9 +244,17 @@ def check_source(standing: Standing) -> None:
         )
 
 
-def lacking(standing: Standing, requirement: Requirement) -> Forbidden:
+def reserved(standing: Standing) -> Forbidden:
+    """What a caller is told who may write everywhere but there."""
+    return Forbidden(
+        f"Only the pipeline writes to the namespace {NAMESPACE}: principal {standing.name} is not registered by the "
+        f"property {RUN_PIPELINE}"
+    )
+
+
+def lacking(standing: Standing, privilege: Privilege, on: Securable) -> Forbidden:
     """What a caller is told who may know of the securable."""
-    return Forbidden(f"Principal {standing.name} lacks the privilege {requirement.privilege} on {requirement.on}")
+    return Forbidden(f"Principal {standing.name} lacks the privilege {privilege} on {on}")
 
 
 def _check_rotated(standing: Standing) -> None:
@@ -241,20 +278,21 @@ _LISTS = {
     "catalog": Privilege.CATALOG_LIST,
     "namespace": Privilege.NAMESPACE_LIST,
     "table": Privilege.TABLE_LIST,
+    "generic-table": Privilege.TABLE_LIST,
+    "semantic-model": Privilege.TABLE_LIST,
     "view": Privilege.VIEW_LIST,
+    "policy": Privilege.POLICY_LIST,
 }
 
 
-def _type(securable: Securable) -> str:
-    if securable.name is not None:
+def _type(index: Index, securable: Securable) -> str:
+    """What a securable is, as far as that is known."""
+    if securable.name is None:
+        return "namespace" if securable.namespace else "catalog"
+    if securable.kind != "table-like":
         return securable.kind
-    return "namespace" if securable.namespace else "catalog"
-
-
-def _by_id(securable: Securable, chain: Sequence[str]) -> str:
-    """A securable as logs name it: its type, and the id of one that exists."""
-    kind = _type(securable)
-    return kind if kind == "catalog" or not chain else f"{kind} {chain[-1]}"
+    found = find_relation(index, securable.namespace, securable.name)
+    return "table" if found is None else found.kind
 
 
 def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
@@ -263,12 +301,31 @@ def chain_of(index: Index, securable: Securable) -> Steps[Sequence[str] | None]:
     return chain if exists else None
 
 
+def find_securable(index: Index, securable: Securable) -> str | None:
+    """The id of what has the securable's name, if privileges on its kind are on that: those on tables are on generic
+    tables and semantic models, too. Its key is loaded."""
+    assert securable.name is not None
+    if securable.kind == "policy":
+        policy = find_policy(index, securable.namespace, securable.name)
+        return None if policy is None else policy.entity
+    relation = find_relation(index, securable.namespace, securable.name)
+    kinds = _KINDS.get(securable.kind, (securable.kind,))
+    return relation.entity if relation is not None and relation.kind in kinds else None
+
+
+_KINDS: Mapping[str, Sequence[str]] = {
+    "table": ("table", "generic-table", "semantic-model"),
+    "table-like": ("table", "view", "generic-table"),
+}
+
+
 def _found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], bool]]:
     """The ids of a securable and of all that contains it, as far as these exist, and whether they all do."""
     namespaces = [securable.namespace[:depth] for depth in range(1, len(securable.namespace) + 1)]
     keys = [namespace_key(namespace) for namespace in namespaces]
     if securable.name is not None:
-        keys.append(relation_key(securable.namespace, securable.name))
+        key = policy_key if securable.kind == "policy" else relation_key
+        keys.append(key(securable.namespace, securable.name))
     yield Needs(keys=keys)
     chain = [CATALOG]
     for namespace in namespaces:
@@ -277,10 +334,10 @@ def _found(index: Index, securable: Securable) -> Steps[tuple[Sequence[str], boo
             return chain, False
         chain.append(entry.entity)
     if securable.name is not None:
-        relation = find_kind(index, securable.namespace, securable.name, securable.kind)
-        if relation is None:
+        entity = find_securable(index, securable)
+        if entity is None:
             return chain, False
-        chain.append(relation.entity)
+        chain.append(entity)
     elif securable.entity is not None:
         chain.append(securable.entity)
     return chain, True

@@ -1,33 +1,42 @@
 """What a mutation answers, and the form in which markers and registry commits keep it.
 
-Small answers are kept as they are. A table's state, and whatever tells properties of a namespace, are kept by reference
-and rebuilt on replay: equivalent, not necessarily identical (docs/design/idempotency.md#rule-6).
+Small answers are kept as they are. A table's state, and whatever tells what users said of a namespace, a policy or
+something with a description alone, are kept by reference and rebuilt on replay: equivalent, not necessarily identical
+(docs/design/idempotency.md#rule-6).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from arco_catalog.iceberg import errors
 from arco_catalog.iceberg.errors import InternalError, Refusal
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.entries import DESCRIBED_KINDS, DescribedKind
 from arco_catalog.state.fields import integer, mapping, text, texts
+
+ValueKind = Literal["namespace", "policy"] | DescribedKind
+VALUE_KINDS: tuple[ValueKind, ...] = ("namespace", "policy", *DESCRIBED_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceValue:
-    """A stored value of a namespace, by its id, from which an answer can be rebuilt; `namespace` is its name."""
+class EntityValue:
+    """A stored value of an entity, by its id, from which an answer can be rebuilt; `levels` are the entity's name, its
+    namespace's first."""
 
+    kind: ValueKind
     id: str
-    namespace: tuple[str, ...]
+    levels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A status and a JSON body, or none. One that tells properties of a namespace names the value that holds them:
+    """A status and a JSON body, or none. One that tells what users said of an entity names the value that holds it:
     properties may be long, and secrets, and what keeps answers is read by everybody and kept for ever."""
 
     status: int
     body: JsonObject | None = None
-    value: NamespaceValue | None = field(default=None, compare=False)
+    value: EntityValue | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +44,14 @@ class TableState:
     """A table or view as of one metadata file, whose bytes are carried as they were stored (decompressed).
 
     `created` tells answers to create and register, which carry configuration, from those to commits, which do not.
+    `governance` is what a load tells of it besides; an answer that is kept has none.
     """
 
     entity: str
     metadata_location: str
     metadata: bytes
     created: bool
+    governance: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 Answer = Document | TableState
@@ -56,21 +67,21 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceReference:
-    """A kept `Document` of a namespace, its value yet to be read."""
+class ValueReference:
+    """A kept `Document` of an entity, its value yet to be read."""
 
     status: int
-    value: NamespaceValue
+    value: EntityValue
 
 
-Kept = Document | Reference | NamespaceReference | Refusal
+Kept = Document | Reference | ValueReference | Refusal
 
 
 def encode_answer(answer: Answer | Reference | Refusal) -> JsonObject:
     """The stored form of an answer."""
     match answer:
-        case Document(status, _, NamespaceValue(value, namespace)):
-            return {"status": status, "namespace": {"levels": [*namespace], "value": value}}
+        case Document(status, _, EntityValue(kind, value, levels)):
+            return {"status": status, kind: {"levels": [*levels], "value": value}}
         case Document(status, body):
             return {"status": status, "body": body}
         case TableState(entity, location, _, created) | Reference(entity, location, created):
@@ -89,9 +100,11 @@ def decode_answer(stored: JsonObject) -> Kept:
     table = mapping(stored, "table")
     if table:
         return Reference(text(table, "entity"), text(table, "metadata_location"), bool(table.get("created")))
-    status, namespace = integer(stored, "status"), mapping(stored, "namespace")
-    if namespace:
-        return NamespaceReference(status, NamespaceValue(text(namespace, "value"), texts(namespace, "levels")))
+    status = integer(stored, "status")
+    for kind in VALUE_KINDS:
+        named = mapping(stored, kind)
+        if named:
+            return ValueReference(status, EntityValue(kind, text(named, "value"), texts(named, "levels")))
     body = stored.get("body")
     return Document(status, body if isinstance(body, dict) else None)
 

@@ -17,14 +17,16 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.context import Context
 from arco_catalog.planning.kinds import Semantics
 from arco_catalog.planning.metadata_file import NewMetadata, ReceiptWrites, receipt_writes
-from arco_catalog.planning.names import dotted, existing_namespace
-from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
+from arco_catalog.planning.names import dotted, existing_namespace, require_free_name
+from arco_catalog.planning.overlap import refuse_purged, require_free_places
 from arco_catalog.planning.reserved_locations import check_named
+from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PlannedWrite, PointerWrite
-from arco_catalog.state.entries import RelationEntry, find_relation, location_holds
-from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
+from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside
+from arco_catalog.state.entries import RelationEntry, location_holds
+from arco_catalog.state.index import Edits, Index, Namespace, relation_key
 from arco_catalog.state.locations import Location, outermost, slug
-from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.needs import Steps
 from arco_catalog.state.pointer import Pointer
 
 
@@ -66,26 +68,26 @@ class Creator(ABC):
     def named_locations(self) -> Iterable[str]:
         """Locations that the request names."""
 
+    def leading_files(self) -> Iterable[str]:
+        """Files that the first metadata leads to: none, but where a commit makes the table with its first snapshot."""
+        return ()
+
     def already_there(self) -> Refusal:
         """The refusal if something of the same kind has the name already."""
         return self.semantics.name_taken(self.semantics.kind, self.namespace, self.name)
 
     def check_name(self, index: Index) -> Steps[None]:
-        """Raises unless the namespace exists and the name is free, for tables and views alike."""
-        yield Needs(keys=[namespace_key(self.namespace), relation_key(self.namespace, self.name)])
-        existing_namespace(index, self.namespace)
-        existing = find_relation(index, self.namespace, self.name)
-        if existing is None:
-            return
-        if existing.require_committed().kind == self.semantics.kind:
-            raise self.already_there()
-        raise self.semantics.name_taken(existing.kind, self.namespace, self.name)
+        """Raises unless the namespace exists and the name is free."""
+        return require_free_name(index, self.namespace, self.name, self._taken)
+
+    def _taken(self, by: str) -> Refusal:
+        same = by == self.semantics.kind
+        return self.already_there() if same else self.semantics.name_taken(by, self.namespace, self.name)
 
     def check_locations(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[None]:
         """Raises `BadRequest` if one is taken, or is a namespace's folder, and `Forbidden`."""
-        yield from check_choice(self.context, index, locations, self.namespace, fresh=entity)
-        yield from refuse_overlap(self.context, index, locations, fresh=entity)
-        yield from refuse_folders(self.context, index, locations, self.namespace, fresh=entity)
+        yield from refuse_purged(index, self._borrowed(locations), entity)
+        yield from require_free_places(self.context, index, locations, self.namespace, fresh=entity)
 
     def document(self, index: Index, attempt: Attempt, checkpoint: Checkpoint) -> JsonObject:
         """The first metadata, once the name was checked. Raises `Refusal`, and what `checkpoint` does."""
@@ -144,13 +146,24 @@ class Creator(ABC):
 
     def edits(self, draft: RelationDraft, transaction: str | None = None) -> Edits:
         """The index entries that give it its name and its places; with a transaction, if that commits."""
-        normal = [location.normal for location in draft.locations]
+        normal, borrowed = [location.normal for location in draft.locations], merged(self._borrowed(draft.locations))
         entry = RelationEntry.new(
             kind=self.semantics.kind,
             entity=draft.entity,
             uuid=self.semantics.uuid(draft.new.document),
             locations=normal,
+            borrowed=borrowed,
+            made=draft.locations[0].named_after(draft.entity),
             transaction=transaction,
         )
         held = location_holds(draft.entity, normal, transaction, name=(*self.namespace, self.name))
-        return {relation_key(self.namespace, self.name): entry.json, **held}
+        loans = borrowed_holds(draft.entity, borrowed, transaction)
+        return {relation_key(self.namespace, self.name): entry.json, **held, **loans}
+
+    def shared_marks(self, index: Index, locations: Sequence[Location], entity: str) -> Steps[Edits]:
+        """The marks of what was made for others, and is shared with it from now on."""
+        return shared_marks(self.context, index, locations, entity=entity, fresh=True)
+
+    def _borrowed(self, locations: Sequence[Location]) -> list[Location]:
+        """The folders outside of its locations from which its first metadata takes files."""
+        return outside(folders_of(self.leading_files()), {location.normal for location in locations})

@@ -68,6 +68,9 @@ class TableFromCommit(Creator):
     def named_locations(self) -> Iterable[str]:
         return table.explicit_locations(self.commit)
 
+    def leading_files(self) -> Iterable[str]:
+        return table.added_leading_files(self.commit)
+
 
 class NewView(Creator):
     """A view as a CreateViewRequest asks for it."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.checkpoint import Checkpoint, no_deadline
-from arco_catalog.iceberg.errors import AlreadyExists, Refusal
+from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.planning.names import dotted, no_such
+from arco_catalog.planning.names import name_taken, not_of_kind
 from arco_catalog.state.entries import Kind
-from arco_catalog.state.index import Namespace
+from arco_catalog.state.index import Index, Namespace
 
 AnyCommit = table.Commit | view.ViewCommit
 
@@ -71,16 +71,21 @@ class Semantics(ABC):
         """The earlier metadata files that a document lists."""
         return ()
 
-    def no_such(self, namespace: Namespace, name: str) -> Refusal:
-        """The refusal for a name that means nothing of this kind."""
-        return no_such(self.kind, namespace, name)
+    def leading_files(self, document: JsonObject) -> Sequence[str]:
+        """The files that a document leads to at once."""
+        return ()
+
+    def added_leading_files(self, commit: AnyCommit) -> Sequence[str]:
+        """Those of these that a commit adds."""
+        return ()
+
+    def no_such(self, index: Index, namespace: Namespace, name: str) -> Refusal:
+        """The refusal for a name that means nothing of this kind; its entry is loaded."""
+        return not_of_kind(index, self.kind, namespace, name)
 
     def name_taken(self, by: str, namespace: Namespace, name: str) -> Refusal:
-        """The refusal for a name that is taken, for tables and views alike."""
-        what = by.capitalize()
-        if by == self.kind:
-            return AlreadyExists(f"{what} already exists: {dotted(namespace, name)}")
-        return AlreadyExists(f"{what} with same name already exists: {dotted(namespace, name)}")
+        """The refusal for a name that is taken."""
+        return name_taken(self.kind, by, namespace, name)
 
 
 class TableSemantics(Semantics):
@@ -130,6 +135,13 @@ class TableSemantics(Semantics):
 
     def logged_files(self, document: JsonObject) -> Sequence[str]:
         return table.logged_files(document)
+
+    def leading_files(self, document: JsonObject) -> Sequence[str]:
+        return table.leading_files(document)
+
+    def added_leading_files(self, commit: AnyCommit) -> Sequence[str]:
+        assert isinstance(commit, table.Commit)
+        return table.added_leading_files(commit)
 
 
 class ViewSemantics(Semantics):

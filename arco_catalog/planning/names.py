@@ -1,11 +1,26 @@
 """Names as messages and histories spell them."""
 
-from arco_catalog.iceberg.errors import NoSuchNamespace, NoSuchTable, NoSuchView, Refusal
-from arco_catalog.state.entries import NamespaceEntry, find_namespace
-from arco_catalog.state.index import Index, Namespace
+import re
+from collections.abc import Callable, Mapping
+
+from arco_catalog.iceberg.errors import (
+    AlreadyExists,
+    BadRequest,
+    NoSuchNamespace,
+    NoSuchPolicy,
+    NoSuchSemanticModel,
+    NoSuchTable,
+    NoSuchView,
+    Refusal,
+)
+from arco_catalog.state.entries import NamespaceEntry, described_kind, find_namespace, find_relation
+from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
+from arco_catalog.state.needs import Needs, Steps
 
 Identifier = tuple[Namespace, str]
-"""The namespace and name of a table or view."""
+"""A namespace, and a name in it."""
+MAX_PLAIN_NAME = 255
+_PLAIN = re.compile(r"[A-Za-z0-9\-_]+")
 
 
 def dotted(namespace: Namespace, name: str | None = None) -> str:
@@ -21,8 +36,60 @@ def existing_namespace(index: Index, namespace: Namespace) -> NamespaceEntry:
     return entry
 
 
+def called(kind: str) -> str:
+    """How messages call something of a kind."""
+    return kind.replace("-", " ")
+
+
 def no_such(kind: str, namespace: Namespace, name: str) -> Refusal:
-    """The error for a table or view that does not exist."""
-    if kind == "view":
-        return NoSuchView(f"View does not exist: {dotted(namespace, name)}")
-    return NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
+    """The error for something of a kind that does not exist."""
+    refusal = _REFUSALS.get(kind, NoSuchTable)
+    what = "table or view" if kind == "table-like" else called(kind)
+    return refusal(f"{what.capitalize()} does not exist: {dotted(namespace, name)}")
+
+
+_REFUSALS: Mapping[str, type[Refusal]] = {
+    "view": NoSuchView,
+    "policy": NoSuchPolicy,
+    "semantic-model": NoSuchSemanticModel,
+}
+
+
+def not_of_kind(index: Index, kind: str, namespace: Namespace, name: str) -> Refusal:
+    """The error for a name that means nothing of this kind. Whoever asks for a table and may, is told that it is a
+    generic one, or a semantic model: the same privileges are on all three. The name's entry is loaded."""
+    found = find_relation(index, namespace, name) if kind == "table" else None
+    if found is None or described_kind(found.json) is None:
+        return no_such(kind, namespace, name)
+    return NoSuchTable(
+        f"Table does not exist: {dotted(namespace, name)} is a {called(found.kind)}, which is found below "
+        f"/polaris/v1/{{prefix}}/namespaces/{{namespace}}/{found.kind}s"
+    )
+
+
+def check_plain_name(kind: str, name: str) -> str:
+    """The name, if something of a kind may have it of which names are letters and digits. Raises `BadRequest`."""
+    if not _PLAIN.fullmatch(name) or len(name) > MAX_PLAIN_NAME:
+        raise BadRequest(
+            f"Invalid request.name: a {called(kind)} has 1 to {MAX_PLAIN_NAME} characters, each a letter, a digit, '-' "
+            f"or '_' ({_PLAIN.pattern}): {name[:100]!r}"
+        )
+    return name
+
+
+def name_taken(kind: str, by: str, namespace: Namespace, name: str) -> Refusal:
+    """The refusal of something of a kind for a name that is taken `by` something: a name means one thing."""
+    what = called(by).capitalize()
+    if by == kind:
+        return AlreadyExists(f"{what} already exists: {dotted(namespace, name)}")
+    return AlreadyExists(f"{what} with same name already exists: {dotted(namespace, name)}")
+
+
+def require_free_name(index: Index, namespace: Namespace, name: str, taken: Callable[[str], Refusal]) -> Steps[None]:
+    """Raises unless the namespace exists and the name means nothing yet: `NoSuchNamespace`, `PendingTransaction`, and
+    what `taken` makes of the kind of that which has the name."""
+    yield Needs(keys=[namespace_key(namespace), relation_key(namespace, name)])
+    existing_namespace(index, namespace)
+    existing = find_relation(index, namespace, name)
+    if existing is not None:
+        raise taken(existing.require_committed().kind)

@@ -1,5 +1,6 @@
 """Refuses locations that belong to somebody else: those that another table or view holds, and a namespace's own
-folder. Nothing is refused if the operator allows overlaps.
+folder. Nothing is refused if the operator allows overlaps, but where a dropped table is being purged
+(docs/design/purge.md#rule-8).
 
 The refusal is a 400. Clients would take a 409 for "the table exists" on a create, and try a commit again
 (docs/decisions/0023).
@@ -10,12 +11,22 @@ from collections.abc import Collection, Iterable, Sequence
 from arco_catalog.iceberg.errors import BadRequest, Forbidden
 from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.context import Context
-from arco_catalog.planning.names import dotted, existing_namespace
+from arco_catalog.planning.names import called, dotted, existing_namespace
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.state.entries import Holder, Kind, dropped_at, find_namespace, find_relation, overlapping
 from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Steps
+
+
+def require_free_places(
+    context: Context, index: Index, locations: Sequence[Location], namespace: Namespace, *, fresh: str | None = None
+) -> Steps[None]:
+    """Raises `BadRequest` if something new in a namespace may not have one of these locations, because it is taken or
+    is a namespace's folder, and `Forbidden`. `fresh` is an entity id minted for this request (see `overlapping`)."""
+    yield from check_choice(context, index, locations, namespace, fresh=fresh)
+    yield from refuse_overlap(context, index, locations, fresh=fresh)
+    yield from refuse_folders(context, index, locations, namespace, fresh=fresh)
 
 
 def refuse_overlap(
@@ -28,14 +39,28 @@ def refuse_overlap(
 ) -> Steps[None]:
     """Raises `BadRequest` if somebody else holds one of these locations, and `PendingTransaction`. `fresh` is an entity
     id minted for this request (see `overlapping`)."""
-    if context.allow_location_overlap:
-        return
+    purging_only = context.allow_location_overlap
     for location in locations:
-        holder = yield from overlapping(index, location, but=but, fresh=fresh)
+        holder = yield from overlapping(index, location, but=but, fresh=fresh, purging_only=purging_only)
+        if holder is not None and holder.purging:
+            raise BadRequest(
+                f"Location {location.uri} overlaps that of a dropped table whose files are being deleted: choose "
+                "another, or wait until its purge has ended"
+            )
         if holder is not None:
             holding = yield from _described(context, index, holder)
             raise BadRequest(
                 f"Location {location.uri} overlaps the location of {holding}: tables and views may not share a folder"
+            )
+
+
+def refuse_purged(index: Index, folders: Iterable[Location], entity: str) -> Steps[None]:
+    """Raises `BadRequest` if a table, this entity, takes files from a folder where a dropped table is being purged."""
+    for folder in folders:
+        holder = yield from overlapping(index, folder, but=[entity], purging_only=True)
+        if holder is not None:
+            raise BadRequest(
+                f"Files in {folder.uri} belong to a dropped table and are being deleted: no table may take them"
             )
 
 
@@ -49,7 +74,7 @@ def _described(context: Context, index: Index, holder: Holder) -> Steps[str]:
             kind: Kind = "view" if found.kind == "view" else "table"
             lists = Privilege.VIEW_LIST if kind == "view" else Privilege.TABLE_LIST
             if (yield from context.may(index, Requirement(lists, Securable(namespace, name, kind)))):
-                return f"{found.kind} {dotted(namespace, name)}"
+                return f"{called(found.kind)} {dotted(namespace, name)}"
     return "another table or view" + (f" (entity {holder.entity})" if context.holds is None else "")
 
 
@@ -76,7 +101,7 @@ def refuse_folders(
         return
     warehouse = context.warehouse
     for location in locations:
-        if fresh is not None and location.segments[-1:] and location.segments[-1].endswith(f"-{fresh}"):
+        if fresh is not None and location.named_after(fresh):
             continue
         candidates = {namespace}
         if location.inside(warehouse) and len(location.segments) > len(warehouse.segments):
@@ -107,7 +132,7 @@ def check_choice(
     folder = Location.parse(existing_namespace(index, namespace).location)
     yield from refuse_outside(context, index, locations, folder)
     for location in locations:
-        if fresh is not None and location.segments[-1:] and location.segments[-1].endswith(f"-{fresh}"):
+        if fresh is not None and location.named_after(fresh):
             continue
         for entity in (yield from dropped_at(index, location)):
             on = Securable(namespace, entity=entity)

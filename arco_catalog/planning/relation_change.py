@@ -16,6 +16,7 @@ from arco_catalog.planning.names import dotted
 from arco_catalog.planning.old_files import own_files
 from arco_catalog.planning.reserved_locations import locations_to_reserve, reserved_for
 from arco_catalog.planning.writes import FileRemoval
+from arco_catalog.state.borrowed import folders_of, outside
 from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location, refuse_reserved
@@ -61,10 +62,12 @@ class UnchangedRelation:
 
 @dataclass(frozen=True, slots=True)
 class MissingLocations:
-    """Locations that the commit names and its table does not hold yet: they are reserved first."""
+    """Locations that the commit names and its table does not hold yet: they are reserved first. So are folders from
+    which it takes files, and of which the registry does not know that: they are `borrowed`."""
 
     entity: str
     locations: Sequence[Location]
+    borrowed: Sequence[Location] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +103,15 @@ def plan_commit(
     if applied.document is None:
         return UnchangedRelation(base.pointer, base.body)
     missing = missing_locations(context, wanted, base.entry)
-    if missing:
-        return MissingLocations(base.pointer.entity, missing)
-    return _changed(context, wanted, base, applied, applied.document, attempt)
+    return missing or _changed(context, wanted, base, applied, applied.document, attempt)
 
 
-def missing_locations(context: Context, wanted: RelationCommit, entry: RelationEntry) -> Sequence[Location]:
-    """Locations that the commit names and the registry's entry does not hold. Raises `BadRequest`."""
-    return locations_to_reserve(context, entry, wanted.locations)
+def missing_locations(context: Context, wanted: RelationCommit, entry: RelationEntry) -> MissingLocations | None:
+    """What the commit names and the registry's entry does not hold. Raises `BadRequest`."""
+    missing = locations_to_reserve(context, entry, wanted.locations)
+    known = {*entry.locations, *entry.borrowed, *(location.normal for location in missing)}
+    borrowed = outside(folders_of(wanted.semantics.added_leading_files(wanted.commit)), known)
+    return MissingLocations(entry.entity, missing, borrowed) if missing or borrowed else None
 
 
 def _changed(

@@ -102,6 +102,7 @@ class TransactionPlan:
         growing = Growing(index)
         for creator, draft in self.drafts:
             yield from creator.check(growing, draft)
+            edits |= yield from creator.shared_marks(growing, draft.locations, draft.entity)
             growing.add(creator.edits(draft))
             edits |= creator.edits(draft, self.id)
         return edits

@@ -1,0 +1,138 @@
+"""Governance: who owns a namespace, a table or a view, how good it is, and its tags and those of its columns. It is the
+catalog's own, and never part of an entity's metadata (docs/design/polaris.md#governance).
+
+A governance document is an object of names and texts: `arco.owner`, `arco.quality`, `arco.tag.NAME`, and for columns,
+which are named by their field ids, `arco.column.FIELD-ID.tag.NAME`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.properties import is_reserved, refuse_reserved
+from arco_catalog.iceberg.shapes import kind_of, quoted
+
+Governance = Mapping[str, str]
+
+OWNER = "arco.owner"
+QUALITY = "arco.quality"
+_TAG = "arco.tag."
+_COLUMN = re.compile(r"arco\.column\.([0-9]{1,10})\.tag\.(.*)", re.DOTALL)
+NOT_CONTROL = r"[^\x00-\x1f\x7f-\x9f]"
+"""A character of a tag's name or of a text."""
+_NO_CONTROLS = re.compile(f"{NOT_CONTROL}*")
+
+MAX_TAG_NAME = 128
+"""Characters of a tag's name."""
+MAX_TEXT = 1 << 10
+"""Characters of an owner, a quality or a tag's value."""
+MOST_TAGS = 50
+"""Of an entity, and of a column."""
+MAX_GOVERNANCE_BYTES = 16 << 10
+"""Of all names and values of an entity: the registry's entries hold them, and every load reads those."""
+MAX_CHANGES = 1_000
+"""Names in one request: a document has no room for more with a column in their names."""
+_MAX_FIELD_ID = 2**31 - 1
+
+
+def governance_of(properties: Mapping[str, JsonValue]) -> dict[str, str]:
+    """What of a namespace's properties is governance."""
+    return {name: value for name, value in properties.items() if is_reserved(name) and isinstance(value, str)}
+
+
+def merge(whose: str, before: Governance, patch: JsonObject, *, columns: bool) -> dict[str, str]:
+    """The document after a JSON merge patch (RFC 7386): null removes a name. `whose` it is stands in messages; where
+    there are no `columns`, none can be tagged. Raises `BadRequest`, which names what is wrong."""
+    if len(patch) > MAX_CHANGES:  # before each of them is looked at
+        raise BadRequest(f"One request may change {MAX_CHANGES:,} names of governance at most, not {len(patch):,}")
+    after = dict(before)
+    for name, value in patch.items():
+        if value is not None or name not in before:  # what is there may go, whatever allowed it
+            _check_name(name, whose, columns=columns)
+        if value is None:
+            after.pop(name, None)
+        else:
+            after[name] = _checked_text(name, value)
+    _check_size(whose, before, after)
+    return after
+
+
+def _check_name(name: str, whose: str, *, columns: bool) -> None:
+    """Raises `BadRequest` for a name that means nothing here."""
+    if name in (OWNER, QUALITY):
+        return
+    if name.startswith(_TAG):
+        _check_tag(name, name.removeprefix(_TAG))
+        return
+    column = _COLUMN.fullmatch(name)
+    if column is None:
+        raise BadRequest(
+            f"Invalid request.{quoted(name)}: governance has the names {OWNER}, {QUALITY}, {_TAG}NAME and "
+            "arco.column.FIELD-ID.tag.NAME"
+        )
+    if not columns:
+        raise BadRequest(f"Invalid request.{quoted(name)}: {whose} has no columns")
+    if int(column[1]) > _MAX_FIELD_ID or str(int(column[1])) != column[1]:
+        raise BadRequest(f"Invalid request.{quoted(name)}: {column[1]} is no field id")
+    _check_tag(name, column[2])
+
+
+def _check_tag(name: str, tag: str) -> None:
+    if not 1 <= len(tag) <= MAX_TAG_NAME or not _NO_CONTROLS.fullmatch(tag):
+        raise BadRequest(
+            f"Invalid request.{quoted(name)}: a tag's name has 1 to {MAX_TAG_NAME} characters, none that controls"
+        )
+
+
+def _checked_text(name: str, value: JsonValue) -> str:
+    if not isinstance(value, str):
+        raise BadRequest(f"Invalid request.{quoted(name)}: expected a string, or null to remove it: {kind_of(value)}")
+    if len(value) > MAX_TEXT or not _NO_CONTROLS.fullmatch(value):
+        raise BadRequest(f"Invalid request.{quoted(name)}: it may have {MAX_TEXT:,} characters, none that controls")
+    if not value and name in (OWNER, QUALITY):
+        raise BadRequest(f"Invalid request.{quoted(name)}: it must not be empty; null removes it")
+    return value
+
+
+def _check_size(whose: str, before: Governance, after: Governance) -> None:
+    """Raises `BadRequest` for more than an entity may have, unless it had as much already."""
+    tagged = (_COLUMN.fullmatch(name) for name in after if name not in (OWNER, QUALITY))
+    for column, count in Counter("" if match is None else match[1] for match in tagged).items():
+        if count > MOST_TAGS and not after.keys() <= before.keys():
+            of = f"column {column} of {whose}" if column else whose
+            raise BadRequest(f"Invalid request: {of} would have {count:,} tags, more than {MOST_TAGS}")
+    if (size := _size(after)) > max(MAX_GOVERNANCE_BYTES, _size(before)):
+        longest = max(after, key=lambda name: len(name) + len(after[name]))
+        raise BadRequest(
+            f"Invalid request: the governance of {whose} would take {size:,} bytes, more than "
+            f"{MAX_GOVERNANCE_BYTES:,}; the longest of it is {quoted(longest)}"
+        )
+
+
+def _size(governance: Governance) -> int:
+    return sum(len(name.encode()) + len(value.encode()) for name, value in governance.items())
+
+
+def labels_of(governance: Governance) -> JsonObject:
+    """The labels of a load answer (Iceberg REST, `Labels`): by their names here, those of a column as if
+    the column were a table."""
+    own: JsonObject = {}
+    columns: dict[int, JsonObject] = {}
+    for name, value in governance.items():
+        column = _COLUMN.fullmatch(name)
+        if column is None:
+            own[name] = value
+        else:
+            columns.setdefault(int(column[1]), {})[_TAG + column[2]] = value
+    labels: JsonObject = {"object-labels": own} if own else {}
+    if columns:
+        labels["fields"] = [{"field-id": field, "labels": columns[field]} for field in sorted(columns)]
+    return labels
+
+
+def refuse_governance(removals: Sequence[str], updates: Mapping[str, str], before: Mapping[str, JsonValue]) -> None:
+    """Raises `BadRequest` for a change of a namespace's properties that would change its governance. Clients that send
+    back what they were shown change nothing."""
+    refuse_reserved([*removals, *(name for name, value in updates.items() if before.get(name) != value)])

@@ -1,0 +1,118 @@
+"""Types of policies: which are inherited, what their content must be, and what they can be attached to
+(docs/design/polaris.md#policies).
+
+The four predefined types are those of Apache Polaris, by its JSON schemas of 2025-02-03. Content of any other type is
+its users' own, and kept as it is.
+"""
+
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.shapes import (
+    BOOLEAN,
+    OBJECT,
+    STRING,
+    Shape,
+    ShapeError,
+    check,
+    kind_of,
+    list_of,
+    map_of,
+    one_of,
+    quoted,
+)
+
+SYSTEM = "system."
+"""What predefined types begin with."""
+MAX_TYPE = 128
+"""Characters of a type."""
+SCHEMA_VERSION = "2025-02-03"
+
+
+def _scalar(value: JsonValue) -> JsonValue:
+    """Text, a number or a boolean."""
+    if value is None or isinstance(value, list | dict):
+        raise ShapeError(f"expected a string, a number or a boolean, found {kind_of(value)}")
+    return value
+
+
+def _days(value: JsonValue) -> JsonValue:
+    """A number that is not negative."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ShapeError(f"expected a number, found {kind_of(value)}")
+    if value < 0:
+        raise ShapeError(f"{value} is less than 0")
+    return value
+
+
+_COMMON: Mapping[str, Shape[object]] = {
+    "version": one_of(SCHEMA_VERSION),
+    "enable": BOOLEAN,
+    "config": map_of(_scalar),
+}
+PREDEFINED: Mapping[str, Mapping[str, Shape[object]]] = {
+    "system.data-compaction": _COMMON,
+    "system.metadata-compaction": _COMMON,
+    "system.orphan-file-removal": {
+        **_COMMON,
+        "max_orphan_file_age_in_days": _days,
+        "locations": list_of(STRING),
+    },
+    "system.snapshot-expiry": _COMMON,
+}
+"""The fields that the content of each may have; `enable` it must."""
+
+
+def canonical_type(name: str) -> str:
+    """A type as it is kept and told: predefined ones with hyphens, however they are spelt. Raises `BadRequest` for one
+    that cannot be."""
+    if not 0 < len(name) <= MAX_TYPE or not name.isprintable():
+        raise BadRequest(f"A policy type must have 1 to {MAX_TYPE} printable characters: {quoted(name)}")
+    if not name.startswith(SYSTEM):
+        return name
+    spelt = name.replace("_", "-")
+    if spelt not in PREDEFINED:
+        raise BadRequest(f"Unknown policy type: {quoted(name)}. The predefined ones are {', '.join(PREDEFINED)}")
+    return spelt
+
+
+def is_inheritable(policy_type: str) -> bool:
+    """Whether what lies inside of a target inherits a policy of this type."""
+    return policy_type in PREDEFINED
+
+
+def check_content(policy_type: str, content: str | None) -> None:
+    """Raises `BadRequest`, which names the field, for content that a predefined type does not allow."""
+    fields = PREDEFINED.get(policy_type)
+    if fields is None:
+        return
+    if not content:
+        raise BadRequest(f"Invalid request.content: a policy of type {policy_type} must not be empty")
+    for name, value in _document(content).items():
+        shape = fields.get(name)
+        if shape is None:
+            raise BadRequest(
+                f"Invalid content.{name}: no field of a policy of type {policy_type}, which has {', '.join(fields)}"
+            )
+        check(shape, value, f"content.{name}")
+
+
+def _document(content: str) -> JsonObject:
+    try:
+        document = check(OBJECT, loads(content.encode()), "content")
+    except (MalformedJson, UnicodeEncodeError) as error:
+        raise BadRequest(f"Invalid request.content: not JSON: {error}") from error
+    if "enable" not in document:
+        raise BadRequest("Invalid content: missing required field 'enable'")
+    return document
+
+
+def check_target(policy_type: str, kind: str) -> None:
+    """Raises `BadRequest` for what a policy of this type cannot be attached to: the predefined ones tell how Iceberg
+    tables are maintained."""
+    if policy_type in PREDEFINED and kind in ("view", "generic-table"):
+        raise BadRequest(
+            f"A policy of type {policy_type} cannot be attached to a {kind.replace('-', ' ')}: it is for Iceberg "
+            "tables, and for namespaces and catalogs that hold them"
+        )

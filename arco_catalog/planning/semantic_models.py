@@ -1,0 +1,117 @@
+"""Documents of semantic models, and what they say of the tables and views of their catalog
+(docs/design/polaris.md#semantic-models).
+
+A document has a version of Apache Ossie, by which it is written, and a text of JSON: one model, or an array of them.
+The catalog looks at the sources of their data sets, and at nothing else.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, check, list_of, quoted
+from arco_catalog.planning.access import Requirement, Securable
+from arco_catalog.planning.context import Context
+from arco_catalog.planning.names import Identifier
+from arco_catalog.planning.privileges import Privilege
+from arco_catalog.state.entries import find_relation
+from arco_catalog.state.index import Index, relation_key
+from arco_catalog.state.needs import Needs, Steps
+
+MAX_MODEL_BYTES = 256 << 10
+"""Of the text of a document."""
+MAX_VERSION = 64
+"""Characters of the version by which it is written."""
+MOST_SOURCES = 1_000
+"""Data sets of one document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the rows of a data set come from. `pointer` is where the document says so (RFC 6901)."""
+
+    identifier: Identifier
+    pointer: str
+
+    def __str__(self) -> str:
+        namespace, name = self.identifier
+        return f"source {quoted('.'.join((*namespace, name)))} at {self.pointer}"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDocument:
+    """A document, and the sources that it names."""
+
+    json: JsonObject
+    sources: Sequence[Source]
+
+
+def parse_document(document: JsonObject) -> ModelDocument:
+    """What a client sent as a document; other fields than the two that are specified are left out. Raises
+    `BadRequest`."""
+    fields = Fields(document, "request.document")
+    version, model = fields.required("version", STRING), fields.required("semantic_model", STRING)
+    if not 0 < len(version) <= MAX_VERSION or not version.isprintable():
+        raise BadRequest(f"Invalid request.document.version: it must have 1 to {MAX_VERSION} printable characters")
+    try:
+        body = model.encode()
+    except UnicodeEncodeError as error:
+        raise BadRequest("Invalid request.document.semantic_model: not text") from error
+    if len(body) > MAX_MODEL_BYTES:
+        raise BadRequest(
+            f"Invalid request.document.semantic_model: it is {len(body):,} bytes long, and at most "
+            f"{MAX_MODEL_BYTES:,} are allowed"
+        )
+    if not model.strip():
+        raise BadRequest("Invalid request.document.semantic_model: it must not be empty")
+    try:
+        sources = [*_sources(loads(body))]
+    except MalformedJson as error:
+        raise BadRequest(f"Invalid request.document.semantic_model: not JSON: {error}") from error
+    if len(sources) > MOST_SOURCES:
+        raise BadRequest(
+            f"Invalid request.document.semantic_model: it has {len(sources):,} data sets, and at most "
+            f"{MOST_SOURCES:,} are allowed"
+        )
+    return ModelDocument({"version": version, "semantic_model": model}, sources)
+
+
+def _sources(parsed: JsonValue) -> Iterator[Source]:
+    at = "/semantic_model"
+    models = enumerate(parsed) if isinstance(parsed, list) else [(None, parsed)]
+    for place, model in models:
+        model_at = at if place is None else f"{at}/{place}"
+        fields = Fields(check(OBJECT, model, model_at), model_at)
+        for number, dataset in enumerate(fields.optional("datasets", list_of(OBJECT)) or []):
+            pointer = f"{model_at}/datasets/{number}/source"
+            source = dataset.get("source")
+            if not isinstance(source, str):
+                raise BadRequest(f"A data set must define a string 'source': {pointer}")
+            *namespace, name = source.split(".")
+            if not namespace or not all(part and part.isprintable() for part in (*namespace, name)):
+                raise BadRequest(
+                    f"Source {quoted(source)} at {pointer} must be a name with its namespace, `<namespace>.<name>`"
+                )
+            yield Source((tuple(namespace), name), pointer)
+
+
+def check_sources(context: Context, index: Index, sources: Sequence[Source]) -> Steps[None]:
+    """Raises `BadRequest` for a source that is no table, view or generic table of the catalog, or whose properties the
+    caller may not read, which is told the same; and `PendingTransaction`."""
+    yield Needs(keys=[relation_key(*source.identifier) for source in sources])
+    allowed: dict[Identifier, bool] = {}
+    for source in sources:
+        if source.identifier not in allowed:
+            allowed[source.identifier] = yield from _may_read(context, index, source.identifier)
+        if not allowed[source.identifier]:
+            raise BadRequest(f"Semantic model {source} does not resolve to a table or view of this catalog")
+
+
+def _may_read(context: Context, index: Index, identifier: Identifier) -> Steps[bool]:
+    relation = find_relation(index, *identifier)
+    if relation is None or relation.require_committed().kind == "semantic-model":
+        return False
+    on = Securable(*identifier, "table-like")
+    needed = Requirement(Privilege.TABLE_READ_PROPERTIES, on, on_view=Privilege.VIEW_READ_PROPERTIES)
+    return (yield from context.may(index, needed))

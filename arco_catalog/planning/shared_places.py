@@ -1,0 +1,61 @@
+"""Marks of places that the catalog made for one table, and that somebody else has named since: only those that nobody
+has shared are ever emptied as a whole (docs/design/purge.md#rule-17)."""
+
+from collections.abc import Iterable, Iterator
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.context import Context
+from arco_catalog.state.entries import RelationEntry, find_relation
+from arco_catalog.state.fields import text, texts
+from arco_catalog.state.index import Edits, Index, locations_at, relation_key, released_at
+from arco_catalog.state.locations import Location
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.segments import numbered
+
+
+def shared_marks(
+    context: Context, index: Index, locations: Iterable[Location], *, entity: str, fresh: bool = False
+) -> Steps[Edits]:
+    """Edits that mark what was made for others than this entity where these locations are, or are inside, or around it:
+    of dropped tables, and of live ones where overlaps are allowed. With `fresh` a location that ends in the entity's id
+    is new, and nobody's lies inside."""
+    marks: dict[str, JsonObject | None] = {}
+    for location in locations:
+        new = fresh and location.named_after(entity)
+        around = [folder for folder in location.around() if numbered(f"{folder}/")]
+        prefixes = [released_at(folder) + "\n" for folder in around]
+        if not new:
+            prefixes.append(released_at(location.normal))
+        yield Needs(scans=[Scan(prefix) for prefix in prefixes])
+        for key, claim in _made_for_others(index, prefixes, entity):
+            marks[key] = {**claim, "shared": True}
+        if context.allow_location_overlap:
+            marks |= yield from _live_marks(index, location, around, entity, new=new)
+    return marks
+
+
+def _live_marks(
+    index: Index, location: Location, around: Iterable[str], entity: str, *, new: bool
+) -> Steps[dict[str, JsonObject | None]]:
+    """The same of what is live: the mark is on the name's entry, and stays when that becomes a tombstone."""
+    prefixes = [f"{locations_at(folder)}\n" for folder in around] + ([] if new else [locations_at(location.normal)])
+    yield Needs(scans=[Scan(prefix) for prefix in prefixes])
+    held = [hold for _, hold in _made_for_others(index, prefixes, entity)]
+    names = [(name[:-1], name[-1]) for hold in held if len(name := texts(hold, "name")) > 1]
+    yield Needs(keys=[relation_key(*name) for name in names])
+    found = ((relation_key(*name), find_relation(index, *name)) for name in names)
+    return {key: {**entry.json, "shared": True} for key, entry in found if entry is not None and _is_alone(entry)}
+
+
+def _made_for_others(index: Index, prefixes: Iterable[str], entity: str) -> Iterator[tuple[str, JsonObject]]:
+    """Holds on the places that were made for others, and that bear no mark."""
+    for prefix in prefixes:
+        for key, hold in index.scan(prefix):
+            holder = text(hold, "entity")
+            made = key.partition("\n")[2].rpartition("\n")[0].endswith(f"-{holder}/")
+            if holder != entity and made and hold.get("shared") is not True:
+                yield key, hold
+
+
+def _is_alone(entry: RelationEntry) -> bool:
+    return entry.made and not entry.shared
