@@ -38,6 +38,21 @@ _OF_A_WALK: Metrics = {
 WALKS: Directives = ((("Warehouse",), _OF_A_WALK),)
 """A reconciler run's. `ReconcileCompleted` is 1 for one that reached the end."""
 
+_OF_TASKS: Metrics = {
+    "TasksExecuted": "Count",
+    "TasksCompleted": "Count",
+    "TasksFailed": "Count",
+    "TasksRetried": "Count",
+    "LeasesLost": "Count",
+    "TasksDueAge": "Seconds",
+}
+TASKS: Directives = ((("Warehouse",), _OF_TASKS),)
+"""A worker's, over a while. `TasksDueAge` is how long the task had been due that waited longest."""
+
+_OF_A_COLLECTION: Metrics = {"CollectionCompleted": "Count", "ObjectsCollected": "Count", "StateObjects": "Count"}
+COLLECTIONS: Directives = ((("Warehouse",), _OF_A_COLLECTION),)
+"""A collection's. `StateObjects` is how many objects of the catalog's state it left."""
+
 
 class MetricLine:
     """Lines of one set of metrics in one namespace, None for lines without metrics. Raises `ValueError` for a namespace

@@ -9,10 +9,17 @@ _NAMESPACES = "/v1/{prefix}/namespaces"
 _NAMESPACE = f"{_NAMESPACES}/{{namespace}}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"
 _VIEW = f"{_NAMESPACE}/views/{{view}}"
+_POLARIS = "/polaris/v1/{prefix}"
+_GENERIC_TABLES = f"{_POLARIS}/namespaces/{{namespace}}/generic-tables"
+_SEMANTIC_MODELS = f"{_POLARIS}/namespaces/{{namespace}}/semantic-models"
+_SEMANTIC_MODEL = f"{_SEMANTIC_MODELS}/{{semantic-model-name}}"
+_POLICIES = f"{_POLARIS}/namespaces/{{namespace}}/policies"
+_POLICY = f"{_POLICIES}/{{policy-name}}"
 
 OPERATIONS: Mapping[str, str] = {
     "GET /health": "health",
     "HEAD /health": "health",
+    "GET /openapi.json": "getOpenApi",
     "GET /v1/config": "getConfig",
     "POST /v1/oauth/tokens": "getToken",
     f"GET {_NAMESPACES}": "listNamespaces",
@@ -29,7 +36,9 @@ OPERATIONS: Mapping[str, str] = {
     f"POST {_TABLE}": "updateTable",
     f"DELETE {_TABLE}": "dropTable",
     f"POST {_TABLE}/metrics": "reportMetrics",
+    f"POST {_TABLE}/notifications": "sendNotification",
     f"POST {_TABLE}/unregister": "unregisterTable",
+    f"POST {_TABLE}/undrop": "undropTable",
     f"GET {_TABLE}/credentials": "loadCredentials",
     f"POST {_TABLE}/sign": "signRequest",
     "POST /v1/{prefix}/tables/rename": "renameTable",
@@ -44,6 +53,30 @@ OPERATIONS: Mapping[str, str] = {
     "POST /v1/{prefix}/views/rename": "renameView",
     f"GET {_NAMESPACE}/functions": "listFunctions",
     f"GET {_NAMESPACE}/functions/{{function}}": "loadFunction",
+    f"GET {_NAMESPACE}/governance": "getNamespaceGovernance",
+    f"POST {_NAMESPACE}/governance": "updateNamespaceGovernance",
+    f"GET {_TABLE}/governance": "getTableGovernance",
+    f"POST {_TABLE}/governance": "updateTableGovernance",
+    f"GET {_VIEW}/governance": "getViewGovernance",
+    f"POST {_VIEW}/governance": "updateViewGovernance",
+    f"GET {_GENERIC_TABLES}": "listGenericTables",
+    f"POST {_GENERIC_TABLES}": "createGenericTable",
+    f"GET {_GENERIC_TABLES}/{{generic-table}}": "loadGenericTable",
+    f"DELETE {_GENERIC_TABLES}/{{generic-table}}": "dropGenericTable",
+    f"GET {_SEMANTIC_MODELS}": "listSemanticModels",
+    f"POST {_SEMANTIC_MODELS}": "createSemanticModel",
+    f"GET {_SEMANTIC_MODEL}": "loadSemanticModel",
+    f"PUT {_SEMANTIC_MODEL}": "updateSemanticModel",
+    f"DELETE {_SEMANTIC_MODEL}": "dropSemanticModel",
+    f"GET {_POLICIES}": "listPolicies",
+    f"POST {_POLICIES}": "createPolicy",
+    f"GET {_POLICY}": "loadPolicy",
+    f"PUT {_POLICY}": "updatePolicy",
+    f"DELETE {_POLICY}": "dropPolicy",
+    f"PUT {_POLICY}/mappings": "attachPolicy",
+    f"POST {_POLICY}/mappings": "detachPolicy",
+    f"GET {_POLARIS}/applicable-policies": "getApplicablePolicies",
+    "POST /api/v1/{prefix}/lineage": "postEvent",
 }
 """By endpoint, as routes are named in `/v1/config`."""
 

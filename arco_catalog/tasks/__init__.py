@@ -1,0 +1,1 @@
+"""Leased, versioned, retried work, whatever it is (docs/design/tasks.md)."""

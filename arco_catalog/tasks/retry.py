@@ -1,0 +1,93 @@
+"""When a task whose attempt failed is tried again, and when no more (docs/design/tasks.md#rule-6)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from arco_catalog.config.durations import parse_duration
+
+LEASE = "delegation.task.lease.lost-timeout-duration"
+POLICIES = "delegation.retry."
+DEFAULT = "default"
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often one kind of task is tried, and the pauses in between, which grow."""
+
+    max_attempts: int = 5
+    initial_backoff_ms: int = 30_000
+    multiplier: float = 2.0
+    max_backoff_ms: int = 3_600_000
+
+    def backoff_ms(self, failed: int) -> int:
+        """The pause after so many failed attempts, the first being 1."""
+        steps = min(max(failed, 1) - 1, 64)  # beyond, every multiplier has reached the longest pause
+        return round(min(self.max_backoff_ms, self.initial_backoff_ms * self.multiplier**steps))
+
+
+def _changed(policy: RetryPolicy, what: str, text: str) -> RetryPolicy:
+    match what:
+        case "max-attempts":
+            return replace(policy, max_attempts=_at_least(1, int(text)))
+        case "initial-backoff-duration":
+            return replace(policy, initial_backoff_ms=parse_duration(text))
+        case "backoff-multiplier":
+            return replace(policy, multiplier=_at_least(1.0, float(text)))
+        case "max-backoff-duration":
+            return replace(policy, max_backoff_ms=parse_duration(text))
+    raise ValueError("no such property")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPolicies:
+    """What an operator may set of tasks: how long a lease lasts, and a retry policy for each type."""
+
+    lease_ms: int = 300_000
+    default: RetryPolicy = field(default_factory=RetryPolicy)
+    by_type: Mapping[str, RetryPolicy] = field(
+        default_factory=lambda: {"TABLE_PURGE": RetryPolicy(max_attempts=10, initial_backoff_ms=60_000)}
+    )
+
+    def of(self, kind: str) -> RetryPolicy:
+        """The policy of a type of task."""
+        return self.by_type.get(kind, self.default)
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str]) -> "TaskPolicies":
+        """Reads properties: `delegation.task.lease.lost-timeout-duration`, and
+        `delegation.retry.{default|TYPE}.{max-attempts|initial-backoff-duration|backoff-multiplier|
+        max-backoff-duration}`. A type for which nothing is said has the default. Raises `ValueError`, which names the
+        property."""
+        policies = cls()
+        ordered = sorted(properties, key=lambda name: not name.startswith(f"{POLICIES}{DEFAULT}."))
+        for name in ordered:
+            try:
+                policies = policies._with(name, properties[name])
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+        return policies
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[str]) -> "TaskPolicies":
+        """Reads properties that are written as `NAME=VALUE`. Raises `ValueError` as `parse` does."""
+        return cls.parse({name.strip(): text.strip() for name, _, text in (pair.partition("=") for pair in pairs)})
+
+    def _with(self, name: str, text: str) -> "TaskPolicies":
+        if name == LEASE:
+            return replace(self, lease_ms=_at_least(1_000, parse_duration(text)))
+        kind, _, what = name.removeprefix(POLICIES).rpartition(".")
+        if not name.startswith(POLICIES) or not kind:
+            raise ValueError("no such property")
+        policy = _changed(self.of(kind), what, text)
+        if kind == DEFAULT:
+            return replace(self, default=policy)
+        return replace(self, by_type={**self.by_type, kind: policy})
+
+
+def _at_least(least: Number, value: Number) -> Number:
+    if not value >= least:
+        raise ValueError(f"must be at least {least}, not {value}")
+    return value

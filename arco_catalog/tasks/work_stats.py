@@ -1,0 +1,52 @@
+"""What a worker met and did: what metrics and logs say of it."""
+
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.json import JsonObject
+
+
+@dataclass(slots=True)
+class WorkStats:
+    """Counts of executions, and of how they ended. `leases_lost` counts tasks that were taken over because the lease of
+    their worker had run out; `oldest_due_ms` is how long the task had been due that waited longest, of those that
+    nobody was at. `stopped` says that time was over before all was done, `error` why a catalog could not be worked on.
+    """
+
+    executed: int = 0
+    completed: int = 0
+    failed: int = 0
+    retried: int = 0
+    given_back: int = 0
+    leases_lost: int = 0
+    oldest_due_ms: int = 0
+    stopped: bool = False
+    error: str | None = None
+
+    def waits(self, due_ms: int) -> None:
+        """Takes note of a task that has been due for so long, and that nobody is at."""
+        self.oldest_due_ms = max(self.oldest_due_ms, due_ms)
+
+    def add(self, other: "WorkStats") -> None:
+        """Adds what another worker met and did."""
+        self.executed += other.executed
+        self.completed += other.completed
+        self.failed += other.failed
+        self.retried += other.retried
+        self.given_back += other.given_back
+        self.leases_lost += other.leases_lost
+        self.waits(other.oldest_due_ms)
+        self.stopped = self.stopped or other.stopped
+        self.error = self.error or other.error
+
+    def to_json(self) -> JsonObject:
+        """The counts, for people and logs."""
+        return {
+            "executed": self.executed,
+            "completed": self.completed,
+            "failed": self.failed,
+            "retried": self.retried,
+            "given_back": self.given_back,
+            "leases_lost": self.leases_lost,
+            "oldest_due_ms": self.oldest_due_ms,
+            "stopped": self.stopped,
+        }

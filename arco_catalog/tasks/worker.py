@@ -1,0 +1,293 @@
+"""Finds tasks that are due, and does them: one lease after the other, for whatever executors there are
+(docs/design/tasks.md#tasks)."""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.iceberg.json import dumps
+from arco_catalog.protocol.catalog import Catalog, Session
+from arco_catalog.protocol.evidence import fence_registry
+from arco_catalog.state.age import has_passed
+from arco_catalog.state.task import ENDED, LEASED, Status, Task
+from arco_catalog.state.task_log import (
+    LOST_HINT_MS,
+    Hint,
+    StoredTask,
+    append_task,
+    due_hints,
+    put_hint,
+    read_task,
+    remove_hint,
+)
+from arco_catalog.tasks.execution import Execution, Executor, Finished, NotYet, TaskFailed, task_session
+from arco_catalog.tasks.lease import MARGIN_MS, Lease, LeaseLost
+from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.tasks.work_stats import WorkStats
+from storage_backends import StoreError
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+
+AT_A_TIME = 1_000
+"""How many due tasks one look at the hints remembers."""
+CALLS_MS = 60_000
+"""What the calls before and after an execution may take."""
+GIVE_BACK_SECONDS = 5.0
+"""What a worker that is stopped may take to give its task back."""
+
+Submission = Callable[[Session, str], Awaitable[Task | None]]
+"""The first version of a task that the registry names; None if it names none."""
+
+
+class Worker:
+    """Works on the tasks of one catalog. A worker that is cancelled gives the task that it was at back to the others
+    (docs/design/tasks.md#rule-8)."""
+
+    def __init__(
+        self, catalog: Catalog, executors: Mapping[str, Executor], submission: Submission, policies: TaskPolicies
+    ) -> None:
+        self._catalog = catalog
+        self._runtime = catalog.runtime
+        self._executors = executors
+        self._submission = submission
+        self._policies = policies
+        self.stats = WorkStats()
+
+    @property
+    def warehouse(self) -> str:
+        """The name of its catalog."""
+        return self._catalog.settings.warehouse
+
+    def take_stats(self) -> WorkStats:
+        """What it met and did since it was asked last."""
+        stats, self.stats = self.stats, WorkStats()
+        return stats
+
+    async def run_until_idle(self) -> int:
+        """Does what is due until a look finds nothing that it could do. Returns and raises as `run_due` does."""
+        executed = 0
+        while (now := await self.run_due(lambda: False)) > 0:
+            executed += now
+        return executed
+
+    async def run_due(self, should_stop: Callable[[], bool]) -> int:
+        """Meets every task that is due, the oldest first, one after the other. Returns how many executions it made.
+        Raises `StoreError` if the hints can't be listed; what is wrong with one task is logged."""
+        executed = 0
+        for hint in await due_hints(self._session("open").state, AT_A_TIME):
+            if should_stop():
+                break
+            try:
+                executed += await self.meet(hint)
+            except (StoreError, CatalogError) as error:
+                self.stats.waits(hint.now_ms - hint.not_before_ms)
+                _LOG.warning("task %s is left for later: %s", hint.task, error)
+        return executed
+
+    async def run_task(self, task: str) -> bool:
+        """Does one task now, if it may be done. Returns whether it was executed. Raises `StoreError`, and
+        `CatalogError`."""
+        stored = await self._submitted(self._session(task), task)
+        return stored is not None and stored.task.status not in ENDED and await self._take(stored)
+
+    async def meet(self, hint: Hint) -> bool:
+        """Does what there is to do for the task of a hint. Returns whether it was executed. Raises `StoreError`, and
+        `CatalogError`."""
+        session = self._session(hint.task)
+        stored = await self._submitted(session, hint.task)
+        if stored is None:
+            if not has_passed(hint.now_ms - hint.written_ms, LOST_HINT_MS):
+                return False
+            # The commit that names it may be under way still: after the fence it can't land any more.
+            async with session.lock_registry():
+                await fence_registry(session.state, self._runtime)
+            stored = await self._submitted(session, hint.task)
+            if stored is None:
+                await remove_hint(session.state, hint.key)
+                return False
+        if stored.task.status in ENDED:
+            if _is_of_the_past(hint, stored.task):
+                await remove_hint(session.state, hint.key)
+            return False
+        if stored.task.next_run_ms > hint.not_before_ms:  # it was scheduled for later
+            await put_hint(session.state, hint.task, stored.task.next_run_ms)
+            await remove_hint(session.state, hint.key)
+        return await self._take(stored)
+
+    async def _submitted(self, session: Session, task: str) -> StoredTask | None:
+        """A task, with its first version made from what the registry says if need be; None where that names none."""
+        stored = await read_task(session.state, task)
+        if stored is not None:
+            return stored
+        first = await self._submission(session, task)
+        if first is None:
+            return None
+        await append_task(session.state, first)
+        return await read_task(session.state, task)
+
+    async def _take(self, stored: StoredTask) -> bool:
+        """Executes a task, if nobody holds it and its time has come. Returns whether it was."""
+        task = stored.task
+        if stored.is_held or task.next_run_ms > stored.now_ms:
+            return False
+        self.stats.waits(stored.now_ms - task.next_run_ms)
+        executor = self._executors.get(task.kind)
+        if executor is None:
+            _LOG.error("task %s is of the type %s, which this program can't do", task.id, task.kind)
+            return False
+        if not executor.takes(task):
+            return False
+        lease_ms, policy = self._policies.lease_ms, self._policies.of(task.kind)
+        lease = Lease.from_now(self._runtime, lease_ms)
+        taken = task.leased(record=self._runtime.ulid(), at_ms=self._runtime.now_ms(), lease_ms=lease_ms)
+        taken_ms = await append_task(self._session(task.id).state, taken)
+        if taken_ms is None:
+            return False
+        self.stats.executed += 1
+        if taken.status is task.status:
+            self.stats.leases_lost += 1
+            _LOG.warning("task %s is taken over: its worker's lease has run out", task.id)
+        execution = Execution(self._catalog, taken, lease, taken_ms, _quiet_ms(stored))
+        try:
+            if taken.attempts >= policy.max_attempts:
+                await self._fail(execution, executor, f"{taken.attempts} attempts failed or were lost", None)
+            else:
+                await self._execute(execution, executor)
+        except LeaseLost as lost:
+            _LOG.warning("task %s is left to others: %s", task.id, lost)
+        except asyncio.CancelledError:
+            giving_back = asyncio.create_task(self._give_back(execution))
+            await asyncio.wait([giving_back], timeout=GIVE_BACK_SECONDS)
+            giving_back.cancel()
+            raise
+        return True
+
+    async def _give_back(self, execution: Execution) -> None:
+        """Lets others go on with the task at once, from where it was. If that fails they wait for the lease's end. An
+        attempt that got no further counts as lost, so that a step that no worker has the time for ends in a failure."""
+        if execution.task.status not in LEASED:
+            return
+        try:
+            await execution.save(execution.checkpoint)
+            now_ms = execution.session().now_ms()
+            await self._schedule(execution, now_ms, execution.task.failed_attempts(), "Its worker was stopped", None)
+            self.stats.given_back += 1
+        except (LeaseLost, StoreError, CatalogError) as error:
+            _LOG.warning("task %s was not given back, others wait for the lease's end: %s", execution.task.id, error)
+
+    async def _execute(self, execution: Execution, executor: Executor) -> None:
+        try:
+            finished = await _while_leased(execution, executor.execute(execution))
+        except LeaseLost:
+            raise
+        except NotYet as early:
+            await self._schedule(execution, early.when_ms, execution.task.attempts, str(early), None)
+        except TaskFailed as failed:
+            await self._fail(execution, executor, str(failed), None)
+        except Exception as error:
+            await self._retry(execution, executor, error)
+        else:
+            if execution.task.status is not Status.RUNNING:
+                await execution.start()
+            await self._end(execution, Status.SUCCESS, finished)
+
+    async def _retry(self, execution: Execution, executor: Executor, error: Exception) -> None:
+        """Schedules the next attempt after a failed one, if there is to be one."""
+        policy = self._policies.of(execution.task.kind)
+        failed = execution.task.failed_attempts()
+        summary = f"{type(error).__name__}: {error}"
+        extended = "".join(traceback.format_exception(error))
+        if not isinstance(error, StoreError | CatalogError):
+            _LOG.error("task %s failed unexpectedly", execution.task.id, exc_info=error)
+        if failed >= policy.max_attempts:
+            await self._fail(execution, executor, summary, extended)
+        else:
+            self.stats.retried += 1
+            later_ms = execution.session().now_ms() + policy.backoff_ms(failed)
+            await self._schedule(execution, later_ms, failed, summary, extended)
+
+    async def _schedule(
+        self, execution: Execution, when_ms: int, attempts: int, summary: str, extended: str | None
+    ) -> None:
+        task, state = execution.task, execution.session().state
+        await put_hint(state, task.id, when_ms)
+        await execution.advance(
+            lambda task: task.scheduled(
+                record=self._runtime.ulid(),
+                at_ms=self._runtime.now_ms(),
+                next_run_ms=when_ms,
+                attempts=attempts,
+                summary=summary,
+                extended=extended,
+            )
+        )
+        if task.next_run_ms != when_ms:
+            await self._remove_hint(task)
+
+    async def _fail(self, execution: Execution, executor: Executor, reason: str, extended: str | None) -> None:
+        _LOG.error("task %s has failed: %s", execution.task.id, reason)
+        await _while_leased(execution, executor.abandon(execution, reason))
+        await self._end(execution, Status.FAILURE, Finished(reason, {}), extended)
+
+    async def _end(self, execution: Execution, status: Status, finished: Finished, extended: str | None = None) -> None:
+        details = dumps(finished.details).decode() if finished.details else extended
+        await execution.advance(
+            lambda task: task.ended(
+                record=self._runtime.ulid(),
+                at_ms=self._runtime.now_ms(),
+                status=status,
+                summary=finished.summary,
+                extended=details,
+            )
+        )
+        self.stats.completed += status is Status.SUCCESS
+        self.stats.failed += status is Status.FAILURE
+        await self._remove_hint(execution.task)
+
+    async def _remove_hint(self, task: Task) -> None:
+        """Removes the hint that a task had, at best effort: whoever meets it does it, too."""
+        state = self._session(task.id).state
+        with suppress(StoreError):
+            await remove_hint(state, state.paths.open_task(task.id, task.next_run_ms))
+
+    def _session(self, task: str) -> Session:
+        return task_session(self._catalog, task, self._runtime.now_ms() + CALLS_MS)
+
+
+def _is_of_the_past(hint: Hint, ended: Task) -> bool:
+    """Whether a hint leads to what an ended task was, and not to a version that is yet to come: who submits a failed
+    one again puts its hint first (docs/design/tasks.md#rule-2)."""
+    if ended.status is Status.SUCCESS:
+        return True
+    return hint.not_before_ms <= ended.next_run_ms or has_passed(hint.now_ms - hint.written_ms, LOST_HINT_MS)
+
+
+def _quiet_ms(stored: StoredTask) -> int:
+    """How long the holder of an earlier lease may still believe in it, or a call that it sent be on its way."""
+    task, age_ms = stored.task, stored.now_ms - stored.written_ms
+    if task.lease is None:
+        return 0
+    if (
+        task.status in LEASED
+    ):  # it looks expired, perhaps because a clock was set back: then it may last its whole length
+        return task.lease_ms if age_ms < 0 else 0
+    return max(0, MARGIN_MS - max(0, age_ms))
+
+
+async def _while_leased(execution: Execution, work: Coroutine[Any, Any, T]) -> T:
+    """Does the work while its lease is renewed. Where that fails the work is cancelled, and `LeaseLost` is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            heartbeat = group.create_task(execution.heartbeat())
+            result = await work
+            heartbeat.cancel()
+    except BaseExceptionGroup as failures:
+        lost = next((each for each in failures.exceptions if isinstance(each, LeaseLost)), None)
+        raise lost or failures.exceptions[0] from None
+    return result
