@@ -1,0 +1,150 @@
+"""What a caller asks the delegation service for: a task's payload, and the task that it is."""
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.iceberg.shapes import INT, NAME, OBJECT, STRING, STRINGS, Fields, ShapeError, list_of, one_of
+from arco_catalog.state.characters import first_control_character
+from arco_catalog.state.fields import mapping, text, texts
+from arco_catalog.state.task import TABLE_PURGE, Task
+
+SYNCHRONOUS_TABLE_PURGE = "SYNCHRONOUS_TABLE_PURGE"
+MAX_BYTES = 64 << 10
+"""Of what is asked for, which each version of the task repeats, and of `config`, which is kept in memory."""
+TASK_TYPES: Mapping[str, str] = {SYNCHRONOUS_TABLE_PURGE: TABLE_PURGE}
+"""The type of the task that each operation makes."""
+
+
+def _PLAIN(value: JsonValue) -> str:  # noqa: N802 - shapes are constants to their users
+    """A name without control characters, which part the names in keys of ours."""
+    if first_control_character(NAME(value)) is not None:
+        raise ShapeError("must not hold control characters")
+    return NAME(value)
+
+
+@dataclass(frozen=True, slots=True)
+class TableIdentity:
+    """What the caller's catalog calls the table."""
+
+    entity: str
+    catalog: str
+    namespace: tuple[str, ...]
+    name: str
+
+    def to_json(self) -> JsonObject:
+        """The form of the API."""
+        return {
+            "table_entity_id": self.entity,
+            "catalog_name": self.catalog,
+            "namespace_levels": [*self.namespace],
+            "table_name": self.name,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DelegatedPurge:
+    """A table to purge, by its latest metadata file, with its location and uuid as the caller knows them. `config` has
+    the properties of Iceberg's FileIO that open its files; it is never stored, logged or compared."""
+
+    operation: str
+    realm: str
+    identity: TableIdentity
+    metadata_location: str
+    location: str
+    table_uuid: str
+    properties: Mapping[str, str]
+    told: JsonObject
+    """What the caller says of its request: when it was made, and how it is called in its logs."""
+    config: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, body: JsonObject) -> Self:
+        """Reads a `TaskPayload`. Raises `BadRequest`."""
+        request = Fields(body)
+        common = Fields(request.required("common_payload", OBJECT), "request.common_payload")
+        operation = common.required("operation_type", one_of(*TASK_TYPES))
+        named = {name: common.optional(name, STRING) for name in ("request_timestamp_utc", "polaris_correlation_id")}
+        at = "request.operation_parameters"
+        parameters = Fields(request.required("operation_parameters", OBJECT), at)
+        identity = Fields(parameters.required("table_identity", OBJECT), f"{at}.table_identity")
+        metadata = Fields(parameters.required("metadata", OBJECT), f"{at}.metadata")
+        metadata.required("format-version", INT)
+        purge = cls(
+            operation=operation,
+            realm=common.required("realm_identifier", STRING),
+            identity=TableIdentity(
+                identity.required("table_entity_id", _PLAIN),
+                identity.required("catalog_name", STRING),
+                tuple(identity.required("namespace_levels", list_of(_PLAIN))),
+                identity.required("table_name", _PLAIN),
+            ),
+            metadata_location=parameters.required("metadata_location", NAME),
+            location=metadata.required("location", NAME),
+            table_uuid=metadata.required("table-uuid", NAME),
+            properties=parameters.optional("properties", STRINGS) or {},
+            told={name: said for name, said in named.items() if said is not None},
+            config=parameters.required("config", STRINGS),
+        )
+        if len(dumps([purge.asked, purge.told])) > MAX_BYTES or len(dumps({**purge.config})) > MAX_BYTES:
+            raise BadRequest(f"Invalid request: what is asked for, and config, may have {MAX_BYTES:,} bytes each")
+        return purge
+
+    @property
+    def asked(self) -> JsonObject:
+        """What is asked for: the same for each sending, whatever credentials come with it."""
+        return {
+            "operation_type": self.operation,
+            "realm_identifier": self.realm,
+            "table_identity": self.identity.to_json(),
+            "metadata_location": self.metadata_location,
+            "metadata": {"location": self.location, "table-uuid": self.table_uuid},
+            "properties": {**self.properties},
+        }
+
+    def task_id(self, caller: str) -> str:
+        """The task that this is: one caller's purge of one table is one task, however often it is submitted, and no
+        other caller's."""
+        digest = hashlib.sha256(dumps({"caller": caller, **self.asked}, sort_keys=True)).digest()
+        return str(uuid.UUID(bytes=digest[:16], version=5))
+
+    def submitted(self, caller: str, *, record: str, at_ms: int) -> Task:
+        """The first version of the task, which holds no credentials."""
+        payload: JsonObject = {
+            "common_payload": {"operation_type": self.operation, "realm_identifier": self.realm, **self.told},
+            "operation_parameters": {
+                "table_identity": self.identity.to_json(),
+                "metadata_location": self.metadata_location,
+                "metadata": {"location": self.location, "table-uuid": self.table_uuid},
+                "properties": {**self.properties},
+            },
+            "submitted_by": caller,
+        }
+        return Task.submitted(
+            record=record,
+            task=self.task_id(caller),
+            kind=TASK_TYPES[self.operation],
+            payload=payload,
+            at_ms=at_ms,
+            not_before_ms=at_ms,
+        )
+
+
+def submitter_of(task: Task) -> str:
+    """Who submitted a task."""
+    return text(task.payload, "submitted_by")
+
+
+def table_of(task: Task) -> TableIdentity:
+    """The table that a task is about."""
+    identity = mapping(mapping(task.payload, "operation_parameters"), "table_identity")
+    return TableIdentity(
+        text(identity, "table_entity_id"),
+        text(identity, "catalog_name"),
+        texts(identity, "namespace_levels"),
+        text(identity, "table_name"),
+    )

@@ -1,0 +1,131 @@
+"""How the files of a delegated table are reached: by the credentials that came with the task, and by nothing else.
+
+The service's own credentials never open what a caller names, and where requests go is the operator's to say: `config`
+may name an endpoint that the operator has allowed, and no other (docs/security.md#the-delegation-service).
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from arco_catalog.config.variables import AZURE_CLIENT, GCS_CLIENT, S3_CLIENT
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.state.files import Mount
+from arco_catalog.state.locations import Location
+from storage_backends.open import StoreOpener, opener_in
+
+Opens = Callable[[Mapping[str, str]], StoreOpener]
+"""Makes what opens stores as an environment configures them."""
+
+CREDENTIALS_NEEDED = "credentials needed"
+"""What a task has failed for whose credentials went with the process that was at it."""
+
+_OF_OPERATOR = (
+    *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_CA_BUNDLE"),
+    *("AZURE_STORAGE_ENDPOINT", "GOOGLE_CLOUD_UNIVERSE_DOMAIN", "STORAGE_EMULATOR_HOST", "REQUESTS_CA_BUNDLE"),
+    *(variable.name for variable in (S3_CLIENT, AZURE_CLIENT, GCS_CLIENT)),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+)
+"""What a store takes over from the operator's variables: ways, never rights."""
+_REGION = re.compile(r"[a-z0-9-]{1,32}")
+_ENDPOINTS: Mapping[str, str] = {"s3.endpoint": "AWS_ENDPOINT_URL_S3"}
+"""The variable for a property that may name an endpoint other than the operator's own."""
+_REDIRECTS = re.compile(r"(?i)(endpoint|connection-string|proxy|(^|[.-])(host|uri|url)$)")
+"""Properties by which some FileIO would send requests somewhere else."""
+_REFRESHES = re.compile(r"refresh-credentials-endpoint$|^s3\.signer|^signer\.")
+"""Properties that say where further credentials or signatures are to be had. Nobody here asks for any."""
+
+
+class CredentialsMissing(BadRequest):
+    """`config` does not open the table's store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What opens the stores of one task."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    secrets: Sequence[str] = field(repr=False)
+
+    def mounts(self, roots: Sequence[Location], opens: Opens = opener_in) -> list[Mount]:
+        """A store for each of these places. Raises `BadRequest` for one that can't be opened."""
+        opener = opens(self.environment)
+        try:
+            return [Mount(root, opener(root.uri)) for root in roots]
+        except ValueError as error:
+            raise BadRequest(f"The table's store cannot be opened: {self.redacted(str(error))}") from None
+
+    def redacted(self, text: str) -> str:
+        """The text without any of the credentials."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def storage_for(
+    location: Location, config: Mapping[str, str], operator: Mapping[str, str], allowed_endpoints: Sequence[str]
+) -> Storage:
+    """What `config` opens at this location. Raises `CredentialsMissing` where it has none for it, and `BadRequest`
+    where it would send requests to an endpoint that the operator has not allowed."""
+    environment = {name: operator[name] for name in _OF_OPERATOR if operator.get(name)}
+    environment.update(_endpoint(config, environment, allowed_endpoints))
+    keys = _CREDENTIALS.get(location.scheme)
+    if keys is None:
+        return Storage(environment, ())
+    found = keys(location, config)
+    if found is None:
+        raise CredentialsMissing(f"{CREDENTIALS_NEEDED}: config has none for {location.scheme}://{location.authority}")
+    secrets = sorted({value for value in config.values() if len(value) >= 8}, key=len, reverse=True)
+    return Storage({**environment, **found}, secrets)
+
+
+def _endpoint(config: Mapping[str, str], environment: Mapping[str, str], allowed: Sequence[str]) -> Mapping[str, str]:
+    """The variables for the endpoints that `config` names. Raises `BadRequest`."""
+    found: dict[str, str] = {}
+    own = {_normal(value) for name, value in environment.items() if "ENDPOINT" in name or name.endswith("_HOST")}
+    permitted = own | {_normal(each) for each in allowed}
+    for name, value in config.items():
+        if _REFRESHES.search(name) or not _REDIRECTS.search(name):
+            continue
+        if _normal(value) not in permitted:
+            raise BadRequest(f"Not allowed: config names an endpoint that this service may not ask ({name})")
+        if name in _ENDPOINTS:
+            found[_ENDPOINTS[name]] = value
+    region = config.get("client.region") or config.get("s3.region")
+    if region is not None:
+        if not _REGION.fullmatch(region):
+            raise BadRequest("Not allowed: config names a region that is none")
+        found["AWS_REGION"] = region
+    return found
+
+
+def _normal(endpoint: str) -> str:
+    return endpoint.strip().rstrip("/").lower()
+
+
+def _s3(_location: Location, config: Mapping[str, str]) -> Mapping[str, str] | None:
+    access, secret = config.get("s3.access-key-id"), config.get("s3.secret-access-key")
+    if not access or not secret:
+        return None
+    token = config.get("s3.session-token")
+    keys = {"AWS_ACCESS_KEY_ID": access, "AWS_SECRET_ACCESS_KEY": secret}
+    return {**keys, "AWS_SESSION_TOKEN": token} if token else keys
+
+
+def _gcs(_location: Location, config: Mapping[str, str]) -> Mapping[str, str] | None:
+    token = config.get("gcs.oauth2.token")
+    return {"GOOGLE_OAUTH_ACCESS_TOKEN": token} if token else None
+
+
+def _azure(location: Location, config: Mapping[str, str]) -> Mapping[str, str] | None:
+    host = location.authority.rpartition("@")[2]
+    names = (f"adls.sas-token.{host}", f"adls.sas-token.{host.partition('.')[0]}", "adls.sas-token")
+    token = next((config[name] for name in names if config.get(name)), None)
+    return {"AZURE_STORAGE_SAS_TOKEN": token} if token else None
+
+
+_CREDENTIALS: Mapping[str, Callable[[Location, Mapping[str, str]], Mapping[str, str] | None]] = {
+    "s3": _s3,
+    "gs": _gcs,
+    "abfss": _azure,
+}

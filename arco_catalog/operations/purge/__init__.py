@@ -1,0 +1,1 @@
+"""Deletes the files of dropped tables, as tasks (docs/design/purge.md)."""

@@ -1,0 +1,43 @@
+"""What lies at the locations of a table when all that it leads to is deleted (docs/design/purge.md#rule-13)."""
+
+from collections.abc import Iterable
+from contextlib import aclosing
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.purge.progress import Progress
+from arco_catalog.operations.purge.reach import ReachedFile
+from arco_catalog.operations.purge.removal import Removal
+from arco_catalog.tasks.execution import Execution
+
+MAX_EXAMPLES = 20
+"""Files that the audit names; all are counted."""
+AT_A_TIME = 1_000
+"""Files that are listed before they are deleted."""
+
+
+async def audit(execution: Execution, locations: Iterable[str]) -> JsonObject:
+    """Counts what is left at these locations, and names some of it. Raises `StoreError`."""
+    count, examples = 0, list[JsonValue]()
+    for location in locations:
+        async with aclosing(execution.session().files.listed(location)) as found_there:
+            async for file, _ in found_there:
+                count += 1
+                if len(examples) < MAX_EXAMPLES:
+                    examples.append(file)
+    return {"left_behind": count, "left_behind_examples": examples}
+
+
+async def empty(execution: Execution, location: str, progress: Progress) -> Progress:
+    """Deletes whatever lies at the location that was made for the table and is nobody else's
+    (docs/design/purge.md#rule-17). Raises `LeaseLost`, and `StoreError`."""
+    removal = Removal(execution, [location], progress)
+    batch: list[ReachedFile] = []
+    async with aclosing(execution.session().files.listed(location)) as found_there:
+        async for file, size in found_there:
+            batch.append(ReachedFile(file, size))
+            if len(batch) == AT_A_TIME:
+                await removal.delete(batch)
+                batch.clear()
+    await removal.delete(batch)
+    await execution.save(removal.progress.to_json())
+    return removal.progress

@@ -1,0 +1,237 @@
+"""Which files an entity leads to: from its metadata files to manifest lists, manifests and data
+(docs/design/purge.md#what-is-deleted)."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import BadRequest, InternalError, MetadataTooLarge, NotFound, Refusal
+from arco_catalog.iceberg.json import JsonObject, MalformedJson
+from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.ensure_receipt import ensure_receipt
+from arco_catalog.operations.purge.avro import Fields, Unreadable, read_blocks
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state import receipt
+from arco_catalog.state.paths import commit_key
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.tasks.execution import Sessions, TaskFailed
+from storage_backends import Found
+
+_LOG = logging.getLogger(__name__)
+
+MANIFEST_FIELDS: Fields = {"manifest_path": None, "manifest_length": None}
+ENTRY_FIELDS: Fields = {"data_file": {"file_path": None, "file_size_in_bytes": None}}
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedFile:
+    """A file, and its size where whoever names it says so."""
+
+    location: str
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Reached:
+    """What the metadata files of one entity name, each once. `files` are those files, the oldest first; `gone` are
+    those that could not be read since they are gone."""
+
+    files: list[str] = field(default_factory=list)
+    lists: dict[str, None] = field(default_factory=dict)
+    direct: dict[str, None] = field(default_factory=dict)
+    """Manifests that an old v1 snapshot lists itself."""
+    statistics: dict[str, None] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    folders: dict[str, None] = field(default_factory=dict)
+    """Where its metadata files lie."""
+
+    def add(self, document: JsonObject) -> None:
+        """Adds what one metadata document names."""
+        for snapshot in _objects(document, "snapshots"):
+            manifest_list, manifests = snapshot.get("manifest-list"), snapshot.get("manifests")
+            if isinstance(manifest_list, str):
+                self.lists[manifest_list] = None
+            elif isinstance(manifests, list):
+                self.direct.update((each, None) for each in manifests if isinstance(each, str))
+        for name in ("statistics", "partition-statistics"):
+            for entry in _objects(document, name):
+                if isinstance(path := entry.get("statistics-path"), str):
+                    self.statistics[path] = None
+        self.folders[table.metadata_directory(document, table.location(document))] = None
+
+
+def _objects(document: JsonObject, name: str) -> list[JsonObject]:
+    listed = document.get(name)
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+async def reached_by(execution: Sessions, pointer: Pointer) -> Reached:
+    """What is reachable from any metadata file of an entity's own log. Raises `TaskFailed` for a metadata file that is
+    there and can't be read."""
+    reached, seen, logged = Reached(), dict[str, None](), dict[str, None]()
+    chain = await walked_log(execution, pointer, dry=True)
+    for file in chain:
+        seen[file] = None
+        document = await _document(execution, file, reached)
+        if document is not None:
+            reached.add(document)
+            logged.update((each, None) for each in table.logged_files(document))
+    for folder in [*reached.folders]:
+        for file in await lost_tries(execution, pointer.entity, folder, {*seen, *logged}):
+            logged[file] = None
+    for file in [each for each in logged if each not in seen]:
+        document = await _document(execution, file, reached)
+        if document is not None:
+            reached.add(document)
+        chain.append(file)
+    reached.files = [file for file in reversed(chain) if file not in reached.gone]
+    return reached
+
+
+async def reached_from(execution: Sessions, location: str, may_read: Callable[[str], bool]) -> Reached:
+    """What is reachable from a metadata file alone: from it, and from those files of its log that `may_read` lets be
+    looked at, the others being neither read nor named. Raises `TaskFailed` as `reached_by` does."""
+    reached, chain = Reached(), [location]
+    newest = await _document(execution, location, reached)
+    if newest is not None:
+        reached.add(newest)
+        chain += [file for file in reversed(table.logged_files(newest)) if may_read(file)]
+    for file in chain[1:]:
+        document = await _document(execution, file, reached)
+        if document is not None:
+            reached.add(document)
+    reached.files = [file for file in reversed([*dict.fromkeys(chain)]) if file not in reached.gone]
+    return reached
+
+
+async def walked_log(execution: Sessions, pointer: Pointer, *, dry: bool) -> list[str]:
+    """The metadata files that were current, the newest first, back to the creation or registration. Unless `dry`, each
+    gets its receipt where that is missing. Ends early at a file that is gone, if that alone knew what was before it.
+    Raises `StoreError`."""
+    found: dict[str, None] = {}
+    file: MetadataFile | None = pointer.metadata
+    while file is not None and file.location not in found:
+        found[file.location] = None
+        if file.location == pointer.registered_from:
+            break
+        try:
+            file = await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=dry)
+        except (NotFound, BadRequest, InternalError, MalformedJson) as error:
+            _LOG.warning("the log of entity %s is not known beyond its file %s: %s", pointer.entity, len(found), error)
+            break
+    return [*found]
+
+
+async def _document(execution: Sessions, file: str, reached: Reached) -> JsonObject | None:
+    """A metadata file as it is stored; None if it is gone."""
+    files = execution.session().files
+    try:
+        body = await files.read(file)
+        return parse_metadata(body, file)
+    except NotFound:
+        reached.gone.append(file)
+        return None
+    except (UnreadableMetadata, MetadataTooLarge, BadRequest) as error:
+        raise TaskFailed(f"the metadata file {file} can't be read: {error.message}") from error
+    finally:
+        files.forget(file)
+
+
+async def lost_tries(execution: Sessions, entity: str, folder: str, known: set[str]) -> Sequence[str]:
+    """The metadata files of this folder that never became current: those for which the entity has a pending receipt."""
+    found: list[str] = []
+    async with aclosing(execution.session().files.listed(folder)) as found_there:
+        async for location, _ in found_there:
+            name = location.rpartition("/")[2]
+            if location in known or not table.is_metadata_file_name(name):
+                continue
+            session = execution.session()
+            if await _is_announced(session, entity, location):
+                found.append(location)
+    return found
+
+
+async def _is_announced(session: Session, entity: str, location: str) -> bool:
+    try:
+        document = parse_metadata(await session.files.read(location), location)
+    except (Refusal, UnreadableMetadata):
+        return False
+    finally:
+        session.files.forget(location)
+    path = session.state.paths.receipt(receipt.PENDING, commit_key(entity, location), table.last_updated_ms(document))
+    return isinstance(await session.state.store.get(path), Found)
+
+
+async def manifests_of(
+    execution: Sessions, reached: Reached, skip: int = 0, gone: list[str] | None = None
+) -> AsyncGenerator[ReachedFile, None]:
+    """All manifests, each once, in an order that stays the same as long as the manifest lists are there; the first so
+    many are left out. Lists that are not there any more are added to `gone`. Raises `TaskFailed`."""
+    seen: set[str] = set()
+    for location in reached.lists:
+        async with aclosing(records_of(execution, location, MANIFEST_FIELDS, gone)) as blocks:
+            async for records in blocks:
+                for record in records:
+                    manifest = _text(record, "manifest_path", location)
+                    if manifest not in seen:
+                        seen.add(manifest)
+                        if len(seen) > skip:
+                            yield ReachedFile(manifest, _integer(record, "manifest_length"))
+    for manifest in reached.direct:
+        if manifest not in seen:
+            seen.add(manifest)
+            if len(seen) > skip:
+                yield ReachedFile(manifest)
+
+
+async def entries_of(
+    execution: Sessions, manifest: str, gone: list[str] | None = None
+) -> AsyncGenerator[Sequence[ReachedFile], None]:
+    """The data and delete files that a manifest names, a block at a time, whatever it says became of them. One that is
+    not there any more is added to `gone`. Raises `TaskFailed`."""
+    async with aclosing(records_of(execution, manifest, ENTRY_FIELDS, gone)) as blocks:
+        async for records in blocks:
+            files: list[ReachedFile] = []
+            for record in records:
+                named = record.get("data_file")
+                if not isinstance(named, dict):
+                    raise TaskFailed(f"the manifest {manifest} can't be read: an entry has no file")
+                files.append(ReachedFile(_text(named, "file_path", manifest), _integer(named, "file_size_in_bytes")))
+            yield files
+
+
+async def records_of(
+    execution: Sessions, location: str, fields: Fields, gone: list[str] | None = None
+) -> AsyncGenerator[Sequence[JsonObject], None]:
+    """The records of an Avro file, a block at a time; none (more) if it is gone, which `gone` then tells. Raises
+    `TaskFailed` if it is there and can't be read (docs/design/purge.md#rule-12)."""
+
+    async def read_range(start: int, length: int) -> bytes:
+        return await execution.session().files.read_range(location, start, length)
+
+    try:
+        async with aclosing(read_blocks(read_range, fields)) as blocks:
+            async for records in blocks:
+                yield records
+    except NotFound:
+        if gone is not None:
+            gone.append(location)
+    except (Unreadable, BadRequest) as error:
+        raise TaskFailed(
+            f"the file {location} can't be read, and what it names would be left behind: {error}"
+        ) from error
+
+
+def _text(record: JsonObject, name: str, where: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str):
+        raise TaskFailed(f"the file {where} can't be read: an entry has no {name}")
+    return value
+
+
+def _integer(record: JsonObject, name: str) -> int:
+    value = record.get(name)
+    return value if isinstance(value, int) else 0

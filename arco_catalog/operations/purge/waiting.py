@@ -1,0 +1,61 @@
+"""A drop that waits for its purge: `purge.mode=sync` (docs/design/purge.md#rule-1)."""
+
+import logging
+
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.planning.names import dotted
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.lookup import load
+from arco_catalog.state.entries import newest_tombstone
+from arco_catalog.state.index import Namespace, tombstones_of
+from arco_catalog.state.needs import Needs, Scan
+from arco_catalog.state.task import ENDED, Status
+from arco_catalog.state.task_log import read_task
+from arco_catalog.state.tombstone import PURGED, Tombstone
+from storage_backends import StoreError
+
+_LOG = logging.getLogger(__name__)
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 2.0
+MARGIN_S = 1.0
+"""Kept of the request's time, for its answer."""
+
+
+async def wait_for_purge(session: Session, namespace: Namespace, name: str) -> None:
+    """Waits until the purge of what was dropped last under a name has ended, as long as the request has time. The drop
+    is made, so whatever goes wrong here is logged, and nothing is raised for it."""
+    name_said = dotted(namespace, name)
+    try:
+        tombstone = await _dropped_last(session, namespace, name)
+        if tombstone is None or tombstone.task is None or tombstone.state == PURGED:
+            return
+        ended = await _end_of(session, tombstone.task)
+    except (StoreError, CatalogError) as error:
+        _LOG.warning("%s was dropped, and whether its purge has ended can't be read: %s", name_said, error)
+        return
+    if ended is None:
+        _LOG.warning("%s was dropped, and its purge goes on as task %s", name_said, tombstone.task)
+    elif ended is Status.FAILURE:
+        _LOG.error("%s was dropped, and its purge has failed: see task %s", name_said, tombstone.task)
+
+
+async def _dropped_last(session: Session, namespace: Namespace, name: str) -> Tombstone | None:
+    index = (await session.state.head()).index
+    under = tombstones_of(namespace, name)
+    await load(session.state, index, Needs(scans=[Scan(under)]))
+    newest = newest_tombstone(tombstone for _, tombstone in index.scan(under))
+    return None if newest is None else Tombstone(newest)
+
+
+async def _end_of(session: Session, task: str) -> Status | None:
+    """The status with which a task ended; None if the request's time is over before it does."""
+    pause_s = FIRST_PAUSE_S
+    while True:
+        stored = await read_task(session.state, task)
+        if stored is not None and stored.task.status in ENDED:
+            return stored.task.status
+        if session.seconds_left() < pause_s + MARGIN_S:
+            return None
+        await session.runtime.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
