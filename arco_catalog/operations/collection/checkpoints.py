@@ -1,0 +1,26 @@
+"""What walks and collections have noted of entities that are gone (docs/design/collection.md#rule-11)."""
+
+from arco_catalog.operations.collection.entities import Entities
+from arco_catalog.operations.collection.run import Run
+from arco_catalog.planning.collection import Kind
+from arco_catalog.state.checkpoints import Checkpoints
+from arco_catalog.state.floors import forget_floors, read_floors
+
+
+async def collect_checkpoints(run: Run, entities: Entities) -> None:
+    """Removes the checkpoints and floors of entities that have neither a name nor a pointer."""
+    state = run.session.state
+    checkpoints = await Checkpoints.read(state)
+    noted = {*checkpoints.by_entity, *await read_floors(state)}
+
+    async def is_gone(entity: str) -> bool:
+        return await entities.is_nameless(entity) and not await run.exists(run.paths.pointer(entity))
+
+    unnamed = [entity for entity in noted if not await entities.is_named(entity)]
+    gone = [entity for entity, yes in zip(unnamed, await run.each(unnamed, is_gone), strict=True) if yes]
+    for _ in gone:
+        run.stats.collects(Kind.CHECKPOINT)
+    if gone and run.delete:
+        checkpoints.forget(gone)
+        await checkpoints.write(state)
+        await forget_floors(state, gone)

@@ -1,0 +1,96 @@
+"""A whole collection of one catalog, of a realm's registry or of a delegation service's tasks, and of all that a
+deployment has (docs/design/collection.md)."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
+
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, Owner
+from arco_catalog.operations.collection.checkpoints import collect_checkpoints
+from arco_catalog.operations.collection.claims import collect_claims
+from arco_catalog.operations.collection.entities import Entities
+from arco_catalog.operations.collection.markers import collect_markers
+from arco_catalog.operations.collection.pipeline import read_progress
+from arco_catalog.operations.collection.pointers import collect_pointers
+from arco_catalog.operations.collection.receipts import collect_receipts
+from arco_catalog.operations.collection.registry import collect_registry
+from arco_catalog.operations.collection.reports import collect_reports
+from arco_catalog.operations.collection.run import Run, Stopped
+from arco_catalog.operations.collection.stats import CollectionStats
+from arco_catalog.operations.collection.tasks import collect_tasks
+from arco_catalog.operations.collection.tombstones import collect_tombstones
+from arco_catalog.operations.collection.transactions import collect_transactions
+from arco_catalog.planning.collection import Retention
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.paths import SERVICE
+from arco_catalog.state.runtime import Runtime
+
+
+async def collect(
+    session: Session,
+    *,
+    delete: bool,
+    retention: Retention | None = None,
+    progress: Callable[[CollectionStats], None] = lambda stats: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> CollectionStats:
+    """Collects what the rules let go, and returns what it was; without `delete` it only counts, and writes nothing. It
+    may be cut anywhere, run twice at once, and beside live writers: what it leaves the next run collects. Raises
+    `StoreError` if the store does not answer, or the session's deadline passes."""
+    run = Run(session, retention or session.settings.retention, delete, progress=progress, should_stop=should_stop)
+    try:
+        if run.paths == SERVICE:
+            await _collect_service(run)
+        else:
+            await _collect_catalog(run)
+    except Stopped:
+        run.stats.stopped = True
+    return run.stats
+
+
+async def _collect_catalog(run: Run) -> None:
+    """A catalog's state, or that of a realm, which has less of it."""
+    entities = Entities(run)
+    await collect_tombstones(run, entities)
+    await collect_pointers(run, entities)
+    if run.retention.markers:
+        await collect_transactions(run, await collect_markers(run))
+    pipeline = await read_progress(run)
+    await collect_receipts(run, entities, pipeline)
+    await collect_claims(run)
+    await collect_registry(run, pipeline)
+    await collect_tasks(run)
+    await collect_checkpoints(run, entities)
+    await collect_reports(run)
+
+
+async def _collect_service(run: Run) -> None:
+    """What a delegation service has: it moves no pointer and no registry, so nothing is to be fenced."""
+    if run.retention.markers:
+        await collect_markers(run)
+    await collect_tasks(run)
+
+
+async def collect_all(
+    inventory: Inventory,
+    request: OperationRequest,
+    runtime: Runtime,
+    collection: Callable[[Session], Awaitable[CollectionStats]],
+) -> AsyncGenerator[tuple[DeployedCatalog, CollectionStats], None]:
+    """What `collection` finds in each catalog and registry, and in the delegation service's state if there is any. Each
+    has an equal share of the time that those before it left until the deadline of `request`. A catalog that can't be
+    opened is told as unreadable. Raises what `collection` does."""
+    every = [*inventory.catalogs, *inventory.registries, inventory.service]
+    for place, each in enumerate(every):
+        now_ms = runtime.now_ms()
+        share_ms = (request.deadline_ms - now_ms) // (len(every) - place)
+        try:
+            opened = each.open()
+        except CatalogError as error:
+            stats = CollectionStats(stopped=True)
+            stats.fails(f"catalog {each.name}: {error.message}")
+        else:
+            stats = await collection(opened.session(replace(request, deadline_ms=now_ms + share_ms)))
+        if stats.listed or each.owner is not Owner.SERVICE:
+            yield each, stats

@@ -1,0 +1,139 @@
+"""What a collection knows of entities: whether anything names them, and whether all that they committed has its receipt
+(docs/design/collection.md)."""
+
+import asyncio
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from arco_catalog.iceberg.errors import CommitStateUnknown
+from arco_catalog.operations.collection.run import Run
+from arco_catalog.operations.walk import walk
+from arco_catalog.planning.collection import has_moved_past
+from arco_catalog.protocol.evidence import fence_pointer, fence_registry
+from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.state.checkpoints import Checkpoints
+from arco_catalog.state.fields import text
+from arco_catalog.state.floors import Floors, read_floors
+from arco_catalog.state.pointer import MetadataFile, Pointer
+from arco_catalog.state.registry import RegistryState
+
+MOST_WALKED = 50_000
+"""Entities of which a run remembers that it has walked them; whatever it forgets it walks again."""
+
+
+class Names:
+    """A set of names that takes eight bytes for each. One that is not in it may be taken for one that is, once in a
+    very long time: then something is kept that could go."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._digests = array("Q", sorted({_digest(name) for name in names}))
+
+    def __contains__(self, name: str) -> bool:
+        digest = _digest(name)
+        place = bisect_left(self._digests, digest)
+        return place < len(self._digests) and self._digests[place] == digest
+
+
+def _digest(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """An entity whose commits all have their receipts, up to the pointer as it was then. None of the pointers before
+    `moved_ms` can be swapped any more."""
+
+    current: MetadataFile
+    moved_ms: int
+    floor_ms: int | None
+
+
+class Entities:
+    """The entities of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._lock = asyncio.Lock()
+        self._named: Names | None = None
+        self._fenced: Names | None = None
+        self._checkpoints: Checkpoints | None = None
+        self._floors: Floors | None = None
+        self._walked: dict[str, Walked | None] = {}
+
+    async def is_named(self, entity: str) -> bool:
+        """Whether HEAD named it when it was first asked: a name, a tombstone, or an intent on a name leads to it."""
+        async with self._lock:
+            if self._named is None:
+                self._named = await self._names(await self._run.session.state.head())
+        return entity in self._named
+
+    async def is_nameless(self, entity: str) -> bool:
+        """Whether nothing names it, and nothing will: what was sent a week ago to name it relied on a HEAD that has
+        moved (docs/design/collection.md#rule-2)."""
+        if await self.is_named(entity):
+            return False
+        if not self._run.delete:
+            return True
+        async with self._lock:
+            if self._fenced is None:
+                session = self._run.session
+                async with session.lock_registry():
+                    await fence_registry(session.state, session.runtime)
+                self._fenced = await self._names(await session.state.head())
+        return entity not in self._fenced
+
+    async def _names(self, head: RegistryState) -> Names:
+        found: list[str] = []
+        for kind in ("relation\n", "tombstone\n"):
+            async with aclosing(entries_in(self._run.session.state, head.index, kind)) as entries:
+                async for _, entry in entries:
+                    found.append(text(entry, "entity"))
+        return Names(found)
+
+    async def walked(self, entity: str, written_ms: int) -> Walked | None:
+        """The entity, walked to the end after its pointer has moved past what was written at this time. It is fenced
+        where it has not moved. None where it has no name or no pointer, or can't be walked to the end: then nothing is
+        known. What an entity without a name has in its pointer may never have become current."""
+        known = self._walked.get(entity)
+        if entity in self._walked and (
+            known is None or has_moved_past(known.moved_ms, written_ms, self._run.retention)
+        ):
+            return known
+        if len(self._walked) >= MOST_WALKED:
+            self._walked.clear()
+        walked = self._walked[entity] = await self._walk(entity, written_ms)
+        return walked
+
+    async def _walk(self, entity: str, written_ms: int) -> Walked | None:
+        run = self._run
+        key = run.paths.pointer(entity)
+        found = await run.read(key)
+        if found is None or not await self.is_named(entity):
+            return None
+        pointer, moved_ms = Pointer.parse(found.body, found.version, key), found.written_ms
+        if pointer.intent is not None or not has_moved_past(moved_ms, written_ms, run.retention):
+            if run.delete:
+                try:
+                    await fence_pointer(run.session, entity)
+                except CommitStateUnknown:
+                    return None
+            moved_ms = found.now_ms
+        if self._checkpoints is None:
+            self._checkpoints = await Checkpoints.read(run.session.state)
+            self._floors = await read_floors(run.session.state)
+        floors = self._floors or {}
+        done = await walk(
+            run.session,
+            entity,
+            self._checkpoints.by_entity.get(entity),
+            dry=not run.delete,
+            should_stop=run.should_stop,
+        )
+        if done.checkpoint is None or not done.checkpoint.complete or (not run.delete and done.stats.missing_count):
+            return None
+        after = await run.session.state.pointer(entity)
+        return None if after is None else Walked(after.metadata, moved_ms, floors.get(entity))

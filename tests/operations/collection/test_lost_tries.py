@@ -1,0 +1,103 @@
+"""Metadata files and pending receipts of tries that were lost, and pending receipts of commits
+(docs/design/collection.md#rule-4)."""
+
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.register import register_table
+from arco_catalog.planning.collection import Kind
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.pointer import Pointer
+from tests.operations.collection.conftest import PATHS, Collections
+from tests.support.scripted_store import DOWN, Rule, put
+from tools.support.catalog_fixture import NS
+
+
+async def test_a_lost_try_of_an_idle_table_goes_behind_a_fence(collections: Collections) -> None:
+    left = await collections.lost_try()
+    before = await pointer(collections)
+    collections.days(8)
+    assert await collections.collected() == {Kind.METADATA_FILE: 1, Kind.PENDING_RECEIPT: 2}
+    assert not {*left} & {*collections.listed()}
+    assert (await pointer(collections)).sequence == before.sequence + 1
+    assert await collections.codes() == []
+
+
+async def pointer(collections: Collections) -> Pointer:
+    [key] = collections.listed(PATHS.pointers)
+    entity = key.removeprefix(PATHS.pointers).removesuffix(".json")
+    found = await collections.fixture.another().session().state.pointer(entity)
+    assert found is not None
+    return found
+
+
+async def test_a_lost_try_of_a_busy_table_goes_without_a_fence(collections: Collections) -> None:
+    left = await collections.lost_try()
+    collections.days(8)
+    await collections.commit()
+    before = await pointer(collections)
+    assert (await collections.collected())[Kind.METADATA_FILE] == 1
+    assert (await pointer(collections)).sequence == before.sequence
+    assert not {*left} & {*collections.listed()}
+
+
+async def test_what_is_younger_than_a_week_stays(collections: Collections) -> None:
+    left = await collections.lost_try()
+    collections.days(6.9)
+    assert await collections.collected() == {}
+    assert {*left} <= {*collections.listed()}
+
+
+async def test_a_dry_run_tells_the_same_and_writes_nothing(collections: Collections) -> None:
+    await collections.lost_try()
+    collections.days(8)
+    before = collections.listed()
+    written = sum(call.method in ("put", "delete") for call in collections.store.calls)
+    planned = await collections.collect(delete=False)
+    assert collections.listed() == before
+    assert sum(call.method in ("put", "delete") for call in collections.store.calls) == written
+    assert planned.kinds == (await collections.collect()).kinds
+    assert planned.kinds[Kind.METADATA_FILE].bytes > 0
+
+
+async def test_a_commit_whose_receipt_is_missing_is_receipted_and_not_taken_for_lost(collections: Collections) -> None:
+    collections.store.rules = [Rule(put("/committed/"), fails=DOWN)]
+    made = await collections.commit()
+    collections.store.rules = []
+    collections.days(8)
+    assert await collections.collected(delete=False) == {}
+    assert await collections.collected() == {Kind.PENDING_RECEIPT: 2}
+    assert (await load_table(collections.fixture.another().session(), NS, "t")).metadata == made.metadata
+    assert len([key for key in collections.listed(PATHS.events) if "/committed/" in key]) == 2
+    assert await collections.codes() == []
+
+
+async def test_a_lost_file_that_somebody_registered_stays(collections: Collections) -> None:
+    collections = Collections(Settings("wh", allow_location_overlap=True))
+    await collections.fixture.namespace("db")
+    await collections.fixture.table("t")
+    [file] = [key for key in await collections.lost_try() if key.endswith(".metadata.json")]
+    await register_table(collections.fixture.session(), NS, "u", f"memory:///{file}", overwrite=False)
+    collections.days(8)
+    await collections.commit()
+    await collections.collect()
+    assert file in collections.listed()
+    await load_table(collections.fixture.another().session(), NS, "u")
+
+
+async def test_a_try_whose_pending_receipt_alone_landed_is_forgotten(collections: Collections) -> None:
+    [file] = [key for key in await collections.lost_try() if key.endswith(".metadata.json")]
+    await collections.store.delete(file)
+    collections.days(8)
+    assert await collections.collected() == {Kind.PENDING_RECEIPT: 2}
+
+
+async def test_a_table_that_cannot_be_walked_keeps_everything(collections: Collections) -> None:
+    await collections.commit()
+    for key in collections.listed(PATHS.events):  # the chain is broken: the first file is not known any more
+        await collections.store.delete(key)
+    left = await collections.lost_try()
+    [first] = [key for key in collections.listed("wh/warehouse") if "/00000-" in key]
+    await collections.store.delete(first)
+    collections.days(8)
+    stats = await collections.collect()
+    assert stats.kinds == {}
+    assert {*left} <= {*collections.listed()}
