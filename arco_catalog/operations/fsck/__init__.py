@@ -1,1 +1,2 @@
-"""Looks at everything that a catalog has stored, and says what does not fit together (docs/fsck.md). Writes nothing."""
+"""Looks at everything that a catalog or a realm has stored, says what does not fit together, and mends what is safe to
+mend (docs/fsck.md)."""

@@ -6,13 +6,19 @@ from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations.fsck.examination import Examination, Findings, Relation
-from arco_catalog.operations.fsck.findings import Code, Finding
-from arco_catalog.planning.names import dotted
-from arco_catalog.state.entries import NamespaceEntry, RelationEntry
-from arco_catalog.state.fields import parse_record, text
-from arco_catalog.state.index import Index
+from arco_catalog.operations.fsck.codes import Code
+from arco_catalog.operations.fsck.examination import LIVE, Examination, Findings, Relation
+from arco_catalog.operations.fsck.findings import Finding
+from arco_catalog.operations.fsck.roles import Roles
+from arco_catalog.planning.answers import ValueKind
+from arco_catalog.planning.names import called, dotted
+from arco_catalog.state.entries import NamespaceEntry, RelationEntry, described_kind, has_pointer, purge_began
+from arco_catalog.state.fields import parse_record, text, texts
+from arco_catalog.state.index import Index, tombstone_key
+from arco_catalog.state.policies import PolicyEntry
+from arco_catalog.state.realm import CatalogEntry
 from arco_catalog.state.segments import KeyRange, Segment, decode_line, range_of
+from arco_catalog.state.tombstone import PURGED, PURGING, Tombstone
 
 DIGEST_CHARACTERS = 16
 """Of the digest at the end of a value's id. Values of earlier versions have none."""
@@ -27,12 +33,19 @@ class _Seen:
     namespaces: set[tuple[str, ...]] = field(default_factory=set)
     parents: dict[tuple[str, ...], str] = field(default_factory=dict)
     """Namespaces that names lie in, each with one of these names."""
-    values: dict[str, str] = field(default_factory=dict)
-    """Values of namespaces, each with the namespace's name."""
+    values: dict[str, tuple[ValueKind, str]] = field(default_factory=dict)
+    """Values of entities, each with the kind and name of what it describes."""
     held: set[tuple[str, str]] = field(default_factory=set)
     released: set[tuple[str, str]] = field(default_factory=set)
     live: set[tuple[str, str]] = field(default_factory=set)
     dropped: set[tuple[str, str]] = field(default_factory=set)
+    borrows: set[tuple[str, str]] = field(default_factory=set)
+    lent: set[tuple[str, str]] = field(default_factory=set)
+    purging: set[tuple[str, str]] = field(default_factory=set)
+    held_for_purge: set[tuple[str, str]] = field(default_factory=set)
+    roles: Roles = field(default_factory=Roles)
+    tasks: dict[str, str] = field(default_factory=dict)
+    """Tasks, each with the key of the tombstone that its entry leads to."""
 
 
 async def examine_entries(examination: Examination, index: Index) -> Findings:
@@ -48,23 +61,24 @@ async def examine_entries(examination: Examination, index: Index) -> Findings:
             _note(examination, seen, *item)
         except InternalError as error:
             yield Finding(Code.ENTRY_UNREADABLE, item[0].replace("\n", " "), error.message)
+    examination.index_read = complete
     if complete:  # else what is missed here may be in a segment that can't be read
         for finding in _misfits(examination, seen):
             yield finding
 
-    async def look(item: tuple[str, str]) -> Sequence[Finding]:
-        value, name = item
-        key = examination.paths.entity_value("namespace", value)
+    async def look(item: tuple[str, tuple[ValueKind, str]]) -> Sequence[Finding]:
+        value, (kind, name) = item
+        key, whose = examination.paths.entity_value(kind, value), f"{called(kind)} {name}"
         found = await examination.read(key)
         if found is None:
-            return [Finding(Code.VALUE_MISSING, key, f"namespace {name}")]
+            return [Finding(Code.VALUE_MISSING, key, whose)]
         try:
             parse_record(found.body, key)
         except InternalError as error:
-            return [Finding(Code.VALUE_UNREADABLE, key, f"namespace {name}: {error.message}")]
+            return [Finding(Code.VALUE_UNREADABLE, key, f"{whose}: {error.message}")]
         digest = value.rpartition("-")[2]
         if len(digest) == DIGEST_CHARACTERS and digest != hashlib.sha256(found.body).hexdigest()[:DIGEST_CHARACTERS]:
-            return [Finding(Code.VALUE_FOREIGN, key, f"namespace {name}")]
+            return [Finding(Code.VALUE_FOREIGN, key, whose)]
         return []
 
     async for finding in examination.each(seen.values.items(), look):
@@ -79,24 +93,59 @@ def _note(examination: Examination, seen: _Seen, key: str, entry: JsonObject) ->
         case "namespace":
             namespace = NamespaceEntry(entry)
             seen.namespaces.add((*levels, name))
-            seen.values[namespace.value] = dotted((*levels, name))
+            seen.values[namespace.value] = "namespace", dotted((*levels, name))
             if levels:
                 seen.parents[levels] = dotted((*levels, name))
         case "relation":
             relation = RelationEntry(entry)
             seen.parents[levels] = dotted(levels, name)
             seen.live |= {(relation.entity, location) for location in relation.locations}
-            if relation.transaction is None:
-                known = Relation(relation.entity, relation.kind, dotted(levels, name), live=True)
+            seen.borrows |= {(relation.entity, folder) for folder in relation.borrowed}
+            if relation.transaction is not None:
+                examination.intended.add(relation.entity)
+            elif described := described_kind(entry):
+                seen.values[relation.value] = described, dotted(levels, name)
+            elif has_pointer(entry):
+                known = _relation(relation, dotted(levels, name), LIVE, key)
                 examination.relations[relation.entity] = known
+            _ = relation.governance  # which raises for what is none
         case "tombstone":
-            relation = RelationEntry(entry)
-            seen.dropped |= {(relation.entity, location) for location in relation.locations}
-            known = Relation(relation.entity, relation.kind, dotted(levels, text(entry, "name")), live=False)
-            examination.relations.setdefault(relation.entity, known)
+            relation, stone = RelationEntry(entry), Tombstone(entry)
+            places = {(relation.entity, location) for location in relation.locations}
+            seen.dropped |= places
+            if stone.state == PURGING:
+                seen.purging |= places
+            if stone.state != PURGED:
+                seen.borrows |= {(relation.entity, folder) for folder in relation.borrowed}
+            if stone.task is not None and stone.state != PURGED:
+                examination.purges[stone.task] = stone
+            if described := described_kind(entry):
+                seen.values[relation.value] = described, dotted(levels, stone.name)
+            elif has_pointer(entry):
+                known = _relation(relation, dotted(levels, stone.name), stone.state, key)
+                examination.relations.setdefault(relation.entity, known)
+            _ = relation.governance
+        case "policy":
+            seen.parents[levels] = dotted(levels, name)
+            seen.values[PolicyEntry(entry).value] = "policy", dotted(levels, name)
+        case "borrowed":
+            seen.lent.add((text(entry, "entity"), rest.rpartition("/\n")[0]))
+        case "catalog" if examination.is_realm:
+            examination.catalogs.add(CatalogEntry(entry).root)
+        case "task":
+            seen.tasks[name] = tombstone_key(texts(entry, "namespace"), text(entry, "name"), text(entry, "entity"))
         case "location" | "dropped":
+            hold = text(entry, "entity"), rest.rpartition("/\n")[0]
             holds = seen.released if kind == "dropped" or entry.get("state") == "dropped" else seen.held
-            holds.add((text(entry, "entity"), rest.rpartition("/\n")[0]))
+            holds.add(hold)
+            if kind == "location" and purge_began(entry):
+                seen.held_for_purge.add(hold)
+        case _:
+            seen.roles.note(kind, parent, name, entry)
+
+
+def _relation(entry: RelationEntry, name: str, state: str, key: str) -> Relation:
+    return Relation(entry.entity, entry.kind, name, state, key, entry.locations, entry.borrowed)
 
 
 def _misfits(examination: Examination, seen: _Seen) -> list[Finding]:
@@ -107,14 +156,27 @@ def _misfits(examination: Examination, seen: _Seen) -> list[Finding]:
         for parent, name in seen.parents.items()
         if parent not in seen.namespaces
     ]
-    unheld = sorted(_normal(seen.live) - seen.held)
-    stray = sorted(seen.held - _normal(seen.live) - _normal(seen.dropped))
+    purging = _normal(seen.purging)
+    unheld = sorted((_normal(seen.live) - seen.held) | (purging - seen.held_for_purge))
+    stray = sorted((seen.held - _normal(seen.live) - _normal(seen.dropped)) | (seen.held_for_purge - purging))
     unclaimed = sorted(seen.released - _normal(seen.dropped))
     return [
         *missing,
         *(Finding(Code.HOLD_MISSING, where, f"{location} of entity {entity}") for entity, location in unheld),
         *(Finding(Code.HOLD_STRAY, where, f"{location} for entity {entity}") for entity, location in stray + unclaimed),
+        *(
+            Finding(Code.LOAN_MISFIT, where, f"{folder}, by entity {entity}")
+            for entity, folder in sorted(_normal(seen.borrows) ^ seen.lent)
+        ),
+        *(Finding(Code.TASK_MISFIT, where, f"task {task}") for task in _misled(examination, seen)),
+        *(Finding(Code.ROLE_MISFIT, where, told) for told in seen.roles.misfits()),
     ]
+
+
+def _misled(examination: Examination, seen: _Seen) -> list[str]:
+    """Tasks that lead to no tombstone which waits for them, or that no entry leads from."""
+    waiting = {task: stone.key for task, stone in examination.purges.items()}
+    return sorted(task for task in {*waiting, *seen.tasks} if waiting.get(task) != seen.tasks.get(task))
 
 
 def _normal(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:

@@ -1,22 +1,33 @@
-"""Records beside the registry and the pointers: receipts, markers, transactions, claims, checkpoints; and what is none
-of these."""
+"""Records beside the registry and the pointers: receipts, markers, transactions, claims, checkpoints, floors; and what
+is none of these."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 
-from arco_catalog.iceberg.errors import InternalError
+from arco_catalog.iceberg.errors import BadRequest, InternalError
+from arco_catalog.operations.fsck.codes import Code
 from arco_catalog.operations.fsck.examination import Examination, Findings
-from arco_catalog.operations.fsck.findings import Code, Finding
+from arco_catalog.operations.fsck.findings import Finding
+from arco_catalog.operations.fsck.repairs import WriteReceipt
+from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, parse_record, text
-from arco_catalog.state.marker import Slot
+from arco_catalog.state.floors import parse_floors
+from arco_catalog.state.lineage import decode_event, event_name, read_event
+from arco_catalog.state.marker import COLLECTED, Slot
 from arco_catalog.state.metadata_claim import Claim
-from arco_catalog.state.paths import commit_key, record_kind
-from arco_catalog.state.pointer import Pointer
+from arco_catalog.state.paths import commit_key, kind_in_state
+from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.registry_floor import parse_registry_floor
+from arco_catalog.state.tombstone import PURGING
 from arco_catalog.state.transaction import Decision
 
-KNOWN = ("manifest", "registry-commit", "registry-index", "registry-value", "page-key", "pointer")
-"""Kinds of objects that are looked at elsewhere."""
+KNOWN = ("manifest", "registry-commit", "registry-index", "registry-value", "pointer", "task", "recovery")
+"""Kinds of objects that are looked at elsewhere, or nowhere: what a recovery replaced may be anything."""
+OF_SERVICE = ("task", "marker")
+"""Kinds of objects that the delegation service has, and no others."""
+CATALOGS = "catalogs/"
+"""Where the catalogs of a realm are."""
 
 
 async def examine_records(examination: Examination) -> Findings:
@@ -25,7 +36,15 @@ async def examine_records(examination: Examination) -> Findings:
     singles: list[str] = []
     markers: dict[str, list[int]] = defaultdict(list)
     async for each in examination.listed(state):
-        kind = record_kind(each.key)
+        rest = each.key.removeprefix(state)
+        if examination.is_realm and rest.startswith(CATALOGS):
+            folder = state + "/".join(rest.split("/")[:2])
+            examination.folders[folder] = max(each.written_ms, examination.folders.get(folder, 0))
+            continue
+        kind = kind_in_state(rest)
+        if examination.is_service and kind not in OF_SERVICE:
+            yield _unknown(each.key)
+            continue
         if kind in KNOWN:
             continue
         marker, _, file = each.key.rpartition("/")
@@ -34,6 +53,8 @@ async def examine_records(examination: Examination) -> Findings:
             markers[marker].append(int(slot))
         else:
             singles.append(each.key)
+            if kind == "receipt":
+                examination.receipts.add(each.key)
 
     async def look(key: str) -> Sequence[Finding]:
         return await _examine(examination, key)
@@ -47,21 +68,31 @@ async def examine_records(examination: Examination) -> Findings:
         yield finding
 
 
+def _unknown(key: str) -> Finding:
+    return Finding(Code.OBJECT_UNKNOWN, key, "nothing of ours is called so there")
+
+
 async def _examine(examination: Examination, key: str) -> Sequence[Finding]:
     paths = examination.paths
     looks = {
         paths.events: _examine_receipt,
         paths.transactions: _examine_transaction,
         paths.metadata_claims: _examine_claim,
+        paths.collector: _examine_floor,
         paths.operational: _examine_checkpoint,
+        paths.page_key: _examine_page_key,
     }
     look = next((look for prefix, look in looks.items() if key.startswith(prefix)), None)
+    if paths.read_late_mark(key) is not None:
+        return []
     if look is None or not key.endswith(".json"):
-        return [Finding(Code.OBJECT_UNKNOWN, key, "nothing in this catalog is called so")]
+        return [_unknown(key)]
     return await look(examination, key)
 
 
 async def _examine_receipt(examination: Examination, key: str) -> Sequence[Finding]:
+    if examination.paths.is_lineage_event(key):
+        return await _examine_lineage_event(examination, key)
     found = await examination.read(key)
     if found is None:
         return []
@@ -76,18 +107,47 @@ async def _examine_receipt(examination: Examination, key: str) -> Sequence[Findi
     said = {receipt.COMMITTED: "IcebergCommitCommitted", receipt.PENDING: "IcebergCommitPending"}[stage]
     if key != examination.paths.receipt(stage, name, ms) or document.get("type") != said:
         return [Finding(Code.RECEIPT_FOREIGN, key, f"it is the receipt of {location} of entity {entity}")]
-    replaced = stage == receipt.COMMITTED and base is not None and examination.current.get(entity) == base.location
-    if replaced and await _still_current(examination, entity, base.location if base is not None else ""):
-        pointer = examination.paths.pointer(entity)
-        return [Finding(Code.POINTER_OLDER, pointer, f"it names {base and base.location}, which {location} replaced")]
-    return []
+    pointer = examination.current.get(entity)
+    if stage == receipt.PENDING or base is None or pointer is None:
+        return []
+    if pointer.metadata.location == base.location and await _still_current(examination, entity, base.location):
+        told = f"it names {base.location}, which {location} replaced"
+        return [Finding(Code.POINTER_OLDER, examination.paths.pointer(entity), told)]
+    settled = found.now_ms - found.written_ms > examination.settling_ms
+    if not settled or base.location == pointer.registered_from or examination.relations[entity].state == PURGING:
+        return []
+    return await _examine_replaced(examination, entity, base)
+
+
+async def _examine_lineage_event(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    if found is None:
+        return []
+    try:
+        read_event(decode_event(found.body, key).event)
+    except (InternalError, BadRequest) as error:
+        return [Finding(Code.RECEIPT_UNREADABLE, key, error.message)]
+    if key.endswith(f"/{event_name(found.body)}.json"):
+        return []
+    return [Finding(Code.RECEIPT_FOREIGN, key, "it is another event than the one that was kept there")]
+
+
+async def _examine_replaced(examination: Examination, entity: str, file: MetadataFile) -> Sequence[Finding]:
+    """Whether the commit of a file that another has replaced has its receipt, too."""
+    path = examination.paths.receipt(receipt.COMMITTED, commit_key(entity, file.location), file.ms)
+    if path in examination.receipts or await examination.read(path) is not None:
+        return []
+    if await examination.may_be_collected(entity, file):
+        return []
+    told = f"entity {entity}: {file.location}"
+    return [Finding(Code.RECEIPT_MISSING, path, told, WriteReceipt(entity, file))]
 
 
 async def _still_current(examination: Examination, entity: str, location: str) -> bool:
     """Whether a pointer, read after the receipt, still names a file."""
-    key = examination.paths.pointer(entity)
-    found = await examination.read(key)
-    return found is not None and Pointer.parse(found.body, found.version, key).metadata.location == location
+    state = examination.session.state
+    pointer = await state.pointer(entity)
+    return pointer is not None and (await resolve_for_read(state, pointer)).metadata.location == location
 
 
 async def _examine_transaction(examination: Examination, key: str) -> Sequence[Finding]:
@@ -134,6 +194,27 @@ async def _examine_checkpoint(examination: Examination, key: str) -> Sequence[Fi
     return []
 
 
+async def _examine_floor(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    try:
+        if found is not None:
+            parse = parse_registry_floor if key == examination.paths.registry_floor else parse_floors
+            _ = parse(key, found)
+    except InternalError as error:
+        return [Finding(Code.FLOOR_UNREADABLE, key, error.message)]
+    return []
+
+
+async def _examine_page_key(examination: Examination, key: str) -> Sequence[Finding]:
+    found = await examination.read(key)
+    try:
+        if found is not None:
+            text(parse_record(found.body, key), "key")
+    except InternalError as error:
+        return [Finding(Code.PAGE_KEY_UNREADABLE, key, error.message)]
+    return []
+
+
 async def _examine_marker(examination: Examination, marker: str, numbers: Sequence[int]) -> Sequence[Finding]:
     """The slots of one key, from the first to the last that was listed: what is not there in between was lost."""
     findings: list[Finding] = []
@@ -142,6 +223,8 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
         key = f"{marker}/{number}.json"
         found = await examination.read(key)
         if found is None:
+            if await examination.read(f"{marker}/{max(numbers)}.json") is None:
+                break  # the collector is at it: slots go from the last to the first
             findings.append(Finding(Code.MARKER_GAP, key, f"slot {max(numbers)} is there"))
             continue
         try:
@@ -152,7 +235,7 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
         if before is not None and _is_foreign(before, slot):
             findings.append(Finding(Code.MARKER_FOREIGN, key, f"it is of attempt {slot.attempt}"))
         commit = examination.unconfirmed.get(slot.attempt) if slot.final else None
-        if commit is not None:
+        if commit is not None and await examination.head_stands():
             told = f"{key} has the answer that commit {commit} gave, which was built on it: copy that commit"
             findings.append(Finding(Code.MANIFEST_OLDER, examination.paths.manifest, told))
         before = slot
@@ -160,7 +243,8 @@ async def _examine_marker(examination: Examination, marker: str, numbers: Sequen
 
 
 def _is_foreign(before: Slot, slot: Slot) -> bool:
-    """Whether a slot can't follow another: the last answer is given by the attempt that was made last."""
+    """Whether a slot can't follow another: the last answer is given by the attempt that was made last, or
+    by none where the marker is being collected."""
     if before.final:
         return True
-    return slot.final and slot.attempt != before.attempt
+    return slot.final and slot.answer != COLLECTED and slot.attempt != before.attempt

@@ -4,13 +4,19 @@ from collections.abc import Sequence
 
 from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.fsck.codes import Code
 from arco_catalog.operations.fsck.entries import examine_entries
-from arco_catalog.operations.fsck.examination import AT_ONCE, SETTLING_MS, Examination, Findings
-from arco_catalog.operations.fsck.findings import Code, Finding
+from arco_catalog.operations.fsck.examination import AT_ONCE, Examination, Findings
+from arco_catalog.operations.fsck.findings import Finding
+from arco_catalog.operations.fsck.repairs import CopyHead, SettleNames
+from arco_catalog.planning.name_intents import pending_transactions
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.fields import integer, optional_text, parse_record, sequence, text
+from arco_catalog.state.index import Index
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.registry_floor import read_registry_floor
 from arco_catalog.state.runtime import ulid_of
+from arco_catalog.state.transaction import Decision
 
 NEWEST = 100
 """How many of the newest commits are looked at for one that is known to have been HEAD."""
@@ -33,13 +39,12 @@ async def examine_registry(examination: Examination) -> Findings:
         return
     try:
         head = RegistryState.parse(found.body, found.version, paths.manifest)
-        since_ms = head.at_ms - SETTLING_MS
-        own = text(head.document, "id")
+        since_ms = head.at_ms - examination.settling_ms
+        own, examination.head_sequence = text(head.document, "id"), head.sequence
     except InternalError as error:
         told = await _last_known_head(examination, commits)
         yield Finding(Code.MANIFEST_UNREADABLE, paths.manifest, f"{error.message}; {told}")
         return
-    examination.registry_read = True
     copy = await examination.read(paths.registry_commit(own))
     if copy is not None and copy.body != found.body:
         yield Finding(
@@ -52,16 +57,24 @@ async def examine_registry(examination: Examination) -> Findings:
         yield finding
     async for finding in examine_entries(examination, head.index):
         yield finding
+    async for finding in _examine_intents(examination, head.index):
+        yield finding
 
 
 async def _examine_history(examination: Examination, head: RegistryState) -> Findings:
-    """Whether the commits that HEAD lists are there, and say what they should; and so on, back to the first."""
+    """Whether the commits that HEAD lists are there, and say what they should; and so on, back to the first, or to the
+    first that has not been collected."""
+    try:
+        floor = await read_registry_floor(examination.session.state)
+    except InternalError:
+        floor = head.sequence  # nothing else is known to be missing; that object is told with the others
 
     async def look(commit: str) -> Sequence[Finding]:
         key = examination.paths.registry_commit(commit)
         found = await examination.read(key)
         if found is None:
-            return [Finding(Code.COMMIT_MISSING, key, "no such object")]
+            repair = CopyHead(commit) if commit == text(head.document, "id") else None
+            return [Finding(Code.COMMIT_MISSING, key, "no such object", repair)]
         try:
             named = text(parse_record(found.body, key), "id")
         except InternalError as error:
@@ -70,16 +83,44 @@ async def _examine_history(examination: Examination, head: RegistryState) -> Fin
 
     listing: RegistryState | None = head
     while listing is not None:
-        async for finding in examination.each([commit for commit, _ in listing.recent()], look):
+        kept = max(0, listing.sequence - floor + 1)
+        async for finding in examination.each([commit for commit, _ in listing.recent()[:kept]], look):
             yield finding
-        listing = None if listing.before is None else await _commit(examination, listing.before)
+        listing = (
+            None
+            if listing.before is None or kept <= len(listing.recent())
+            else await _commit(examination, listing.before)
+        )
+
+
+async def _examine_intents(examination: Examination, index: Index) -> Findings:
+    """Names that wait for transactions: all of them are decided within minutes, or their objects are gone."""
+    state = examination.session.state
+
+    async def look(transaction: str) -> Sequence[Finding]:
+        key = examination.paths.transaction(transaction)
+        found = await examination.read(key)
+        try:
+            decision = None if found is None else Decision.parse(found, key)
+            if decision is not None and (decision.status == "pending" or decision.age_ms < examination.settling_ms):
+                return []
+            if transaction not in pending_transactions((await state.head()).index):
+                return []
+        except InternalError:  # told beside all other transactions
+            return []
+        if decision is None:
+            return [Finding(Code.TRANSACTION_MISSING, key, "a name waits for it")]
+        return [Finding(Code.INTENT_LEFT, key, f"it is {decision.status}", SettleNames(transaction))]
+
+    async for finding in examination.each(pending_transactions(index), look):
+        yield finding
 
 
 async def _examine_successors(examination: Examination, head: str, late: Sequence[str]) -> Findings:
     """Commits that were built on HEAD. Of those that lost their swap HEAD is no parent: it moved on without them."""
     built = await _documents(examination, late)
     followed = {optional_text(commit, "parent") for commit in built}
-    settled = ulid_of(examination.session.now_ms() - SETTLING_MS, bytes(10))
+    settled = ulid_of(examination.session.now_ms() - examination.settling_ms, bytes(10))
     for commit in built:
         name = optional_text(commit, "id") or ""
         if commit.get("parent") != head:

@@ -1,126 +1,22 @@
 """Each kind of object is damaged in each way that it can be, and the check says just that (docs/fsck.md)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, dumps, loads
-from arco_catalog.operations.create import create_view
-from arco_catalog.operations.drop import drop_table
-from arco_catalog.operations.fsck.check import check
-from arco_catalog.operations.fsck.examination import Examination
-from arco_catalog.operations.fsck.findings import DIAGNOSES, Code, Finding
-from arco_catalog.operations.namespaces import update_properties
-from arco_catalog.operations.reconcile import reconcile
-from arco_catalog.operations.register import register_table
-from arco_catalog.operations.transaction import commit_transaction
+from arco_catalog.operations.fsck.codes import Code
+from arco_catalog.operations.fsck.diagnoses import DIAGNOSES
 from arco_catalog.protocol.catalog import Settings
 from arco_catalog.state.fields import mapping
 from arco_catalog.state.index import Index
 from arco_catalog.state.paths import commit_key
 from arco_catalog.state.pointer import Pointer
-from arco_catalog.state.spilling import Limits
-from storage_backends import ABSENT, ANY, Found, Outcome, When
+from storage_backends import Found
 from storage_backends.memory import MemoryStore
-from tests.operations.test_undrop import appended
+from tests.operations.fsck.conftest import HOUR_MS, LIST, STATE, Stored
 from tests.support.fake_runtime import FakeRuntime
-from tools.support.catalog_fixture import NS, CatalogFixture
-from tools.support.request_bodies import set_property, view_request
-
-HOUR_MS = 60 * 60_000
-STATE = "wh/_catalog/"
-LIST = "wh/warehouse/lists/snap-1.avro"
-
-
-@dataclass
-class Stored:
-    """A catalog with something of everything, an hour after its last request, and all bodies that its objects had."""
-
-    fixture: CatalogFixture
-    bodies: dict[str, list[bytes]]
-
-    @property
-    def store(self) -> MemoryStore:
-        assert isinstance(self.fixture.store, MemoryStore)
-        return self.fixture.store
-
-    async def found(self) -> list[Finding]:
-        """What a check by another process finds."""
-        return [finding async for finding in check(Examination(self.fixture.another().session()))]
-
-    async def codes(self) -> set[Code]:
-        """The codes of that."""
-        return {finding.code for finding in await self.found()}
-
-    def keys(self, folder: str) -> Sequence[str]:
-        """The keys in a folder of the state, in order."""
-        return self.store.keys(STATE + folder)
-
-    async def body(self, key: str) -> bytes:
-        """An object's bytes."""
-        found = await self.store.get(key)
-        assert isinstance(found, Found)
-        return found.body
-
-    async def put(self, key: str, body: bytes) -> None:
-        """Overwrites an object, whatever it was."""
-        await self.store.put(key, body, ANY)
-
-    async def cut(self, key: str) -> None:
-        """Leaves half of an object."""
-        body = await self.body(key)
-        await self.put(key, body[: len(body) // 2])
-
-    async def swap(self, one: str, other: str) -> None:
-        """Puts one object's bytes in another's place."""
-        assert one != other
-        await self.put(one, await self.body(other))
-
-
-class Remembering(MemoryStore):
-    """A store that keeps every body that it ever held."""
-
-    def __init__(self, clock: FakeRuntime) -> None:
-        super().__init__(now_ms=clock.now_ms)
-        self.bodies: dict[str, list[bytes]] = {}
-
-    async def put(self, key: str, body: bytes, when: When) -> Outcome:
-        outcome = await super().put(key, body, when)
-        self.bodies.setdefault(key, []).append(body)
-        return outcome
-
-
-@pytest.fixture
-async def stored() -> Stored:
-    """Tables that were committed to under keys, and by a transaction; a view, a table that was registered, dropped
-    ones; a spilled index, receipts and checkpoints."""
-    clock = FakeRuntime()
-    settings = replace(Settings("wh"), spill=Limits(embedded=2_000, segment=1_500, least=300))
-    store = Remembering(clock)
-    made = CatalogFixture(store, clock, settings)
-    await made.namespace("db")
-    await made.namespace("db", "inner")
-    await update_properties(made.session(), NS, [], {"owner": "ada"})
-    await store.put(LIST, b"list", ABSENT)
-    for name in ("t", "u", "gone"):
-        await made.table(name, key=made.key())
-        for place in range(3):
-            clock.ms += 1_000
-            await made.commit(set_property("p", str(place)), name, key=made.key())
-    await made.commit(appended(f"memory:///{LIST}"))
-    changes = [(NS, name, set_property("q", name)) for name in ("t", "u")]
-    await commit_transaction(made.session({}, key=made.key(), path="/transactions"), changes)
-    await create_view(made.session(view_request(), path="/views"), NS, view_request())
-    last = await made.commit(set_property("p", "last"), "u")
-    await drop_table(made.session(path="/drop/u"), NS, "u", purge=False)
-    await register_table(made.session(path="/register"), NS, "r", last.metadata_location, overwrite=False)
-    await drop_table(made.session(path="/drop/gone"), NS, "gone", purge=False)
-    await made.table("newest", key=made.key())
-    await made.table("unkeyed")
-    await reconcile(made.session())
-    clock.ms += HOUR_MS
-    return Stored(made, store.bodies)
+from tools.support.catalog_fixture import CatalogFixture
 
 
 async def test_nothing_is_wrong_with_a_sound_catalog(stored: Stored) -> None:
@@ -315,6 +211,20 @@ async def test_each_way_to_damage_properties_of_a_namespace_is_told(stored: Stor
     assert await stored.codes() == {Code.VALUE_FOREIGN}
 
 
+@pytest.mark.parametrize("kind", ["generic-table", "semantic-model", "policy"])
+async def test_what_has_a_description_is_looked_at(stored: Stored, kind: str) -> None:
+    keys = stored.keys(f"core/entities/{kind}/")
+    assert len(keys) == (2 if kind == "generic-table" else 1)  # what was dropped can be restored
+    for key in keys:
+        kept = await stored.body(key)
+        await stored.store.delete(key)
+        assert await stored.codes() == {Code.VALUE_MISSING}
+        await stored.put(key, kept[: len(kept) // 2])
+        assert await stored.codes() == {Code.VALUE_UNREADABLE}
+        await stored.put(key, kept)
+    assert await stored.codes() == set()
+
+
 async def test_each_way_to_damage_a_pointer_is_told(stored: Stored) -> None:
     mine, other = await pointers(stored)
     kept = await stored.body(mine)
@@ -455,11 +365,16 @@ async def test_entries_that_do_not_fit_are_told(stored: Stored) -> None:
     edits = mapping(mapping(document, "index"), "embedded")
     hold = next(key for key in edits if key.startswith("location\n"))
     namespace = next(key for key in edits if key.startswith("namespace\n"))
+    relation = next(key for key in edits if key.startswith("relation\n"))
     damaged: Sequence[tuple[JsonObject, Code]] = (
         ({key: entry for key, entry in edits.items() if key != hold}, Code.HOLD_MISSING),
         ({**edits, hold.replace("db", "elsewhere"): edits[hold]}, Code.HOLD_STRAY),
         ({key: entry for key, entry in edits.items() if key != namespace}, Code.PARENT_MISSING),
         ({**edits, "relation\ndb\nx": {"type": "table"}}, Code.ENTRY_UNREADABLE),
+        ({**edits, relation: {**mapping(edits, relation), "governance": "ada"}}, Code.ENTRY_UNREADABLE),
+        ({**edits, relation: {**mapping(edits, relation), "governance": {"arco.owner": 1}}}, Code.ENTRY_UNREADABLE),
+        ({**edits, "borrowed\ns3://b/x/\n01KAN0Y7Q2M3C4D5E6F7G8H9JK": {"entity": "01KAN0Y7Q2"}}, Code.LOAN_MISFIT),
+        ({**edits, relation: {**mapping(edits, relation), "borrowed": ["s3://b/x"]}}, Code.LOAN_MISFIT),
     )
     for changed, code in damaged:
         body = dumps({**document, "index": {"embedded": changed}})
