@@ -1,0 +1,180 @@
+"""The catalog as it was at an instant: what a name meant then, by the registry's commits, and which metadata file was
+current, by the receipts (docs/recovery.md#what-was-where).
+
+A registry commit is dated by the clock of the machine that made it, a metadata file by its own time. Both are taken
+before the compare-and-swap that makes the change, so an answer is exact but for changes under way at that instant.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import CommitStateUnknown, NoSuchNamespace, NoSuchTable, NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.receipts import receipt_of
+from arco_catalog.planning.names import called, dotted
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.decisions import read_decision, resolve_for_read
+from arco_catalog.protocol.lookup import entries_in, load
+from arco_catalog.state import receipt
+from arco_catalog.state.access import SegmentGone
+from arco_catalog.state.entries import RelationEntry, described_kind, find_relation, newest_tombstone, purge_requested
+from arco_catalog.state.fields import optional_text, text
+from arco_catalog.state.followed import Followed
+from arco_catalog.state.index import (
+    Namespace,
+    namespace_key,
+    namespaces_in,
+    relation_key,
+    relations_in,
+    tombstones_of,
+)
+from arco_catalog.state.needs import Needs, Scan
+from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.runtime import ulid_of
+from arco_catalog.state.tombstone import Tombstone
+
+_LAST_ENTROPY = bytes([255] * 10)
+
+
+class HistoryCollected(NotFound):
+    """What would tell of the instant is no longer there."""
+
+
+async def registry_at(session: Session, at_ms: int) -> RegistryState:
+    """The newest commit of the registry that was made by then. Raises `HistoryCollected`, and `NotFound` if there was
+    none yet.
+
+    Commits are named by ULIDs of their times: those that came later are passed over without a read.
+    """
+    state: RegistryState | None = await session.state.head()
+    newest = ulid_of(max(0, at_ms), _LAST_ENTROPY)
+    while state is not None and state.sequence:
+        listing = state
+        for commit, _ in listing.recent():
+            if commit <= newest:
+                found = await _commit(session, listing, commit)
+                if found.at_ms <= at_ms:
+                    return found
+        state = None if listing.before is None else await _commit(session, listing, listing.before)
+    raise NotFound("Nothing had been made in this catalog by then")
+
+
+async def _commit(session: Session, listing: RegistryState, commit: str) -> RegistryState:
+    if commit == listing.id:
+        return listing
+    try:
+        return await session.state.registry_commit(commit)
+    except CommitStateUnknown as error:
+        raise HistoryCollected(
+            f"The registry's history of that time is gone: {session.state.paths.registry_commit(commit)} was collected"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The registry as it was at an instant, for listing."""
+
+    session: Session
+    registry: RegistryState
+    at_ms: int
+
+    async def level(self, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
+        """The kind and name of everything that lay in a namespace: tables and views, then namespaces. Raises
+        `NoSuchNamespace`, `HistoryCollected`."""
+        index = self.registry.index
+        try:
+            await load(self.session.state, index, Needs(keys=[namespace_key(namespace)] if namespace else []))
+            if namespace and index.get(namespace_key(namespace)) is None:
+                raise NoSuchNamespace(f"Namespace did not exist: {dotted(namespace[:-1], namespace[-1])}")
+            for prefix in (relations_in(namespace), namespaces_in(namespace)):
+                async for key, entry in entries_in(self.session.state, index, prefix):
+                    if await _counts(self.session, entry, self.at_ms):
+                        kind = text(entry, "type") if prefix == relations_in(namespace) else "namespace"
+                        yield kind, key.rpartition("\n")[2]
+        except SegmentGone as gone:
+            raise _collected(gone) from gone
+
+
+async def relation_at(session: Session, namespace: Namespace, name: str, at_ms: int) -> JsonObject:
+    """The table or view that the name meant, or what had been dropped last under it, with the metadata file that was
+    current. Raises `NoSuchTable`, `HistoryCollected`, and `NotFound` if there was no catalog yet."""
+    registry = await registry_at(session, at_ms)
+    index = registry.index
+    dropped = tombstones_of(namespace, name)
+    try:
+        await load(session.state, index, Needs(keys=[relation_key(namespace, name)], scans=[Scan(dropped)]))
+    except SegmentGone as gone:
+        raise _collected(gone) from gone
+    found = find_relation(index, namespace, name)
+    entry = found.json if found is not None and await _counts(session, found.json, at_ms) else None
+    tombstone = newest_tombstone(tombstone for _, tombstone in index.scan(dropped)) if entry is None else None
+    meant = entry or tombstone
+    if meant is None:
+        raise NoSuchTable(f"Table did not exist: {dotted(namespace, name)}")
+    if described_kind(meant) is not None:
+        raise NoSuchTable(
+            f"Table did not exist: {dotted(namespace, name)} was a {called(text(meant, 'type'))}, which the "
+            "catalog keeps no states of"
+        )
+    entity, followed = text(meant, "entity"), Followed.of(meant)
+    if followed is not None:
+        file, said = followed.metadata, None
+    else:
+        file, said = await _file_at(session, entity, at_ms)
+    base = None if said is None else receipt.base_of(said)
+    return {
+        "name": dotted(namespace, name),
+        "type": meant.get("type"),
+        "state": "live" if tombstone is None else Tombstone(tombstone).state,
+        "entity": entity,
+        "uuid": meant.get("uuid"),
+        "locations": meant.get("locations"),
+        "governance": {**RelationEntry(meant).governance},
+        "purge_requested": purge_requested(meant),
+        "metadata_location": file.location,
+        "metadata_ms": file.ms,
+        "base": None if base is None else {"metadata_location": base.location, "metadata_ms": base.ms},
+        "snapshot_id": None if said is None else said.get("snapshot_id"),
+        "principal": None if said is None else said.get("principal"),
+        "source": None if said is None else said.get("source"),
+        "registry": {"commit": registry.id, "sequence": registry.sequence, "at_ms": registry.at_ms},
+    }
+
+
+async def _counts(session: Session, entry: JsonObject, at_ms: int) -> bool:
+    """Whether an entry stood: one that is an intent, if its transaction had committed by then. One whose decision was
+    collected had not: it was settled soon after."""
+    transaction = optional_text(entry, "transaction")
+    if transaction is None:
+        return True
+    decision = await read_decision(session.state, transaction)
+    if decision is None or decision.status != "committed":
+        return False
+    return text(decision.document, "id") <= ulid_of(max(0, at_ms), _LAST_ENTROPY)
+
+
+async def _file_at(session: Session, entity: str, at_ms: int) -> tuple[MetadataFile, JsonObject | None]:
+    """The metadata file that was current, and its receipt; a registered one has none. The registry says that there was
+    one, so the first file is the answer where all are later."""
+    pointer = await session.state.pointer(entity)
+    if pointer is None:
+        raise HistoryCollected(f"The records of entity {entity} are gone: it was dropped and purged since")
+    file = (await resolve_for_read(session.state, pointer)).metadata
+    while True:
+        if file.location == pointer.registered_from:
+            return file, None
+        said = await receipt_of(session, entity, file)
+        base = None if said is None else receipt.base_of(said)
+        if file.ms <= at_ms or (said is not None and base is None):
+            return file, said
+        if base is None:
+            raise HistoryCollected(
+                f"What entity {entity} was at that time is unknown: the receipt of {file.location} was collected, or "
+                "is yet to be written (`arco reconcile`)"
+            )
+        file = base
+
+
+def _collected(gone: SegmentGone) -> HistoryCollected:
+    return HistoryCollected(f"The registry's history of that time is gone: {gone.message}")

@@ -1,0 +1,190 @@
+"""The file of a backup: a tar archive, packed by gzip, that is written and read from its beginning to its end.
+
+Its first member says what it is a backup of. Then come stored objects by their keys, each as it was read; one that was
+read again counts as it was last. The last member says how many there are, with a digest of all: an archive without it
+was cut short.
+"""
+
+import asyncio
+import hashlib
+import io
+import os
+import tarfile
+import zlib
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject, MalformedJson, dumps, loads
+from arco_catalog.state.fields import integer, mapping, optional_text
+
+FORMAT = 1
+FIRST, LAST, OBJECTS = "arco-backup.json", "arco-backup-complete.json", "objects/"
+AT_ONCE = 64
+"""Members that are read together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One object: its key, below the folder that was backed up; its bytes, and when the store had written it."""
+
+    key: str
+    body: bytes
+    written_ms: int = 0
+
+
+class ArchiveWriter:
+    """Writes an archive beside its place, and puts it there when it is complete. Raises `OSError`."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._partial = file.with_name(f"{file.name}.partial")
+        self._raw: IO[bytes] | None = None
+        self._tar: tarfile.TarFile | None = None
+        self._digest = hashlib.sha256()
+        self._again: dict[str, int] = {}
+        self.objects = 0
+        self.bytes = 0
+
+    def begin(self, first: JsonObject) -> None:
+        """Raises `FileExistsError` if there is such a file."""
+        if self._file.exists():
+            raise FileExistsError(f"{self._file} exists")
+        self._raw = os.fdopen(os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        self._tar = tarfile.open(fileobj=self._raw, mode="w|gz", format=tarfile.PAX_FORMAT)  # noqa: SIM115 it is written to until the end
+        self._add(FIRST, dumps({**first, "format": FORMAT}, sort_keys=True), 0)
+
+    async def add(self, members: Sequence[Member], *, again: bool = False) -> None:
+        """Adds objects. `again`: they are there already, as they were earlier."""
+        await asyncio.to_thread(self._add_all, members, again)
+
+    async def complete(self, summary: JsonObject) -> None:
+        """Ends the archive."""
+        await asyncio.to_thread(self._complete, summary)
+
+    def abandon(self) -> None:
+        """Removes what was written, unless it is complete."""
+        if self._raw is None or self._tar is None:
+            return
+        try:
+            self._tar.close()
+        finally:
+            self._raw.close()
+            self._partial.unlink(missing_ok=True)
+
+    def _add_all(self, members: Sequence[Member], again: bool) -> None:
+        for member in members:
+            self._add(f"{OBJECTS}{member.key}", member.body, member.written_ms)
+            _count(self._digest, member)
+            self.objects += 1
+            self.bytes += len(member.body)
+            if again:
+                self._again[member.key] = self._again.get(member.key, 0) + 1
+
+    def _complete(self, summary: JsonObject) -> None:
+        assert self._tar is not None
+        assert self._raw is not None
+        again: JsonObject = {**self._again}
+        said: JsonObject = {"objects": self.objects, "sha256": self._digest.hexdigest(), "again": again, **summary}
+        self._add(LAST, dumps(said, sort_keys=True), 0)
+        self._tar.close()
+        self._raw.flush()
+        os.fsync(self._raw.fileno())
+        self._raw.close()
+        self._raw = None
+        os.link(self._partial, self._file)  # refuses to replace a file that was made meanwhile
+        self._partial.unlink()
+
+    def _add(self, name: str, body: bytes, written_ms: int) -> None:
+        assert self._tar is not None
+        info = tarfile.TarInfo(name)
+        info.size, info.mtime, info.mode = len(body), written_ms // 1000, 0o600
+        self._tar.addfile(info, io.BytesIO(body))
+
+
+@dataclass
+class Archive:
+    """A complete archive: what its first and its last member say."""
+
+    file: Path
+    first: JsonObject
+    last: JsonObject = field(default_factory=dict)
+
+    @classmethod
+    async def opened(cls, file: Path) -> "Archive":
+        """Reads all of it, and holds it against its digest. Raises `BadRequest` for what is no complete archive, and
+        `OSError`."""
+        return await asyncio.to_thread(cls._checked, file)
+
+    @classmethod
+    def _checked(cls, file: Path) -> "Archive":
+        digest, objects, last = hashlib.sha256(), 0, b""
+        members = _members(file)
+        name, body, _ = next(members, ("", b"", 0))
+        first = _json(file, body) if name == FIRST else {}
+        if first.get("format") != FORMAT:
+            raise BadRequest(f"{file} is no backup that this version can read")
+        for name, body, _ in members:
+            if name == LAST:
+                last = body
+            elif name.startswith(OBJECTS):
+                objects += 1
+                _count(digest, Member(name.removeprefix(OBJECTS), body))
+        said = _json(file, last) if last else {}
+        if integer({"objects": -1, **said}, "objects") != objects or said.get("sha256") != digest.hexdigest():
+            raise BadRequest(f"{file} is damaged or was cut short")
+        return cls(file, first, said)
+
+    @property
+    def realm(self) -> bool:
+        """Whether it is of a realm, and not of one catalog."""
+        return self.first.get("realm") is True
+
+    @property
+    def summary(self) -> JsonObject:
+        """What it holds."""
+        told = {name: value for name, value in self.last.items() if name != "again"}
+        return {"made_ms": self.first.get("made_ms"), "of": optional_text(self.first, "of"), **told}
+
+    async def objects(self) -> AsyncGenerator[Sequence[Member], None]:
+        """The objects, a bounded number at a time, each as it was last."""
+        left: dict[str, int] = {key: integer(mapping(self.last, "again"), key) for key in mapping(self.last, "again")}
+        members = _members(self.file)
+        while batch := await asyncio.to_thread(lambda: list(islice(members, AT_ONCE))):
+            found: list[Member] = []
+            for name, body, written_ms in batch:
+                key = name.removeprefix(OBJECTS)
+                if name == key:
+                    continue
+                if left.get(key, 0):
+                    left[key] -= 1
+                else:
+                    found.append(Member(key, body, written_ms))
+            yield found
+
+
+def _members(file: Path) -> Iterator[tuple[str, bytes, int]]:
+    try:
+        with tarfile.open(file, "r|gz") as tar:
+            for info in tar:
+                extracted = tar.extractfile(info) if info.isreg() else None
+                if extracted is not None:
+                    yield info.name, extracted.read(), int(info.mtime) * 1000
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise BadRequest(f"{file} is damaged, or no backup") from error
+
+
+def _count(digest: "hashlib._Hash", member: Member) -> None:
+    digest.update(f"{len(member.key)} {member.key} {len(member.body)}\n".encode())
+    digest.update(member.body)
+
+
+def _json(file: Path, body: bytes) -> JsonObject:
+    try:
+        said = loads(body)
+    except MalformedJson as error:
+        raise BadRequest(f"{file} is damaged") from error
+    return said if isinstance(said, dict) else {}
