@@ -1,25 +1,53 @@
-"""Each catalog of a deployment: those of its realms, or the one of a store that has no realm."""
+"""Each catalog of a deployment: those of its realms, or the one of a store that has no realm; and what else has state
+there."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.operations.delegation_service.state import service_state
 from arco_catalog.operations.realms import Realm, realms_beside
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.lookup import load
 from arco_catalog.state.needs import Needs, Scan
+from arco_catalog.state.paths import SERVICE
 from arco_catalog.state.realm import CatalogEntry, catalogs
+
+
+class Owner(StrEnum):
+    """Whose state it is."""
+
+    CATALOG = "catalog"
+    REALM = "realm"
+    SERVICE = "delegation-service"
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedCatalog:
-    """A catalog by its name; `realm` is None where the store has none. Its stores belong to the deployment, which
-    closes them."""
+    """A catalog by its name, or what else is kept like one, by its folder; `realm` is None where the store has none.
+    Its stores belong to the deployment, which closes them."""
 
     name: str
     open: Callable[[], Catalog]
     """Raises `BadRequest` if the operator no longer allows the catalog's locations."""
     realm: str | None = None
+    owner: Owner = Owner.CATALOG
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What has state in a deployment's store: `catalogs`, and the registries of their realms; and the delegation
+    service, if one was ever run over this store."""
+
+    catalogs: Sequence[DeployedCatalog]
+    registries: Sequence[DeployedCatalog]
+    service: DeployedCatalog
+
+    @classmethod
+    def of_one(cls, catalog: Catalog) -> "Inventory":
+        """That of a store without a realm, whose one catalog this is."""
+        return cls([DeployedCatalog(catalog.settings.warehouse, lambda: catalog)], [], _service(catalog))
 
 
 async def realm_exists(realm: Realm) -> bool:
@@ -28,25 +56,46 @@ async def realm_exists(realm: Realm) -> bool:
 
 
 async def deployed_catalogs(catalog: Catalog, url: str, realms: Sequence[str] = ()) -> Sequence[DeployedCatalog]:
-    """Every catalog of the realms with these names in the store at `url`, or of the one at its root; where it has none,
-    `catalog` itself, whose stores are used throughout. Raises `NotFound` for a name without a realm, `StoreError`."""
-    found: list[DeployedCatalog] = []
+    """The catalogs of the inventory, which see."""
+    return (await take_inventory(catalog, url, realms)).catalogs
+
+
+async def take_inventory(catalog: Catalog, url: str, realms: Sequence[str] = ()) -> Inventory:
+    """What has state in the realms with these names in the store at `url`, or in the one at its root; where it has
+    none, `catalog` itself is the one catalog, whose stores are used throughout. Raises `NotFound` for a name without a
+    realm, `StoreError`."""
+    catalogs: list[DeployedCatalog] = []
+    registries: list[DeployedCatalog] = []
     for realm in realms_beside(catalog, url, realms):
-        entries = await _entries(realm)
-        if entries is None and realm.at_root:
-            return [DeployedCatalog(catalog.settings.warehouse, lambda: catalog)]
-        if entries is None:
+        deployed = await catalogs_of_realm(realm)
+        if deployed is None and realm.at_root:
+            return Inventory.of_one(catalog)
+        if deployed is None:
             raise NotFound(f"there is no realm {realm.name} in {url}: `arco bootstrap` makes one")
-        found += [_deployed(realm, entry) for entry in entries]
-    return found
+        catalogs += deployed
+        registries.append(_registry(realm))
+    return Inventory(catalogs, registries, _service(catalog))
+
+
+async def catalogs_of_realm(realm: Realm) -> Sequence[DeployedCatalog] | None:
+    """The catalogs of a realm; None if it was never bootstrapped. Raises `StoreError`."""
+    entries = await _entries(realm)
+    return None if entries is None else [_deployed(realm, entry) for entry in entries]
 
 
 def _deployed(realm: Realm, entry: CatalogEntry) -> DeployedCatalog:
     return DeployedCatalog(entry.name, lambda: realm.catalog(entry), realm.name)
 
 
+def _service(catalog: Catalog) -> DeployedCatalog:
+    return DeployedCatalog(SERVICE.state, lambda: service_state(catalog), owner=Owner.SERVICE)
+
+
+def _registry(realm: Realm) -> DeployedCatalog:
+    return DeployedCatalog(realm.registry.paths.state, lambda: realm.registry, realm.name, Owner.REALM)
+
+
 async def _entries(realm: Realm) -> Sequence[CatalogEntry] | None:
-    """The catalogs of a realm; None if it was never bootstrapped."""
     state = realm.lookups()
     head = await state.head()
     if head.version is None:

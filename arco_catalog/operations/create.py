@@ -1,7 +1,8 @@
 """Creating tables and views: outright, staged, and by the commit that finishes a staged table
 (docs/design/registry.md#rule-1)."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from arco_catalog.iceberg import table, view
 from arco_catalog.iceberg.errors import Refusal
@@ -14,11 +15,13 @@ from arco_catalog.planning.creators import NewTable, NewView, TableFromCommit
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.internal_commits import change_registry
 from arco_catalog.protocol.lookup import carry_out
-from arco_catalog.protocol.mutation import NoOp
+from arco_catalog.protocol.mutation import NoOp, Prerequisite
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.entries import PendingTransaction
-from arco_catalog.state.index import Namespace
+from arco_catalog.state.index import Edits, Namespace
+from arco_catalog.state.locations import Location
 from arco_catalog.state.marker import WriteSet
 from arco_catalog.state.needs import Steps
 
@@ -55,7 +58,8 @@ class Creation(RegistryMutation):
 
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         draft = yield from self.creator.draft(read_set.head.index, attempt, self.session.check_deadline)
-        return self._change(draft)
+        marks = yield from self.creator.shared_marks(read_set.head.index, draft.locations, draft.entity)
+        return self._change(draft, marks)
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         registry, drafting = read_set.head.sequence, self.change(read_set, attempt.at(self.session.now_ms()))
@@ -68,13 +72,15 @@ class Creation(RegistryMutation):
 
     def change_again(self, planned: Change, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         assert isinstance(planned, _Created)
-        yield from self.creator.check(read_set.head.index, planned.draft)
-        return planned
+        index, draft = read_set.head.index, planned.draft
+        yield from self.creator.check(index, draft)
+        marks = yield from self.creator.shared_marks(index, draft.locations, draft.entity)
+        return replace(planned, edits={**self.creator.edits(draft), **marks})
 
-    def _change(self, draft: RelationDraft) -> Change:
+    def _change(self, draft: RelationDraft, marks: Edits) -> Change:
         creator, file = self.creator, draft.new.file
         return _Created(
-            edits=creator.edits(draft),
+            edits={**creator.edits(draft), **marks},
             answer=TableState(draft.entity, file.location, draft.new.body, created=self.created),
             detail={"namespace": [*creator.namespace], "name": creator.name, "entity": draft.entity},
             first=draft.first_writes,
@@ -92,7 +98,8 @@ class _Created(Change):
 
 class _Staging(RegistryMutation):
     """Staging makes nothing. Its entity id serves the default location alone; the create that follows mints its own and
-    takes the staged location as an explicit one."""
+    takes the staged location as an explicit one. Where a client chooses a place that was made for another table, that
+    is marked as shared before the client learns that it may write there (docs/design/purge.md#rule-17)."""
 
     kind = "stage-table"
 
@@ -100,9 +107,22 @@ class _Staging(RegistryMutation):
         super().__init__(session)
         self.creator = creator
 
-    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[NoOp]:
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[NoOp | Prerequisite]:
         creator, index = self.creator, read_set.head.index
         yield from creator.check_name(index)
         document = creator.document(index, attempt, self.session.check_deadline)
-        yield from creator.check_locations(index, creator.locations(document), attempt.entity)
+        locations = creator.locations(document)
+        yield from creator.check_locations(index, locations, attempt.entity)
+        if (yield from creator.shared_marks(index, locations, attempt.entity)):
+            return Prerequisite(lambda: self._mark_shared(locations, attempt.entity))
         return NoOp(Document(200, {"metadata": document, "config": {}}))
+
+    async def _mark_shared(self, locations: Sequence[Location], entity: str) -> None:
+        creator = self.creator
+        detail: JsonObject = {"namespace": [*creator.namespace], "name": creator.name}
+        await change_registry(
+            self.session,
+            "share-locations",
+            detail,
+            lambda head: creator.shared_marks(head.index, locations, entity),
+        )

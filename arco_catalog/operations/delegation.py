@@ -14,12 +14,13 @@ from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.planning.access import Securable
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
+from arco_catalog.planning.overlap import require_free_places
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
 from arco_catalog.protocol.relation_read_set import RelationLookup, resolve_name
-from arco_catalog.state.entries import PendingTransaction
+from arco_catalog.state.entries import PendingTransaction, has_pointer
+from arco_catalog.state.fields import mapping, optional_text
 from arco_catalog.state.index import Index, Namespace
 from arco_catalog.state.locations import Location
 from arco_catalog.state.memory import PARSED_WEIGHT
@@ -73,6 +74,8 @@ async def table_access(session: Session, namespace: Namespace, name: str, state:
     entry = await resolve_name(session, head, RelationLookup(namespace, name, "table", writing=False))
     if not held or entry is None or entry.entity != state.entity:
         return None
+    if not has_pointer(entry.json):  # only the catalog that it follows has anybody write there
+        held -= {Privilege.TABLE_WRITE_DATA}
     named = await _named_locations(session, state)
     allowed = [location for location in map(partial(_allowed, session), named) if location is not None]
     registered = [location for location in allowed if location.inside_any(entry.locations)]
@@ -99,8 +102,24 @@ async def staged_access(session: Session, namespace: Namespace, named: Sequence[
     return _access(locations, held, STAGED, named[0])
 
 
+async def generic_table_access(session: Session, namespace: Namespace, name: str) -> Access | None:
+    """The files of the generic table of this name: those at its base location. None for whoever may not read them, and
+    where it has no location, or one that is no longer allowed."""
+    head = session.judged_on or await _head(session)
+    held = await session.held(head, _DATA, Securable(namespace, name, "generic-table"))
+    entry = await resolve_name(session, head, RelationLookup(namespace, name, "generic-table", writing=False))
+    if not held or entry is None:
+        return None
+    table = mapping(await session.state.description("generic-table", entry.value), "table")
+    location = optional_text(table, "base-location")
+    allowed = None if location is None else _allowed(session, location)
+    if location is None or allowed is None or not allowed.inside_any(entry.locations):
+        return None
+    return _access([allowed], held, entry.entity, location)
+
+
 async def credentials(
-    session: Session, vending: Vending, access: Access, refresh_endpoint: str
+    session: Session, vending: Vending, access: Access, refresh_endpoint: str | None
 ) -> Sequence[StorageCredential]:
     """Credentials for these files, longest prefix first; none where vending is impossible. Raises `Unavailable`, and
     `InternalError` if the cloud refuses."""
@@ -146,9 +165,7 @@ def _allowed(session: Session, text: str) -> Location | None:
 
 
 def _check_free(session: Session, index: Index, locations: Sequence[Location], namespace: Namespace) -> Steps[None]:
-    yield from check_choice(session.context, index, locations, namespace)
-    yield from refuse_overlap(session.context, index, locations)
-    yield from refuse_folders(session.context, index, locations, namespace)
+    yield from require_free_places(session.context, index, locations, namespace)
 
 
 async def _named_locations(session: Session, state: TableState) -> Sequence[str]:

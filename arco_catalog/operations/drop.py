@@ -1,28 +1,47 @@
 """Drops tables and views: a registry commit takes the name away, then the pointer is marked as dropped, then the
 client is answered (docs/design/registry.md#rule-4)."""
 
-from arco_catalog.iceberg.errors import CommitStateUnknown, InternalError, Refusal
+from functools import partial
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, CommitStateUnknown, InternalError, NotFound, Refusal
+from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.purge.waiting import wait_for_purge
 from arco_catalog.planning.answers import Answer, Document, TableState
 from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
+from arco_catalog.planning.names import dotted
+from arco_catalog.planning.purge import PurgeMode, PurgeRequest, request_purge
 from arco_catalog.planning.registry_change import Change, tombstone_edits
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.current_file import current_file
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
-from arco_catalog.state.entries import RelationEntry, find_kind
+from arco_catalog.state.entries import RelationEntry, find_kind, has_pointer
 from arco_catalog.state.fields import text
-from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.index import Namespace, relation_key, tombstone_key
 from arco_catalog.state.marker import WriteSet
+from arco_catalog.state.memory import PARSED_WEIGHT
 from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.worker_threads import off_loop
 from storage_backends import StoreError
 
 
 async def drop_table(session: Session, namespace: Namespace, name: str, purge: bool) -> Answer:
-    """Takes the name away and leaves a tombstone, which keeps entity, pointer and locations; with `purge` the tombstone
-    remembers that a purge was asked for. No file is deleted, and the drop can be undone."""
-    return await run(session, Drop(session, TABLES, namespace, name, purge))
+    """Takes the name away and leaves a tombstone, which keeps entity, pointer and locations. With `purge` the same
+    commit makes a task that deletes the files when the time to undo the drop has passed (docs/design/purge.md); raises
+    `CommitFailed` for a table whose `gc.enabled` is false. With `purge.mode=sync`, and no time to undo the drop, the
+    end of the purge is waited for."""
+    answer = await run(session, Drop(session, TABLES, namespace, name, purge))
+    notify, settings = session.catalog.notify_workers, session.settings.purge
+    if not purge or settings.mode is PurgeMode.OFF:
+        return answer
+    if notify is not None:
+        await notify(session.state.paths.root, settings.undrop_window_ms)
+    if settings.mode is PurgeMode.SYNC and settings.undrop_window_ms == 0:
+        await wait_for_purge(session, namespace, name)
+    return answer
 
 
 async def drop_view(session: Session, namespace: Namespace, name: str) -> Answer:
@@ -56,11 +75,50 @@ class Drop(RegistryMutation):
         self.name = name
         self.purge = purge
         self.kind = f"drop-{semantics.kind}"
+        self._purge_settings = session.settings.purge
+        self._makes_task = purge and self._purge_settings.mode is not PurgeMode.OFF
+        self._examined: dict[str, Refusal | None] = {}
+        """Whether the files of an entity may be purged, by what `_examine` found."""
+
+    def needs_base(self, read_set: RegistryReadSet) -> bool:
+        if not self._makes_task:
+            return False
+        if read_set.head.index.missing(Needs(keys=[relation_key(self.namespace, self.name)])):
+            return True
+        entry = self._entry(read_set)
+        return entry is not None and entry.entity not in self._examined
+
+    async def load_base(self, read_set: RegistryReadSet) -> None:
+        await load(self.state, read_set.head.index, Needs(keys=[relation_key(self.namespace, self.name)]))
+        entry = self._entry(read_set)
+        if entry is not None and entry.entity not in self._examined:
+            self._examined[entry.entity] = await self._examine(entry.entity)
+
+    async def _examine(self, entity: str) -> Refusal | None:
+        """Returns the refusal if the table does not let its files be deleted. One whose metadata can't be read any more
+        has nothing to say."""
+        try:
+            found = await current_file(self.session, entity)
+            if found is None:
+                return None
+            await self.session.hold.take(PARSED_WEIGHT * len(found[1]))
+            document = await off_loop(len(found[1]), partial(parse_metadata, found[1], found[0].location))
+        except (NotFound, UnreadableMetadata):
+            return None
+        if table.allows_deletes(document):
+            return None
+        return CommitFailed(
+            f"Cannot purge table: {dotted(self.namespace, self.name)} has gc.enabled=false, and its files may belong "
+            "to other tables"
+        )
+
+    def _entry(self, read_set: RegistryReadSet) -> RelationEntry | None:
+        return find_kind(read_set.head.index, self.namespace, self.name, self.semantics.kind)
 
     async def write_set(self, read_set: RegistryReadSet, attempt: Attempt) -> WriteSet:
         index = read_set.head.index
         await load(self.state, index, Needs(keys=[relation_key(self.namespace, self.name)]))
-        entry = find_kind(index, self.namespace, self.name, self.semantics.kind)
+        entry = self._entry(read_set)
         return WriteSet(registry=read_set.head.sequence, marks=() if entry is None else (entry.entity,))
 
     def answer(self, entry: RelationEntry) -> Answer:
@@ -70,15 +128,30 @@ class Drop(RegistryMutation):
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
         head, key = read_set.head, relation_key(self.namespace, self.name)
         yield Needs(keys=[key])
-        entry = find_kind(head.index, self.namespace, self.name, self.semantics.kind)
+        entry = self._entry(read_set)
         if entry is None:
-            raise self.semantics.no_such(self.namespace, self.name)
-        entry.require_committed()
+            raise self.semantics.no_such(head.index, self.namespace, self.name)
+        committed = entry.require_committed()
+        if self.purge and not has_pointer(committed.json):
+            raise BadRequest(
+                f"{dotted(self.namespace, self.name)} follows another catalog's table: its files are not this one's to "
+                "delete"
+            )
         tombstone = tombstone_edits(
             head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=self.purge
         )
+        purge = PurgeRequest({}, (), ())
+        if self._makes_task:
+            refusal = self._examined[entry.entity]
+            if refusal is not None:
+                raise refusal
+            left = tombstone[tombstone_key(self.namespace, self.name, entry.entity)]
+            assert left is not None
+            purge = request_purge(self.context.paths, self._purge_settings, left, attempt)
         return Change(
-            edits={key: None, **tombstone},
+            edits={key: None, **tombstone, **purge.edits},
+            first=purge.first,
+            after=purge.after,
             answer=self.answer(entry),
             detail={
                 "namespace": [*self.namespace],

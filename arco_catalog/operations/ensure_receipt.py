@@ -8,13 +8,16 @@ from arco_catalog.iceberg.errors import InternalError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import parse_metadata
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.planning.collection import is_behind
 from arco_catalog.planning.kinds import TABLES, VIEWS
 from arco_catalog.planning.names import dotted
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.state import receipt
 from arco_catalog.state.fields import integer, optional_text, text, texts
-from arco_catalog.state.paths import commit_key
+from arco_catalog.state.floors import read_floor
+from arco_catalog.state.late_receipts import mark_late
+from arco_catalog.state.paths import commit_key, day_of
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from storage_backends import ABSENT, Applied, Found, PreconditionFailed, StoreUnavailable, Unknown
 
@@ -23,11 +26,18 @@ TRIES = 10
 
 
 async def ensure_receipt(
-    session: Session, pointer: Pointer, file: MetadataFile, stats: ReconcileStats, *, dry: bool
+    session: Session,
+    pointer: Pointer,
+    file: MetadataFile,
+    stats: ReconcileStats,
+    *,
+    dry: bool,
+    past_floor: bool = False,
 ) -> MetadataFile | None:
     """Writes the committed receipt of one file of an entity where it is missing; with `dry` only looks. Returns the
-    file before it, None if there is none. Raises `StoreError`, and `Refusal`, `InternalError` or `MalformedJson`
-    where the file before it can't be told."""
+    file before it, None if there is none, or if receipts of its time may have been collected (state/floors.py): with
+    `past_floor` metadata is asked for what was before those. Raises `StoreError`, and `Refusal`, `InternalError` or
+    `MalformedJson` where the file before it can't be told."""
     entity = pointer.entity
     key = commit_key(entity, file.location)
     path = session.state.paths.receipt(receipt.COMMITTED, key, file.ms)
@@ -35,9 +45,13 @@ async def ensure_receipt(
     stored, announced = await gather(_read(session, path), _read(session, announced_path))
     if announced is None and stored is not None:
         return receipt.base_of(receipt.parse(stored, path))  # the pending one was collected after an earlier walk
+    if announced is None and not past_floor and is_behind(file.ms, await read_floor(session.state, entity)):
+        return None
     pending = await _restored(session, pointer, file) if announced is None else receipt.parse(announced, announced_path)
     expected = receipt.encode(receipt.committed(pending))
     if stored is None and not dry:
+        if day_of(file.ms) != day_of(session.now_ms()):
+            await mark_late(session.state, day_of(file.ms), session.runtime.ulid())
         stored = await _write(session, path, expected)
         stats.written += stored is None
     if stored is None:

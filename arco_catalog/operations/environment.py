@@ -1,26 +1,40 @@
 """A catalog as the environment of a deployed function names it: the same variables as `arco serve` has."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arco_catalog.config.variables import (
     ALLOW_LOCATION_OVERLAP,
     ALLOWED_LOCATIONS,
     CACHE_MEMORY,
+    IDEMPOTENCY_CLEANUP_ENABLED,
     MAX_METADATA,
+    PURGE_MODE,
+    PURGE_TRUST_LOCATIONS,
+    PURGE_UNDROP_WINDOW,
+    PURGE_WHOLE_LOCATION,
     REALM,
+    RECEIPT_RETENTION,
     SKIP_PROBE,
     STORE,
+    TASK_PROPERTIES,
+    UNDROP_RETENTION,
+    VENDING_LIFETIME,
     WAREHOUSE,
 )
 from arco_catalog.operations.open import build_catalog, open_catalog
+from arco_catalog.operations.work_queue import WorkQueue
+from arco_catalog.planning.collection import Retention
+from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.state.runtime import Runtime
+from arco_catalog.tasks.retry import TaskPolicies
 from storage_backends.open import canonical_url, opener_in
 
 if TYPE_CHECKING:
-    from arco_catalog.operations.catalogs import DeployedCatalog
+    from arco_catalog.operations.catalogs import Inventory
 
 
 def settings_from_env(environment: Mapping[str, str]) -> Settings:
@@ -31,7 +45,37 @@ def settings_from_env(environment: Mapping[str, str]) -> Settings:
         allow_location_overlap=ALLOW_LOCATION_OVERLAP.read(environment),
         max_metadata_bytes=MAX_METADATA.read(environment),
         cache_bytes=CACHE_MEMORY.read(environment),
+        purge=purge_from_env(environment),
+        retention=retention_from_env(environment),
     )
+
+
+def purge_from_env(environment: Mapping[str, str]) -> PurgeSettings:
+    """What the variables say of purges. Raises `ValueError`."""
+    return PurgeSettings(
+        PurgeMode(PURGE_MODE.read(environment)),
+        PURGE_UNDROP_WINDOW.read(environment),
+        PURGE_TRUST_LOCATIONS.read(environment),
+        PURGE_WHOLE_LOCATION.read(environment),
+        vended_ms(VENDING_LIFETIME.read(environment)),
+    )
+
+
+def retention_from_env(environment: Mapping[str, str]) -> Retention:
+    """How long what may be collected is kept. Raises `ValueError`."""
+    retention = Retention(
+        receipts_ms=RECEIPT_RETENTION.read(environment),
+        undrop_ms=UNDROP_RETENTION.read(environment),
+        markers=IDEMPOTENCY_CLEANUP_ENABLED.read(environment),
+    )
+    if min(retention.receipts_ms, retention.undrop_ms) < retention.orphans_ms:
+        raise ValueError(f"{RECEIPT_RETENTION.name} and {UNDROP_RETENTION.name} are a week at least")
+    return retention
+
+
+def task_policies_from_env(environment: Mapping[str, str]) -> TaskPolicies:
+    """What the variables say of leases and retries. Raises `ValueError`."""
+    return TaskPolicies.of_pairs(TASK_PROPERTIES.read(environment))
 
 
 def catalog_from_env(environment: Mapping[str, str], runtime: Runtime) -> Catalog:
@@ -46,25 +90,28 @@ async def catalog_to_serve(environment: Mapping[str, str], runtime: Runtime) -> 
     Any other store is tested, unless ARCO_SKIP_PROBE is set, and served read-only if it does not honour them. Raises
     what `catalog_from_env` does, and `StoreError` if the store does not answer."""
     if _is_amazons_s3(environment) or SKIP_PROBE.read(environment):
-        return catalog_from_env(environment, runtime)
-    return await _open_tested(environment, runtime)
+        catalog = catalog_from_env(environment, runtime)
+    else:
+        catalog = await _open_tested(environment, runtime)
+    queue = WorkQueue.from_env(environment, runtime)
+    return catalog if queue is None else replace(catalog, notify_workers=queue.task_due)
 
 
 @asynccontextmanager
-async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator["Sequence[DeployedCatalog]"]:
-    """Every catalog of the deployment, for as long as the context lasts. Raises what `catalog_from_env` does,
-    `NotFound` for a realm that does not exist, and `RuntimeError` for a store that ignores conditions: it would lose
-    commits, so the function must fail visibly."""
+async def opened(environment: Mapping[str, str], runtime: Runtime) -> AsyncIterator["Inventory"]:
+    """Every catalog of the deployment, and what else has state, for as long as the context lasts. Raises what
+    `catalog_from_env` does, `NotFound` for a realm that does not exist, and `RuntimeError` for a store that ignores
+    conditions: it would lose commits, so the function must fail visibly."""
     catalog = await _open_tested(environment, runtime)
     try:
         if catalog.settings.read_only_because is not None:
             raise RuntimeError(
                 f"commits to this store could get lost, so it is read-only: {catalog.settings.read_only_because}"
             )
-        from arco_catalog.operations.catalogs import deployed_catalogs  # a cold start of the API does not pay for it
+        from arco_catalog.operations.catalogs import take_inventory  # a cold start of the API does not pay for it
 
         url = canonical_url(STORE.require(environment), environment)
-        yield await deployed_catalogs(catalog, url, REALM.read(environment))
+        yield await take_inventory(catalog, url, REALM.read(environment))
     finally:
         await catalog.close()
 

@@ -10,29 +10,41 @@ from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.state.fields import sequence
 from arco_catalog.state.registry import RegistryState
 
-OWN = frozenset({"fence", "add-locations", "release-locations", "lay-names", "settle-names"})
+OWN = frozenset(
+    {
+        "fence",
+        "add-locations",
+        "release-locations",
+        "share-locations",
+        "lay-names",
+        "settle-names",
+        "collect-tombstones",
+    }
+)
 """Operations that are no request's own: the protocols need them, and they change no name by themselves."""
 AHEAD = 8
 """Commits read beside each other: each is one GET."""
 
 
-async def history(session: Session, *, own: bool = False) -> AsyncIterator[JsonObject]:
-    """Operations on the registry, newest first, each with its commit's id, sequence number and time; with `own` the
-    registry's own too. Ends where the history was collected.
+async def history(
+    session: Session, *, own: bool = False, newest: RegistryState | None = None
+) -> AsyncIterator[JsonObject]:
+    """Operations on the registry, newest first, from HEAD or from the commit `newest` back, each with its commit's id,
+    sequence number and time; with `own` the registry's own too. Ends where the history was collected.
 
     One commit lists the ids of 500 at most; the one before those is where the walk goes on.
     """
-    head: RegistryState | None = await session.state.head()
-    while head is not None:
-        listed = [commit for commit, _ in head.recent()]
+    listing: RegistryState | None = newest or await session.state.head()
+    while listing is not None:
+        listed = [commit for commit, _ in listing.recent()]
         for batch in batches(listed, AHEAD):
-            for commit in await gather(*(_commit(session, head, each) for each in batch)):
+            for commit in await gather(*(_commit(session, listing, each) for each in batch)):
                 if commit is None:
                     return
                 for operation in _operations(commit):
                     if own or operation.get("kind") not in OWN:
                         yield operation
-        head = None if head.before is None else await _commit(session, head, head.before)
+        listing = None if listing.before is None else await _commit(session, listing, listing.before)
 
 
 async def _commit(session: Session, head: RegistryState, commit: str) -> RegistryState | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, CatalogError, Refusal
+from arco_catalog.iceberg.properties import is_reserved
 from arco_catalog.operations.namespaces import LOCATION, create_namespace, namespace_creation
 from arco_catalog.operations.register import register_table, table_registration
 from arco_catalog.operations.rehearsal import Rehearsal
@@ -18,6 +19,7 @@ from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import resolve_for_read
 from arco_catalog.protocol.lookup import namespace_entry, relation_entry
 from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.followed import Followed
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.locations import Location
 from arco_catalog.state.pointer import missing_pointer
@@ -143,8 +145,9 @@ class Importer:
                 self.namespaces.append(namespace)
 
     async def _properties(self, namespace: Namespace) -> Mapping[str, str]:
+        """Those that are its users' own: where tables go, and who governs, is said anew."""
         properties = await self._properties_of(namespace)
-        return {name: value for name, value in properties.items() if name != LOCATION}
+        return {name: value for name, value in properties.items() if name != LOCATION and not is_reserved(name)}
 
     # The same without `apply`: planned, not written.
 
@@ -211,6 +214,9 @@ class Importer:
 
     async def _files_of(self, session: Session, entry: RelationEntry) -> tuple[str, str | None]:
         """The table's current metadata file, and the one that it was registered from."""
+        followed = Followed.of(entry.json)
+        if followed is not None:
+            return followed.metadata.location, None
         pointer = await session.state.pointer(entry.entity)
         if pointer is None:
             raise missing_pointer(session.state.paths.pointer(entry.entity))

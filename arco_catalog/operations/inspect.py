@@ -9,12 +9,14 @@ from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.decisions import read_decision, resolve_for_read
 from arco_catalog.protocol.lookup import load
-from arco_catalog.state.entries import find_relation, newest_tombstone, purge_began, purge_requested
+from arco_catalog.state.entries import RelationEntry, find_relation, has_pointer, newest_tombstone, purge_requested
 from arco_catalog.state.fields import mapping, optional_text, sequence, text
+from arco_catalog.state.followed import Followed
 from arco_catalog.state.index import Index, Namespace, relation_key, tombstones_of
 from arco_catalog.state.marker import Slot
 from arco_catalog.state.needs import Needs, Scan
 from arco_catalog.state.pointer import Pointer, missing_pointer
+from arco_catalog.state.tombstone import Tombstone
 from storage_backends import Cursor, Found, Listed
 
 MOVES = 10
@@ -26,12 +28,14 @@ AT_ONCE = 32
 
 
 async def inspect_relation(session: Session, namespace: Namespace, name: str) -> JsonObject:
-    """The table or view that the name means, or what was dropped last under it: its entry, its pointer as a reader sees
-    it, its intent, and the markers of requests under way that name it. Raises `NoSuchTable`."""
+    """What the name means, or what was dropped last under it: its entry, its pointer
+    as a reader sees it, its intent, and the markers of requests under way that name it. Raises `NoSuchTable`."""
     index = (await session.state.head()).index
     tombstones = Scan(tombstones_of(namespace, name))
     await load(session.state, index, Needs(keys=[relation_key(namespace, name)], scans=[tombstones]))
     entry, state = _entry(index, namespace, name)
+    if not has_pointer(entry):
+        return await _without_pointer(session, RelationEntry(entry), state, dotted(namespace, name))
     entity = text(entry, "entity")
     pointer = await session.state.pointer(entity)
     if pointer is None:
@@ -47,7 +51,10 @@ async def inspect_relation(session: Session, namespace: Namespace, name: str) ->
         "entity": entity,
         "uuid": entry.get("uuid"),
         "locations": entry.get("locations"),
+        "governance": {**RelationEntry(entry).governance},
         "purge_requested": purge_requested(entry),
+        "purge_task": entry.get("task"),
+        "purge_after_ms": entry.get("purge_after"),
         "metadata_location": read.metadata.location,
         "metadata_ms": read.metadata.ms,
         "base": None if base is None else {"metadata_location": base.location, "metadata_ms": base.ms},
@@ -62,6 +69,33 @@ async def inspect_relation(session: Session, namespace: Namespace, name: str) ->
     }
 
 
+async def _without_pointer(session: Session, entry: RelationEntry, state: str, name: str) -> JsonObject:
+    """What has no pointer: no request is ever under way on it but the registry's own."""
+    return {
+        "name": name,
+        "type": entry.kind,
+        "state": state,
+        "entity": entry.entity,
+        "format": entry.json.get("format"),
+        "locations": [*entry.locations],
+        **await _said(session, entry),
+    }
+
+
+async def _said(session: Session, entry: RelationEntry) -> JsonObject:
+    followed = Followed.of(entry.json)
+    if followed is None:
+        described = await session.state.description(entry.kind, entry.value)
+        return {field: said for field, said in described.items() if field != "version"}
+    return {
+        "uuid": entry.uuid,
+        "governance": {**entry.governance},
+        "metadata_location": followed.metadata.location,
+        "metadata_ms": followed.metadata.ms,
+        "notified": followed.notified,
+    }
+
+
 def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, str]:
     entry = find_relation(index, namespace, name)
     if entry is not None:
@@ -69,7 +103,7 @@ def _entry(index: Index, namespace: Namespace, name: str) -> tuple[JsonObject, s
     newest = newest_tombstone(tombstone for _, tombstone in index.scan(tombstones_of(namespace, name)))
     if newest is None:
         raise NoSuchTable(f"Table does not exist: {dotted(namespace, name)}")
-    return newest, "purging" if purge_began(newest) else "dropped"
+    return newest, Tombstone(newest).state
 
 
 async def _intent(session: Session, pointer: Pointer) -> JsonObject | None:

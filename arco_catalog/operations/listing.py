@@ -1,4 +1,4 @@
-"""Lists namespaces, tables and views in pages that all show one state (docs/design/registry.md#pages).
+"""Lists namespaces, what lies in them, and policies, in pages that all show one state (docs/design/registry.md#pages).
 
 A page token names the registry commit that the first page was read from, and the key at which the next page begins.
 Commits and segments are immutable, so creates and drops between two pages change no page. Names in that commit may wait
@@ -24,11 +24,13 @@ from arco_catalog.planning.names import existing_namespace
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.instant import one_instant
-from arco_catalog.protocol.lookup import entries_in, load
+from arco_catalog.protocol.lookup import carry_out, entries_in, load
 from arco_catalog.state.access import SegmentGone, State
-from arco_catalog.state.index import Index, Namespace, namespace_key, namespaces_in, relations_in
-from arco_catalog.state.needs import Needs
+from arco_catalog.state.index import Index, Namespace, level, namespace_key, namespaces_in, relations_in
+from arco_catalog.state.needs import Needs, Steps
+from arco_catalog.state.policies import policies_in
 from arco_catalog.state.registry import RegistryState
+from arco_catalog.state.tombstone import PURGED, Tombstone
 
 T = TypeVar("T")
 
@@ -69,13 +71,58 @@ async def list_namespaces(session: Session, parent: Namespace, paging: Paging) -
 
 
 async def list_relations(session: Session, namespace: Namespace, kind: str, paging: Paging) -> Listed:
-    """The tables, or the views, of a namespace. Raises `NoSuchNamespace`."""
+    """The tables, the views, or the generic tables of a namespace. Raises `NoSuchNamespace`."""
 
     def item(key: str, entry: JsonObject) -> JsonValue:
         name = key.rpartition("\n")[2]
         return {"namespace": [*namespace], "name": name} if entry.get("type") == kind else None
 
     return await _list(session, _Level(namespace, relations_in(namespace), item), paging)
+
+
+async def list_dropped_tables(session: Session, namespace: Namespace, paging: Paging) -> Listed:
+    """The tombstones of tables of a namespace whose files are not all deleted. Raises `NoSuchNamespace`."""
+
+    def item(_: str, entry: JsonObject) -> JsonValue:
+        return entry if entry.get("type") == "table" and Tombstone(entry).state != PURGED else None
+
+    return await _list(session, _Level(namespace, level("tombstone", namespace), item), paging)
+
+
+async def list_policies(session: Session, namespace: Namespace, policy_type: str | None, paging: Paging) -> Listed:
+    """The policies of a namespace, of one type if it is given. Raises `NoSuchNamespace`."""
+
+    def item(key: str, entry: JsonObject) -> JsonValue:
+        shown = policy_type in (None, entry.get("type"))
+        return {"namespace": [*namespace], "name": key.rpartition("\n")[2]} if shown else None
+
+    return await _list(session, _Level(namespace, policies_in(namespace), item), paging)
+
+
+async def computed_page(
+    session: Session, steps: Callable[[Index], Steps[Sequence[T]]], paging: Paging
+) -> tuple[Sequence[T], str | None]:
+    """A page of what is computed from the index, and the token of the next; the same state shows on all of them. Raises
+    what the computation raises, and `BadRequest` for a token that is not for it."""
+    if not paging.token:
+        head, start = await session.head(), 0
+    else:
+        head, start = await _allowed_now(session, _computed_as_of(session, paging.token))
+    try:
+        items = await carry_out(session.state, head.index, steps(head.index))
+    except SegmentGone as gone:
+        raise _expired() from gone
+    end = len(items) if paging.token is None else start + min(paging.size or DEFAULT_PAGE, DEFAULT_PAGE)
+    if end >= len(items):
+        return items[start:], None
+    return items[start:end], await _sealed(session, _encoded([head.id, end]))
+
+
+async def _computed_as_of(session: Session, token: str) -> tuple[RegistryState, int]:
+    match _decoded(await _unsealed(session, token)):
+        case [str(commit), int(start)] if _COMMIT.fullmatch(commit) and start > 0:
+            return await _head_as_of(session, commit), start
+    raise BadRequest("The page token belongs to another listing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +230,18 @@ def _encode(shown: _Shown, start: str) -> str:
     """The page token: the commit's id, the key, and one bit for each transaction that the commit waits for, 1 if it had
     committed. Bits, not ids, because there may be many and a token is part of a URL; the commit has the ids."""
     bits = int("".join("1" if each in shown.committed else "0" for each in reversed(shown.waiting)) or "0", 2)
-    token: list[JsonValue] = [shown.head.id, start, *([f"{bits:x}"] if bits else [])]
+    return _encoded([shown.head.id, start, *([f"{bits:x}"] if bits else [])])
+
+
+def _encoded(token: list[JsonValue]) -> str:
     return base64.urlsafe_b64encode(dumps(token)).decode().rstrip("=")
+
+
+def _decoded(token: str) -> JsonValue:
+    try:
+        return loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    except (MalformedJson, binascii.Error, ValueError) as error:
+        raise BadRequest("The page token is invalid") from error
 
 
 async def _sealed(session: Session, token: str) -> str:
@@ -224,11 +281,7 @@ async def _as_of(session: Session, level: _Level, token: str) -> tuple[_Shown, s
 
 
 def _decode(token: str, prefix: str) -> tuple[str, str, int]:
-    try:
-        decoded = loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-    except (MalformedJson, binascii.Error, ValueError) as error:
-        raise BadRequest("The page token is invalid") from error
-    match decoded:
+    match _decoded(token):
         case [str(commit), str(start), *rest] if _COMMIT.fullmatch(commit) and start.startswith(prefix):
             match rest:
                 case []:

@@ -2,7 +2,7 @@
 
 from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.planning.answers import TableState
-from arco_catalog.planning.names import no_such
+from arco_catalog.planning.names import not_of_kind
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import gather
 from arco_catalog.protocol.mutation import Freshness
@@ -38,8 +38,9 @@ async def require_view(session: Session, namespace: Namespace, name: str) -> Non
 
 async def _require(session: Session, namespace: Namespace, name: str, kind: str) -> None:
     lookup = RelationLookup(namespace, name, kind, writing=False)
-    if await resolve_name(session, await session.head(), lookup) is None:
-        raise no_such(kind, namespace, name)
+    head = await session.head()
+    if await resolve_name(session, head, lookup) is None:
+        raise not_of_kind(head.index, kind, namespace, name)
 
 
 async def load(session: Session, namespace: Namespace, name: str, kind: str) -> TableState:
@@ -64,7 +65,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
             await session.judge(read_set.head)
         entry, pointer = read_set.entry, read_set.pointer
         if entry is None or pointer is None:
-            raise no_such(kind, namespace, name)
+            raise not_of_kind(read_set.head.index, kind, namespace, name)
         location = pointer.metadata.location
         if location in missed:
             raise missed[location]
@@ -78,7 +79,7 @@ async def load(session: Session, namespace: Namespace, name: str, kind: str) -> 
             continue
         if guess is not None and guess != location:
             session.files.forget(guess)
-        return TableState(entry.entity, location, body, created=False)
+        return TableState(entry.entity, location, body, created=False, governance=entry.governance)
 
 
 async def _read_guess(session: Session, location: str) -> bytes | None:

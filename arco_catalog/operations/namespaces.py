@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, NamespaceNotEmpty, NoSuchWarehouse, Unprocessable
 from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.iceberg.shapes import quoted
-from arco_catalog.planning.answers import Answer, Document, NamespaceValue
+from arco_catalog.iceberg.properties import refuse_reserved
+from arco_catalog.operations.properties import check_properties, size_of
+from arco_catalog.planning.answers import Answer, Document, EntityValue
 from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.context import Context
+from arco_catalog.planning.governance import refuse_governance
 from arco_catalog.planning.names import dotted, existing_namespace
 from arco_catalog.planning.overlap import refuse_outside
 from arco_catalog.planning.registry_change import Change
@@ -24,18 +27,11 @@ from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_names
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, namespaces_in, relations_in
 from arco_catalog.state.locations import Location, slug
 from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.policies import attached_to, edits_without_attachments, policies_in
 from arco_catalog.state.roles import edits_without_grants, grants_on
 
 LOCATION = "location"
 
-MAX_KEY_BYTES = 512
-"""Of a property's name."""
-MAX_VALUE_BYTES = 64 << 10
-"""Of its value."""
-MAX_PROPERTIES_BYTES = 256 << 10
-"""Of all names and values of one namespace."""
-MOST_PROPERTIES = 100_000
-"""More have no room in that: there are only so many names of one or two bytes."""
 MAX_REMOVALS = 1_000
 """Names in one request to remove properties: the answer repeats them."""
 
@@ -52,8 +48,13 @@ def namespace_creation(session: Session, namespace: Namespace, properties: Mappi
 
 async def load_namespace(session: Session, namespace: Namespace) -> JsonObject:
     """The namespace and its properties. Raises `NoSuchNamespace`."""
+    return described(namespace, await namespace_properties(session, namespace))
+
+
+async def namespace_properties(session: Session, namespace: Namespace) -> JsonObject:
+    """Its properties alone. Raises `NoSuchNamespace`."""
     entry = await _existing(session, namespace)
-    return described(namespace, await session.state.namespace_properties(entry.value))
+    return await session.state.namespace_properties(entry.value)
 
 
 async def require_namespace(session: Session, namespace: Namespace) -> None:
@@ -79,40 +80,21 @@ async def drop_namespace(session: Session, namespace: Namespace) -> Answer:
     return await run(session, _Drop(session, namespace))
 
 
-def check_properties(
-    namespace: Namespace, updates: Mapping[str, JsonValue], after: Mapping[str, JsonValue], before: int = 0
-) -> None:
-    """Raises `BadRequest` for a property that is too long, or if all are together and take more than `before` bytes,
-    which they did already."""
-    if len(updates) > MOST_PROPERTIES and before <= MAX_PROPERTIES_BYTES:  # before each of them is looked at
-        raise BadRequest(
-            f"The properties of namespace {dotted(namespace)} would be {len(after):,}, which take more than "
-            f"{MAX_PROPERTIES_BYTES:,} bytes"
-        )
-    for name, value in updates.items():
-        what = f"Invalid property {quoted(name)} of namespace {dotted(namespace)}"
-        if (size := len(name.encode())) > MAX_KEY_BYTES:
-            raise BadRequest(f"{what}: its name is {size:,} bytes long, more than {MAX_KEY_BYTES:,}")
-        if (size := len(str(value).encode())) > MAX_VALUE_BYTES:
-            raise BadRequest(f"{what}: its value is {size:,} bytes long, more than {MAX_VALUE_BYTES:,}")
-    total = size_of(after)
-    if total > max(MAX_PROPERTIES_BYTES, before):
-        largest = max(updates or after, key=lambda name: len(name) + len(str(after.get(name))))
-        raise BadRequest(
-            f"The properties of namespace {dotted(namespace)} would be {total:,} bytes, more than "
-            f"{MAX_PROPERTIES_BYTES:,}; the longest of those given is {quoted(largest)}"
-        )
-
-
 def check_removals(number: int) -> None:
     """Raises `BadRequest` for more removals than one request may ask for."""
     if number > MAX_REMOVALS:
         raise BadRequest(f"One request may remove {MAX_REMOVALS:,} properties at most, not {number:,}")
 
 
-def size_of(properties: Mapping[str, JsonValue]) -> int:
-    """Bytes of names and values together."""
-    return sum(len(name.encode()) + len(str(value).encode()) for name, value in properties.items())
+def namespace_value(
+    context: Context, attempt: Attempt, namespace: Namespace, properties: JsonObject, answer: JsonObject | None = None
+) -> tuple[str, RecordWrite]:
+    """An immutable value, fresh for the attempt, and the object that holds it. The same properties, with the same
+    answer, are the same value."""
+    body = encode_value(properties, answer)
+    context.check_properties(body, dotted(namespace))
+    value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"
+    return value, RecordWrite(context.paths.entity_value("namespace", value), body)
 
 
 class _NamespaceChange(RegistryMutation):
@@ -123,12 +105,8 @@ class _NamespaceChange(RegistryMutation):
     def value(
         self, attempt: Attempt, properties: JsonObject, answer: JsonObject | None = None
     ) -> tuple[str, RecordWrite]:
-        """An immutable value, fresh for the attempt, and the object that holds it. The same properties, with the same
-        answer, are the same value."""
-        body = encode_value(properties, answer)
-        self.context.check_properties(body, dotted(self.namespace))
-        value = f"{attempt.id}-{hashlib.sha256(body).hexdigest()[:16]}"
-        return value, RecordWrite(self.context.paths.entity_value("namespace", value), body)
+        """The value that holds these properties."""
+        return namespace_value(self.context, attempt, self.namespace, properties, answer)
 
     def allowed_location(self, index: Index, properties: Mapping[str, JsonValue], now: str | None = None) -> Steps[str]:
         """Where the namespace's tables go; what it has `now` it may keep. Raises `BadRequest` outside the allowed
@@ -170,28 +148,27 @@ class _Create(_NamespaceChange):
             existing_namespace(index, self.namespace[:-1])
         if find_namespace(index, self.namespace) is not None:
             raise AlreadyExists(f"Namespace already exists: {dotted(self.namespace)}")
+        refuse_reserved(self.properties)
         location = yield from self.allowed_location(index, self.properties)
         properties: JsonObject = {**self.properties, LOCATION: self.properties.get(LOCATION, location)}
-        check_properties(self.namespace, properties, properties)
+        check_properties(f"namespace {dotted(self.namespace)}", properties, properties)
         value, write = self.value(attempt, properties)
         entry = NamespaceEntry.new(entity=attempt.entity, value=value, location=location)
         return Change(
             edits={namespace_key(self.namespace): entry.json},
-            answer=Document(200, described(self.namespace, properties), NamespaceValue(value, self.namespace)),
+            answer=Document(
+                200, described(self.namespace, properties), EntityValue("namespace", value, self.namespace)
+            ),
             detail={"namespace": [*self.namespace], "entity": attempt.entity},
             first=[write],
         )
 
 
-class _UpdateProperties(_NamespaceChange):
-    kind = "update-namespace"
+class PropertiesChange(_NamespaceChange):
+    """A change of what a namespace's value holds, made on what it holds now."""
 
-    def __init__(
-        self, session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
-    ) -> None:
+    def __init__(self, session: Session, namespace: Namespace) -> None:
         super().__init__(session, namespace)
-        self.removals = list(dict.fromkeys(removals))
-        self.updates = updates
         self._known: dict[str, JsonObject] = {}
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
@@ -206,6 +183,39 @@ class _UpdateProperties(_NamespaceChange):
         if entry is not None:
             self._known[entry.value] = await self.state.namespace_properties(entry.value)
 
+    def properties(self, entry: NamespaceEntry) -> JsonObject:
+        """What its value holds."""
+        return self._known[entry.value]
+
+    def changed(
+        self,
+        attempt: Attempt,
+        entry: NamespaceEntry,
+        location: str,
+        properties: JsonObject,
+        told: JsonObject,
+        detail: JsonObject,
+    ) -> Change:
+        """The change that makes these its properties, is answered with what is `told`, and has this in the history."""
+        value, write = self.value(attempt, properties, told)
+        return Change(
+            edits={namespace_key(self.namespace): entry.with_value(value, location).json},
+            answer=Document(200, told, EntityValue("namespace", value, self.namespace)),
+            detail={"namespace": [*self.namespace], "entity": entry.entity, **detail},
+            first=[write],
+        )
+
+
+class _UpdateProperties(PropertiesChange):
+    kind = "update-namespace"
+
+    def __init__(
+        self, session: Session, namespace: Namespace, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        super().__init__(session, namespace)
+        self.removals = list(dict.fromkeys(removals))
+        self.updates = updates
+
     def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
         yield Needs(keys=self.keys)
         check_removals(len(self.removals))
@@ -213,7 +223,8 @@ class _UpdateProperties(_NamespaceChange):
         if both:
             raise Unprocessable(f"Invalid namespace update, cannot both set and remove: {', '.join(both)}")
         entry = existing_namespace(read_set.head.index, self.namespace)
-        before = self._known[entry.value]
+        before = self.properties(entry)
+        refuse_governance(self.removals, self.updates, before)
         removed = {key: None for key in self.removals if key in before}  # in order, and looked up at once
         properties: JsonObject = {key: value for key, value in before.items() if key not in removed}
         properties.update(self.updates)
@@ -225,14 +236,8 @@ class _UpdateProperties(_NamespaceChange):
         }
         if properties == before:
             return NoOp(Document(200, told))
-        check_properties(self.namespace, dict(self.updates), properties, size_of(before))
-        value, write = self.value(attempt, properties, told)
-        return Change(
-            edits={namespace_key(self.namespace): entry.with_value(value, location).json},
-            answer=Document(200, told, NamespaceValue(value, self.namespace)),
-            detail={"namespace": [*self.namespace], "entity": entry.entity},
-            first=[write],
-        )
+        check_properties(f"namespace {dotted(self.namespace)}", dict(self.updates), properties, size_of(before))
+        return self.changed(attempt, entry, location, properties, told, {})
 
 
 class _Drop(_NamespaceChange):
@@ -242,10 +247,12 @@ class _Drop(_NamespaceChange):
         index = read_set.head.index
         relations = Scan(relations_in(self.namespace), until=lambda entry: "transaction" not in entry)
         namespaces = Scan(namespaces_in(self.namespace), until=lambda entry: True)
-        yield Needs(keys=[namespace_key(self.namespace)], scans=[relations, namespaces])
+        policies = Scan(policies_in(self.namespace), until=lambda entry: True)
+        yield Needs(keys=[namespace_key(self.namespace)], scans=[relations, namespaces, policies])
         entry = existing_namespace(index, self.namespace)
         intents = self._intents(index)
-        if intents is None or index.any_in(namespaces_in(self.namespace)):
+        inside = namespaces_in(self.namespace), policies_in(self.namespace)
+        if intents is None or any(map(index.any_in, inside)):
             raise NamespaceNotEmpty(f"Namespace {dotted(self.namespace)} is not empty")
         for intent in intents:
             intent.require_committed()
@@ -253,8 +260,13 @@ class _Drop(_NamespaceChange):
         if self.session.settings.has_grants:
             yield Needs(scans=[Scan(grants_on(entry.entity))])
             grants = edits_without_grants(index, entry.entity)
+        yield Needs(scans=[Scan(attached_to(entry.entity))])
         return Change(
-            edits={namespace_key(self.namespace): None, **grants},
+            edits={
+                namespace_key(self.namespace): None,
+                **grants,
+                **edits_without_attachments(index, entry.entity),
+            },
             answer=Document(204),
             detail={"namespace": [*self.namespace], "entity": entry.entity},
         )

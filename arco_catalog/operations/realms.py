@@ -21,7 +21,7 @@ from arco_catalog.operations.management.principal_roles import PRINCIPAL_ROLE
 from arco_catalog.operations.open import location_of, mounts_of
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
-from arco_catalog.protocol.catalog import Catalog, Session, Settings
+from arco_catalog.protocol.catalog import Catalog, NotifyWorkers, Session, Settings
 from arco_catalog.protocol.group_commit import GroupCommitter
 from arco_catalog.protocol.request_stats import current_stats
 from arco_catalog.protocol.rights import Judged
@@ -30,7 +30,7 @@ from arco_catalog.state.cache import ByteCache
 from arco_catalog.state.files import FileCache, Mount
 from arco_catalog.state.locations import AllowedLocations, Location
 from arco_catalog.state.paths import REALM_FOLDER, Paths
-from arco_catalog.state.realm import SERVICE_ADMIN, CatalogEntry
+from arco_catalog.state.realm import EXTERNAL, SERVICE_ADMIN, CatalogEntry
 from arco_catalog.state.runtime import Runtime
 from storage_backends import ObjectStore
 from storage_backends.open import StoreOpener
@@ -60,6 +60,7 @@ class Deployment:
     background_tasks: BackgroundTasks | None = None
     vending: "Callable[[], Vending] | None" = None
     storage_policy: "Callable[[], StoragePolicy] | None" = None
+    notify_workers: NotifyWorkers | None = None
 
     @classmethod
     def of(
@@ -163,7 +164,8 @@ class Realm:
         allowed = [each for each in locations_of(entry.properties, entry.storage) if self.may_use(each)]
         if not allowed:
             raise BadRequest(f"The locations of catalog {entry.name} are outside those that this server may use")
-        settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True)
+        external = entry.kind == EXTERNAL
+        settings = replace(self.deployment.settings, warehouse=entry.name, has_grants=True, external=external)
         opened = self._catalog(settings, Paths(entry.root), allowed, (entry.entity, entry.version), entry.storage)
         if known is not None:  # what it remembers of HEAD stays true
             opened.caches.head = known[1].caches.head
@@ -199,6 +201,7 @@ class Realm:
             group_committer=GroupCommitter(),
             background_tasks=deployment.background_tasks,
             table_locks=None if deployment.background_tasks is None else AdvisoryLocks(),
+            notify_workers=deployment.notify_workers,
             entry=entry,
             storage=storage or {},
         )
@@ -222,6 +225,7 @@ def realm_beside(
         catalog.background_tasks,
         vending,
         storage_policy,
+        catalog.notify_workers,
     )
     return Realm(DEFAULT_REALM if name is None else parse_realm(name), deployment, at_root=name is None)
 

@@ -59,18 +59,20 @@ async def receipts(session: Session, namespace: Namespace, name: str) -> list[Js
 
 async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
     """The receipts of an entity's commits, newest first, each with a `state`: `committed`, or `pending` if the
-    committed one is yet to be written. Raises `NoSuchTable` if no table or view has that id.
+    committed one is yet to be written. Raises `NoSuchTable` if no table or view has that id, or a pointer.
 
     Walks from the pointer back along the receipts, each of which names its base (docs/design/reconciliation.md). All
     have the names of today's receipts, whatever version they are of.
     """
     pointer = await session.state.pointer(entity)
     if pointer is None:
-        raise NoSuchTable(f"No table or view has the entity id {entity}")
+        raise NoSuchTable(
+            f"No table or view has the entity id {entity}, or its pointer is gone: `arco fsck` says which"
+        )
     found: list[JsonObject] = []
     file: MetadataFile | None = (await resolve_for_read(session.state, pointer)).metadata
     while file is not None:
-        said = await _receipt(session, entity, file)
+        said = await receipt_of(session, entity, file)
         if said is None:
             break
         found.append(said)
@@ -78,7 +80,8 @@ async def receipts_of(session: Session, entity: str) -> list[JsonObject]:
     return found
 
 
-async def _receipt(session: Session, entity: str, file: MetadataFile) -> JsonObject | None:
+async def receipt_of(session: Session, entity: str, file: MetadataFile) -> JsonObject | None:
+    """The receipt of one file that became current, as `receipts_of` returns it; None if there is none."""
     for stage in (receipt.COMMITTED, receipt.PENDING):
         key = session.state.paths.receipt(stage, commit_key(entity, file.location), file.ms)
         answer = await session.state.store.get(key)

@@ -16,14 +16,16 @@ from arco_catalog.planning.attempt import Attempt
 from arco_catalog.planning.kinds import TABLES, VIEWS, Semantics
 from arco_catalog.planning.metadata_file import pointer_summary
 from arco_catalog.planning.names import dotted, existing_namespace
-from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap
+from arco_catalog.planning.overlap import check_choice, refuse_folders, refuse_overlap, refuse_purged
 from arco_catalog.planning.registry_change import Change, tombstone_edits
+from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.planning.writes import PointerWrite
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.mutation import AttemptAborted, Write
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside
 from arco_catalog.state.entries import RelationEntry, find_kind, find_relation, location_holds
 from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.locations import Location, refuse_reserved_path
@@ -67,6 +69,8 @@ class _Register(RegistryMutation):
         self._body: bytes | None = None
         self._claimed: Claim | None = None
         self._document: JsonObject = {}
+        self._folders: Sequence[Location] = ()
+        """Those of the metadata file, and of the files to which it leads."""
 
     def needs_base(self, read_set: RegistryReadSet) -> bool:
         return self._body is None and read_set.refusal is None
@@ -116,9 +120,17 @@ class _Register(RegistryMutation):
         body, document = self._body or b"", self._document
         self.context.check_metadata(body, dotted(self.namespace, self.name))
         replaced = self._replaced(index)
-        normal = yield from self._free_locations(index, document, replaced)
+        locations = yield from self._free_locations(index, document, replaced)
+        normal = [location.normal for location in locations]
+        outer = outside(self._folders, {*normal})
+        yield from refuse_purged(index, outer, attempt.entity)
+        marks = yield from shared_marks(self.context, index, locations, entity=attempt.entity)
         entry = RelationEntry.new(
-            kind=self.semantics.kind, entity=attempt.entity, uuid=self.semantics.uuid(document), locations=normal
+            kind=self.semantics.kind,
+            entity=attempt.entity,
+            uuid=self.semantics.uuid(document),
+            locations=normal,
+            borrowed=merged(outer),
         )
         tombstone: Edits = {}
         if replaced is not None:
@@ -133,7 +145,9 @@ class _Register(RegistryMutation):
             )
         return Change(
             edits={
+                **marks,
                 **tombstone,
+                **borrowed_holds(attempt.entity, entry.borrowed),
                 relation_key(self.namespace, self.name): entry.json,
                 **location_holds(attempt.entity, normal, name=(*self.namespace, self.name)),
             },
@@ -154,7 +168,9 @@ class _Register(RegistryMutation):
     def further_writes(self, attempt: Attempt) -> Sequence[Write]:
         return [self._claim(attempt)]
 
-    def _free_locations(self, index: Index, document: JsonObject, replaced: RelationEntry | None) -> Steps[list[str]]:
+    def _free_locations(
+        self, index: Index, document: JsonObject, replaced: RelationEntry | None
+    ) -> Steps[list[Location]]:
         allowed = self.context.locations
         named = [table.location(document), *table.written_locations(document)]
         locations = {(place := allowed.check(location)).normal: place for location in named}
@@ -162,7 +178,7 @@ class _Register(RegistryMutation):
         yield from check_choice(self.context, index, [*locations.values()], self.namespace)
         yield from refuse_overlap(self.context, index, locations.values(), but=but)
         yield from refuse_folders(self.context, index, locations.values(), self.namespace)
-        return list(locations)
+        return [*locations.values()]
 
     def _checked(self, body: bytes) -> JsonObject:
         try:
@@ -172,6 +188,7 @@ class _Register(RegistryMutation):
         document = self.semantics.check_registered(parsed, self.session.check_deadline)
         for logged in self.semantics.logged_files(document):
             refuse_reserved_path(logged)
+        self._folders = folders_of([self.file, *self.semantics.leading_files(document)])
         outlined = outline(document)
         let_long_parts_go(document)
         return outlined

@@ -4,8 +4,8 @@ Several changes can be planned one upon another."""
 from dataclasses import replace
 
 from arco_catalog.iceberg.errors import Unavailable
+from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.lookup import carry_out
-from arco_catalog.protocol.mutation import NoOp
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.entries import PendingTransaction
 from arco_catalog.state.registry import RegistryState
@@ -35,4 +35,4 @@ class Rehearsal:
             change = await carry_out(mutation.state, head.index, mutation.change(read_set, self._attempt))
         except PendingTransaction as met:
             raise Unavailable(f"Transaction {met.transaction} over this name is under way: try again") from met
-        return head if isinstance(change, NoOp) else replace(head, index=head.index.edited(change.edits))
+        return replace(head, index=head.index.edited(change.edits)) if isinstance(change, Change) else head

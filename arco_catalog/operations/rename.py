@@ -4,7 +4,7 @@
 from arco_catalog.iceberg.errors import AlreadyExists
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
-from arco_catalog.planning.names import Identifier, dotted, existing_namespace, no_such
+from arco_catalog.planning.names import Identifier, called, dotted, existing_namespace, not_of_kind
 from arco_catalog.planning.registry_change import Change
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
@@ -12,6 +12,7 @@ from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryRe
 from arco_catalog.state.entries import find_kind, find_relation, location_holds
 from arco_catalog.state.index import Edits, namespace_key, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.policies import attached_to, renamed_attachments
 from arco_catalog.state.roles import granted_key, grants_on, ids_under, renamed_grants
 
 
@@ -38,7 +39,7 @@ class _Rename(RegistryMutation):
         yield Needs(keys=[relation_key(*self.source), *destination])
         entry = find_kind(index, *self.source, self.what)
         if entry is None:
-            raise no_such(self.what, *self.source)
+            raise not_of_kind(index, self.what, *self.source)
         entry.require_committed()
         existing_namespace(index, self.destination[0])
         there = find_relation(index, *self.destination)
@@ -49,7 +50,7 @@ class _Rename(RegistryMutation):
         if there is not None:
             raise AlreadyExists(
                 f"Cannot rename {dotted(*self.source)} to {dotted(*self.destination)}. "
-                f"{there.kind.capitalize()} already exists"
+                f"{called(there.kind).capitalize()} already exists"
             )
         grants: Edits = {}
         if self.session.settings.has_grants:
@@ -57,9 +58,11 @@ class _Rename(RegistryMutation):
             roles = [*ids_under(index, grants_on(entry.entity))]
             yield Needs(keys=[granted_key(role, entry.entity) for role in roles])
             grants = renamed_grants(index, entry.entity, roles, *self.destination)
+        yield Needs(scans=[Scan(attached_to(entry.entity))])
         return Change(
             edits={
                 **grants,
+                **renamed_attachments(index, entry.entity, *self.destination),
                 relation_key(*self.source): None,
                 relation_key(*self.destination): entry.json,
                 **location_holds(entry.entity, entry.locations, name=(*self.destination[0], self.destination[1])),

@@ -1,19 +1,21 @@
 """Undoing a drop: the tombstone becomes the name again, as it was, if its files are still there
 (docs/design/registry.md#rule-5)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from arco_catalog.iceberg import table
-from arco_catalog.iceberg.errors import BadRequest, CommitFailed, NoSuchTable, NotFound, Refusal
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, Forbidden, NoSuchTable, NotFound, Refusal
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.planning.access import Requirement, Securable, denied
 from arco_catalog.planning.answers import Answer, Document
 from arco_catalog.planning.attempt import Attempt
-from arco_catalog.planning.kinds import TABLES, VIEWS
-from arco_catalog.planning.names import dotted, existing_namespace
+from arco_catalog.planning.names import dotted, existing_namespace, name_taken
 from arco_catalog.planning.overlap import refuse_overlap
+from arco_catalog.planning.privileges import Privilege
 from arco_catalog.planning.registry_change import Change
+from arco_catalog.planning.shared_places import shared_marks
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.concurrency import batches, gather
 from arco_catalog.protocol.current_file import current_file
@@ -22,28 +24,37 @@ from arco_catalog.protocol.lookup import load
 from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
 from arco_catalog.state.entries import (
     TOMBSTONE_FIELDS,
+    Kind,
     RelationEntry,
     find_relation,
+    has_pointer,
     newest_tombstone,
     purge_began,
     restored_holds,
 )
 from arco_catalog.state.fields import text
-from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstone_key, tombstones_of
+from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key, tombstones_of
 from arco_catalog.state.locations import Location
 from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.tombstone import PURGED, Tombstone, task_key
 
 AT_ONCE = 16
+_NOTHING_DROPPED = "No dropped table or view has the name {}"
+_RIGHTS: Mapping[Kind, tuple[Privilege, Privilege]] = {
+    "table": (Privilege.TABLE_DROP, Privilege.TABLE_LIST),
+    "view": (Privilege.VIEW_DROP, Privilege.VIEW_LIST),
+}
+"""What it takes to restore something that was dropped, and to know of it."""
 
 
 async def undrop(session: Session, namespace: Namespace, name: str, *, force: bool = False) -> Answer:
     """Restores what was dropped last under this name, after checking that its metadata file and the manifest lists of
     its snapshots exist.
 
-    Raises `NoSuchTable` if nothing was dropped, `AlreadyExists` if the name is taken, `BadRequest` if one of its
-    locations is, `CommitFailed` once its purge has begun, `NotFound` for a file that is gone, and `BadRequest` for one
-    that lies in no store of this catalog. With `force` a table comes back without manifest lists that are gone or out
-    of sight, but never without its metadata file.
+    Raises `NoSuchTable` if nothing was dropped, or it was purged, `AlreadyExists` if the name is taken, `BadRequest` if
+    one of its locations is, `CommitFailed` once its purge has begun, `NotFound` for a file that is gone, and
+    `BadRequest` for one that lies in no store of this catalog. With `force` a table comes back without manifest lists
+    that are gone or out of sight, but never without its metadata file.
     """
     return await run(session, _Undrop(session, namespace, name, force=force))
 
@@ -73,7 +84,10 @@ class _Undrop(RegistryMutation):
             self._examined[_drop_operation(tombstone)] = await self._examine(tombstone)
 
     async def _examine(self, tombstone: RelationEntry) -> Refusal | None:
-        """Checks that the files of the dropped table or view exist. Returns the refusal if it can't be restored."""
+        """Checks that the files of the dropped table or view exist. Returns the refusal if it can't be restored. The
+        catalog knows none of what has a description alone."""
+        if not has_pointer(tombstone.json):
+            return None
         full_name = dotted(self.namespace, self.name)
         try:
             found = await current_file(self.session, tombstone.entity)
@@ -98,28 +112,50 @@ class _Undrop(RegistryMutation):
         existing_namespace(index, self.namespace)
         tombstone = self._newest(index)
         if tombstone is None:
-            raise NoSuchTable(f"No dropped table or view has the name {dotted(self.namespace, self.name)}")
+            raise NoSuchTable(_NOTHING_DROPPED.format(dotted(self.namespace, self.name)))
+        yield from self._check_rights(index, tombstone)
         if purge_began(tombstone.json):
             raise CommitFailed(f"{dotted(self.namespace, self.name)} is being purged: it cannot be restored")
+        dropped = Tombstone(tombstone.json)
+        if dropped.state == PURGED:
+            raise NoSuchTable(f"{dotted(self.namespace, self.name)} was purged: its files are gone")
         existing = find_relation(index, self.namespace, self.name)
         if existing is not None:
-            kind = TABLES if tombstone.kind == "table" else VIEWS
-            raise kind.name_taken(existing.require_committed().kind, self.namespace, self.name)
+            raise name_taken(tombstone.kind, existing.require_committed().kind, self.namespace, self.name)
         locations = [Location.of_normal(location) for location in tombstone.locations]
         yield from refuse_overlap(self.context, index, locations)
+        marks = yield from shared_marks(self.context, index, locations, entity=tombstone.entity)
+        shared = yield from dropped.is_shared(index)
         refusal = self._examined[_drop_operation(tombstone)]
         if refusal is not None:
             raise refusal
         entry: JsonObject = {key: value for key, value in tombstone.json.items() if key not in TOMBSTONE_FIELDS}
+        if shared:
+            entry["shared"] = True
         return Change(
             edits={
-                tombstone_key(self.namespace, self.name, tombstone.entity): None,
+                **marks,
+                dropped.key: None,
+                **({} if dropped.task is None else {task_key(dropped.task): None}),
                 relation_key(self.namespace, self.name): entry,
                 **restored_holds(tombstone.entity, tombstone.locations, name=(*self.namespace, self.name)),
             },
             answer=Document(204),
             detail={"namespace": [*self.namespace], "name": self.name, "entity": tombstone.entity},
         )
+
+    def _check_rights(self, index: Index, tombstone: RelationEntry) -> Steps[None]:
+        """Raises the refusal of a caller who may not drop this table or view, nor so undo it: that it is not known, if
+        the caller may not list it."""
+        what: Kind = "view" if tombstone.kind == "view" else "table"
+        drops, lists = _RIGHTS[what]
+        on = Securable(self.namespace, kind=what, entity=tombstone.entity)
+        if (yield from self.context.may(index, Requirement(drops, on))):
+            return
+        refusal: Refusal = NoSuchTable(_NOTHING_DROPPED.format(dotted(self.namespace, self.name)))
+        if (yield from self.context.may(index, Requirement(lists, on))):
+            refusal = Forbidden(f"To restore {dotted(self.namespace, self.name)} takes the privilege {drops} on it")
+        raise denied(refusal, drops.value, f"dropped {what} {tombstone.entity}")
 
     @property
     def _tombstones(self) -> Scan:

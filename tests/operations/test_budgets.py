@@ -5,6 +5,9 @@ from collections.abc import Awaitable
 import pytest
 
 from arco_catalog.iceberg.errors import NoSuchTable
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.governance import govern_relation, relation_governance
 from arco_catalog.operations.listing import Paging, list_namespaces, list_relations
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.protocol.catalog import Settings
@@ -26,6 +29,19 @@ async def counted() -> CountingFixture:
     return made
 
 
+def snapshot_at(manifest_list: str) -> JsonObject:
+    """An update that adds a snapshot."""
+    snapshot: JsonObject = {
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "timestamp-ms": 1_767_225_600_000,
+        "manifest-list": manifest_list,
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
+    return {"action": "add-snapshot", "snapshot": snapshot}
+
+
 async def cost(fixture: CountingFixture, operation: Awaitable[object]) -> tuple[int, int]:
     """(depth, calls) of an operation."""
     measured = await fixture.cost(operation)
@@ -43,6 +59,23 @@ async def test_a_warm_load_asks_three_things_beside_each_other(counted: Counting
 
 async def test_a_cold_load_asks_three_things_one_after_the_other(counted: CountingFixture) -> None:
     assert await cost(counted, load_table(counted.another().session(), NS, "t")) == (3, 3)
+
+
+async def test_a_load_of_a_governed_table_asks_for_nothing_more(counted: CountingFixture) -> None:
+    columns: JsonObject = {f"arco.column.{number}.tag.pii": "x" * 40 for number in range(150)}
+    await govern_relation(counted.session(), NS, "t", "table", {"arco.owner": "ada", **columns})
+    await load_table(counted.session(), NS, "t")
+
+    assert await cost(counted, load_table(counted.session(), NS, "t")) == (1, 3)
+    assert await cost(counted, load_table(counted.another().session(), NS, "t")) == (3, 3)
+    assert await cost(counted, relation_governance(counted.another().session(), NS, "t", "table")) == (1, 1)
+
+
+async def test_a_change_of_governance_without_and_with_a_key(counted: CountingFixture) -> None:
+    await load_table(counted.session(), NS, "t")
+    for value, key, calls in (("a", None, 4), ("b", counted.key(), 6)):
+        change = govern_relation(counted.session({}, key=key), NS, "t", "table", {"arco.owner": value})
+        assert within(await cost(counted, change), 3, calls)
 
 
 async def test_a_warm_load_of_a_table_that_moved_on_is_one_call_deeper(counted: CountingFixture) -> None:
@@ -96,6 +129,23 @@ async def test_a_create_under_a_head_that_moved_is_one_deeper_and_one_call_more(
     assert within(await cost(counted, counted.table("v")), 4, 8)
     await counted.another().table("w")
     assert within(await cost(counted, counted.table("x", key=counted.key())), 4, 10)
+
+
+@pytest.mark.parametrize(("purge", "depth", "calls"), [(False, 4, 4), (True, 6, 8)])
+async def test_a_drop(counted: CountingFixture, purge: bool, depth: int, calls: int) -> None:
+    await counted.table("u")
+    for name, key, more in (("t", None, 0), ("u", counted.key(), 2)):
+        await load_table(counted.session(), NS, name)
+        dropping = drop_table(counted.session({}, key=key), NS, name, purge)
+        assert within(await cost(counted, dropping), depth, calls + more)
+
+
+async def test_a_commit_that_takes_a_manifest_list_from_its_own_location_costs_no_more(
+    counted: CountingFixture,
+) -> None:
+    place = (await load_table(counted.session(), NS, "t")).metadata_location.rpartition("/")[0]
+    updates: JsonObject = {"requirements": [], "updates": [snapshot_at(f"{place}/snap-1.avro")]}
+    assert within(await cost(counted, counted.commit(updates)), 3, 5)
 
 
 async def test_a_page_of_a_listing(counted: CountingFixture) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
-from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs
+from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs, take_inventory
 from arco_catalog.operations.jobs import Workplace, run_job
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.operations.reconcile import reconcile
@@ -133,7 +133,9 @@ async def test_a_queued_job_walks_every_catalog_or_the_one_that_has_the_entity(a
     pointers = [entry.key for entry in (await app.store.list("")).entries if "/iceberg_pointers/" in entry.key]
     for key in lost:
         await app.store.delete(key)
-    workplace = Workplace(await deployed(app), request_until(app, 60_000), app.clock, lambda: False)
+    workplace = Workplace(
+        await take_inventory(catalog_over(app), URL), request_until(app, 60_000), app.clock, lambda: False
+    )
 
     async def restored() -> list[str]:
         assert app.store is not None

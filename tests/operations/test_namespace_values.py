@@ -5,15 +5,8 @@ import pytest
 from arco_catalog.iceberg.errors import BadRequest
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from arco_catalog.operations.history import history
-from arco_catalog.operations.namespaces import (
-    MAX_KEY_BYTES,
-    MAX_PROPERTIES_BYTES,
-    MAX_REMOVALS,
-    MAX_VALUE_BYTES,
-    create_namespace,
-    load_namespace,
-    update_properties,
-)
+from arco_catalog.operations.namespaces import MAX_REMOVALS, create_namespace, load_namespace, update_properties
+from arco_catalog.operations.properties import MAX_KEY_BYTES, MAX_PROPERTIES_BYTES, MAX_VALUE_BYTES
 from arco_catalog.planning.answers import Document
 from storage_backends import ANY, Found
 from storage_backends.memory import MemoryStore

@@ -319,7 +319,7 @@ async def test_a_drop_that_asked_for_a_purge_is_undone_like_any_other(fixture: C
 async def with_stone_of_a_purge(fixture: CatalogFixture, **more: str) -> None:
     """Drops `t`, and gives the tombstone and the hold the form that an earlier version wrote at a purge."""
     made = await fixture.table("t", location=PLACE)
-    await drop(fixture, purge=True)
+    await drop(fixture)
     head = await fixture.session().state.head()
     [(key, tombstone)] = list(head.index.scan(tombstones_of(NS, "t")))
     old = {name: value for name, value in tombstone.items() if name != "purge_requested"}

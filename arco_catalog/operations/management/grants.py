@@ -1,6 +1,6 @@
-"""Grants: what catalog roles hold on a catalog, its namespaces, tables and views."""
+"""Grants: what catalog roles hold on a catalog, its namespaces, and what lies in these."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from arco_catalog.iceberg.errors import BadRequest, NotFound
@@ -13,10 +13,11 @@ from arco_catalog.planning.privileges import GRANTABLE, Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.driver import run
 from arco_catalog.protocol.lookup import carry_out, load
-from arco_catalog.state.entries import find_kind
+from arco_catalog.state.entries import find_relation
 from arco_catalog.state.fields import text
-from arco_catalog.state.index import Edits, Index, relation_key
+from arco_catalog.state.index import Edits, Index, Namespace, relation_key
 from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.policies import policy_key
 from arco_catalog.state.roles import GrantEntry, catalog_role_key, grant_edits, granted_key, granted_to
 
 
@@ -51,11 +52,15 @@ async def list_grants(session: Session, role: str) -> JsonObject:
 def _live_grants(index: Index, granted: str) -> Steps[JsonObject]:
     yield Needs(scans=[Scan(granted)])
     grants = [GrantEntry(entry) for _, entry in index.scan(granted)]
-    keys = [relation_key(each.namespace, each.name) for each in grants if each.name is not None]
+    keys = [_key(each.kind)(each.namespace, each.name) for each in grants if each.name is not None]
     yield Needs(keys=keys)
     live = {text(entry, "entity") for entry in index.get_all(keys).values()}
     shown = (each for each in grants if each.name is None or each.securable in live)
     return listing("grants", [_shown(each, name) for each in shown for name in each.privileges])
+
+
+def _key(kind: str) -> Callable[[Namespace, str], str]:
+    return policy_key if kind == "policy" else relation_key
 
 
 def _shown(grant: GrantEntry, privilege: str) -> JsonObject:
@@ -103,8 +108,8 @@ class _Change(EntityChange):
         if chain is None:
             raise absent(securable)
         if securable.name is not None:
-            relation = find_kind(index, securable.namespace, securable.name, securable.kind)
-            if relation is not None:
+            relation = find_relation(index, securable.namespace, securable.name)
+            if securable.kind != "policy" and relation is not None:
                 relation.require_committed()
         yield Needs(keys=[granted_key(role.entity, chain[-1])])
         stored = index.get(granted_key(role.entity, chain[-1]))

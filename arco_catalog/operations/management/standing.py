@@ -1,9 +1,12 @@
 """What a principal amounts to in its realm, whoever asks."""
 
+from dataclasses import replace
+
 from arco_catalog.planning.access import Identity, standing_of
 from arco_catalog.planning.privileges import Privilege
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.protocol.lookup import carry_out
+from arco_catalog.state.access import State
 from arco_catalog.state.realm import PrincipalEntry
 
 
@@ -12,3 +15,11 @@ async def manages_access(session: Session, principal: PrincipalEntry) -> bool:
     head = await session.state.head()
     standing = await carry_out(session.state, head.index, standing_of(head.index, Identity(principal.entity)))
     return standing is not None and Privilege.SERVICE_MANAGE_ACCESS in standing.service
+
+
+async def has_role(realm: State, identity: Identity, role: str) -> bool:
+    """Whether an identity still is somebody's, who has a principal role of this name, by what the realm says now."""
+    head = await realm.head()
+    activated = replace(identity, activated=frozenset({role}))
+    standing = await carry_out(realm, head.index, standing_of(head.index, activated))
+    return standing is not None and bool(standing.roles) and not standing.must_rotate

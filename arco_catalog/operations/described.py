@@ -1,0 +1,65 @@
+"""What a catalog keeps a description of, and nothing else: no pointer, no metadata file, no commits
+(docs/design/polaris.md). Loading and dropping are the same for all of it."""
+
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.names import no_such
+from arco_catalog.planning.registry_change import Change, tombstone_edits
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.relation_read_set import RelationLookup, resolve_name
+from arco_catalog.state.entries import DescribedKind, RelationEntry, find_kind
+from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.needs import Needs, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a name means, as the registry has it, and the value that describes it."""
+
+    entry: RelationEntry
+    value: JsonObject
+
+
+async def load_described(session: Session, kind: DescribedKind, namespace: Namespace, name: str) -> Described:
+    """What the name means, if that is of this kind. Raises what is raised for something of a kind that does not
+    exist."""
+    head = await session.head()
+    entry = await resolve_name(session, head, RelationLookup(namespace, name, kind, writing=False))
+    if entry is None:
+        raise no_such(kind, namespace, name)
+    return Described(entry, await session.state.description(kind, entry.value))
+
+
+async def drop_described(session: Session, kind: DescribedKind, namespace: Namespace, name: str) -> Answer:
+    """Takes the name away and leaves a tombstone. Raises as `load_described`."""
+    return await run(session, _Drop(session, kind, namespace, name))
+
+
+class _Drop(RegistryMutation):
+    def __init__(self, session: Session, kind: DescribedKind, namespace: Namespace, name: str) -> None:
+        super().__init__(session)
+        self.kind = f"drop-{kind}"
+        self.what = kind
+        self.namespace = namespace
+        self.name = name
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        head, key = read_set.head, relation_key(self.namespace, self.name)
+        yield Needs(keys=[key])
+        entry = find_kind(head.index, self.namespace, self.name, self.what)
+        if entry is None:
+            raise no_such(self.what, self.namespace, self.name)
+        tombstone = tombstone_edits(
+            head, entry, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=False
+        )
+        return Change(
+            edits={key: None, **tombstone},
+            answer=Document(204),
+            detail={"namespace": [*self.namespace], "name": self.name, "entity": entry.entity},
+            about=(entry.entity, None),
+        )

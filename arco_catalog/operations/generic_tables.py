@@ -1,0 +1,113 @@
+"""Generic tables: tables of other formats, of which the catalog keeps a name, a place and a description. It reads none
+of their files: engines that know the format do (docs/design/polaris.md#generic-tables)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.described import drop_described, load_described
+from arco_catalog.operations.properties import check_properties
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.descriptions import describe
+from arco_catalog.planning.names import dotted, name_taken, require_free_name
+from arco_catalog.planning.overlap import require_free_places
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.planning.shared_places import shared_marks
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.entries import DescribedKind, RelationEntry, location_holds
+from arco_catalog.state.fields import mapping
+from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.needs import Steps
+
+KIND: DescribedKind = "generic-table"
+MAX_FORMAT = 64
+"""Characters of a format: each read of the registry has it."""
+MAX_DOC_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class GenericTable:
+    """What a client says of a new one. `format` is any tag that engines agree on: `delta`, `lance`, `hudi`, `csv`.
+    Without a `base_location` its files are nobody's but its users' business."""
+
+    name: str
+    format: str
+    base_location: str | None
+    doc: str | None
+    properties: Mapping[str, str]
+
+    def check(self) -> None:
+        """Raises `BadRequest` for a format or a text that is too long."""
+        if not 0 < len(self.format) <= MAX_FORMAT or not self.format.isprintable():
+            raise BadRequest(f"Invalid request.format: it must have 1 to {MAX_FORMAT} printable characters")
+        if (size := len((self.doc or "").encode())) > MAX_DOC_BYTES:
+            raise BadRequest(
+                f"Invalid request.doc: it is {size:,} bytes long, and at most {MAX_DOC_BYTES:,} are allowed"
+            )
+
+    @property
+    def described(self) -> JsonObject:
+        """As answers show it: what was not said is left out."""
+        shown: JsonObject = {"name": self.name, "format": self.format}
+        if self.base_location is not None:
+            shown["base-location"] = self.base_location
+        if self.doc is not None:
+            shown["doc"] = self.doc
+        return {**shown, "properties": {**self.properties}}
+
+
+async def create_generic_table(session: Session, namespace: Namespace, table: GenericTable) -> Answer:
+    """Gives a generic table its name and place. Raises `AlreadyExists` if the name means anything, and `BadRequest` for
+    a location that is taken or not allowed, and for what is too long."""
+    table.check()
+    return await run(session, _Create(session, namespace, table))
+
+
+async def load_generic_table(session: Session, namespace: Namespace, name: str) -> JsonObject:
+    """What was said of a generic table. Raises `NoSuchTable`."""
+    return mapping((await load_described(session, KIND, namespace, name)).value, "table")
+
+
+async def drop_generic_table(session: Session, namespace: Namespace, name: str) -> Answer:
+    """Takes the name away and leaves a tombstone. No file is touched. Raises `NoSuchTable`."""
+    return await drop_described(session, KIND, namespace, name)
+
+
+class _Create(RegistryMutation):
+    kind = f"create-{KIND}"
+
+    def __init__(self, session: Session, namespace: Namespace, table: GenericTable) -> None:
+        super().__init__(session)
+        self.namespace = namespace
+        self.table = table
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index, namespace, table = read_set.head.index, self.namespace, self.table
+        yield from require_free_name(
+            index, namespace, table.name, partial(name_taken, KIND, namespace=namespace, name=table.name)
+        )
+        check_properties(f"generic table {dotted(namespace, table.name)}", table.properties, table.properties)
+        locations = [] if table.base_location is None else [self.context.locations.check(table.base_location)]
+        yield from require_free_places(self.context, index, locations, namespace)
+        marks = yield from shared_marks(self.context, index, locations, entity=attempt.entity)
+        value, write = describe(self.context, attempt, KIND, namespace, table.name, table.described)
+        normal = [location.normal for location in locations]
+        entry = RelationEntry.described(
+            KIND, written_in=table.format, entity=attempt.entity, locations=normal, value=value.id
+        )
+        return Change(
+            edits={
+                **marks,
+                relation_key(namespace, table.name): entry.json,
+                **location_holds(attempt.entity, normal, name=(*namespace, table.name)),
+            },
+            answer=Document(200, {"table": table.described}, value),
+            detail={"namespace": [*namespace], "name": table.name, "entity": attempt.entity, "format": table.format},
+            first=[write],
+            about=(attempt.entity, None),
+        )

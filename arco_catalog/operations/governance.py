@@ -1,0 +1,106 @@
+"""Governance of namespaces, tables and views: read, and changed by one commit of the registry
+(docs/design/polaris.md#governance)."""
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.namespaces import PropertiesChange, namespace_properties
+from arco_catalog.operations.properties import check_properties, size_of
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.governance import Governance, governance_of, merge
+from arco_catalog.planning.names import called, dotted, existing_namespace, not_of_kind
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.mutation import NoOp
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.protocol.relation_read_set import RelationLookup, resolve_name
+from arco_catalog.state.entries import find_kind
+from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.needs import Needs, Steps
+
+
+async def namespace_governance(session: Session, namespace: Namespace) -> JsonObject:
+    """The document of a namespace. Raises `NoSuchNamespace`."""
+    return {**governance_of(await namespace_properties(session, namespace))}
+
+
+async def relation_governance(session: Session, namespace: Namespace, name: str, kind: str) -> JsonObject:
+    """The document of a table or view, as `kind` says. Reads the registry alone. Raises `NoSuchTable` and
+    `NoSuchView`."""
+    head = await session.head()
+    entry = await resolve_name(session, head, RelationLookup(namespace, name, kind, writing=False))
+    if entry is None:
+        raise not_of_kind(head.index, kind, namespace, name)
+    return {**entry.governance}
+
+
+async def govern_namespace(session: Session, namespace: Namespace, patch: JsonObject) -> Answer:
+    """Merges a patch into the document of a namespace, and answers that. Raises `NoSuchNamespace`, and `BadRequest` for
+    what is no governance, or too much."""
+    return await run(session, _GovernNamespace(session, namespace, patch))
+
+
+async def govern_relation(session: Session, namespace: Namespace, name: str, kind: str, patch: JsonObject) -> Answer:
+    """The same of a table or view, as `kind` says. Raises `NoSuchTable`, `NoSuchView` and `BadRequest`."""
+    return await run(session, _GovernRelation(session, namespace, name, kind, patch))
+
+
+class _GovernNamespace(PropertiesChange):
+    kind = "govern-namespace"
+
+    def __init__(self, session: Session, namespace: Namespace, patch: JsonObject) -> None:
+        super().__init__(session, namespace)
+        self.patch = patch
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        yield Needs(keys=self.keys)
+        entry = existing_namespace(read_set.head.index, self.namespace)
+        properties, whose = self.properties(entry), f"namespace {dotted(self.namespace)}"
+        before = governance_of(properties)
+        after = merge(whose, before, self.patch, columns=False)
+        told: JsonObject = {**after}
+        if after == before:
+            return NoOp(Document(200, told))
+        together = {**{name: value for name, value in properties.items() if name not in before}, **told}
+        check_properties(whose, {}, together, size_of(properties))
+        changes: JsonObject = {"governance": _names(before, after)}
+        return self.changed(attempt, entry, entry.location, together, told, changes)
+
+
+class _GovernRelation(RegistryMutation):
+    def __init__(self, session: Session, namespace: Namespace, name: str, kind: str, patch: JsonObject) -> None:
+        super().__init__(session)
+        self.kind = f"govern-{kind}"
+        self.what = kind
+        self.namespace = namespace
+        self.name = name
+        self.patch = patch
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        index, key = read_set.head.index, relation_key(self.namespace, self.name)
+        yield Needs(keys=[key])
+        entry = find_kind(index, self.namespace, self.name, self.what)
+        if entry is None:
+            raise not_of_kind(index, self.what, self.namespace, self.name)
+        before = entry.require_committed().governance
+        whose = f"{called(self.what)} {dotted(self.namespace, self.name)}"
+        after = merge(whose, before, self.patch, columns=True)
+        answer = Document(200, {**after})
+        if after == before:
+            return NoOp(answer)
+        return Change(
+            edits={key: entry.with_governance(after).json},
+            answer=answer,
+            detail={
+                "namespace": [*self.namespace],
+                "name": self.name,
+                "entity": entry.entity,
+                "governance": _names(before, after),
+            },
+            about=(entry.entity, entry.uuid),
+        )
+
+
+def _names(before: Governance, after: Governance) -> list[JsonValue]:
+    """What was changed, as the history names it: values are for those who may read them."""
+    return [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]

@@ -1,0 +1,218 @@
+"""Tables that follow another catalog's, as its notifications say (docs/design/polaris.md#notifications).
+
+Each notification is one registry commit: name, metadata file and time change together, or not at all.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from arco_catalog.iceberg import table
+from arco_catalog.iceberg.errors import BadRequest, NoSuchWarehouse, Refusal
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.parsing import UnreadableMetadata, parse_metadata
+from arco_catalog.operations.namespaces import LOCATION, namespace_value
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.apply_commit import let_long_parts_go, outline
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.kinds import TABLES
+from arco_catalog.planning.names import dotted, name_taken, no_such
+from arco_catalog.planning.notifications import Event, Notification, check_order
+from arco_catalog.planning.overlap import refuse_overlap, refuse_purged
+from arco_catalog.planning.registry_change import Change, tombstone_edits
+from arco_catalog.planning.reserved_locations import MAX_HELD
+from arco_catalog.planning.shared_places import shared_marks
+from arco_catalog.planning.writes import RecordWrite
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.borrowed import borrowed_holds, folders_of, merged, outside, returned_loans
+from arco_catalog.state.catalog_state import CATALOG_STATE, is_dropping
+from arco_catalog.state.entries import NamespaceEntry, RelationEntry, find_namespace, find_relation, location_holds
+from arco_catalog.state.followed import Followed
+from arco_catalog.state.index import Edits, Index, Namespace, namespace_key, relation_key, tombstones_of
+from arco_catalog.state.locations import Location, slug
+from arco_catalog.state.memory import PARSED_WEIGHT
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.pointer import MetadataFile
+from arco_catalog.state.worker_threads import off_loop
+
+
+async def notify(session: Session, namespace: Namespace, name: str, notification: Notification) -> Answer:
+    """Has a table of an external catalog follow another catalog's. Raises `BadRequest` in a catalog that owns its
+    tables, for a place that is not allowed or taken, and for a file that is no metadata of this table; `AlreadyExists`
+    for a notification that is not later than the last, and for a name that means something else; `NotFound` without
+    the file; `NoSuchTable` for the drop of one that there is not."""
+    if not session.settings.external or notification.event is Event.VALIDATE:
+        await session.head()
+        if not session.settings.external:
+            raise BadRequest(
+                f"Cannot update internal catalog {session.settings.warehouse} by notifications: its tables are its own"
+            )
+        session.catalog.locations.check(notification.metadata_location)
+        return Document(204)
+    mutation = _Drop if notification.event is Event.DROP else _Follow
+    return await run(session, mutation(session, namespace, name, notification))
+
+
+class _Notified(RegistryMutation):
+    def __init__(self, session: Session, namespace: Namespace, name: str, notification: Notification) -> None:
+        super().__init__(session)
+        self.namespace = namespace
+        self.name = name
+        self.notification = notification
+        self.key = relation_key(namespace, name)
+
+    def admitted(self, index: Index) -> Steps[RelationEntry | None]:
+        """The table that the name means. Raises `AlreadyExists` if the name means anything else, or a later
+        notification was admitted for it, and `PendingTransaction`."""
+        dropped = tombstones_of(self.namespace, self.name)
+        yield Needs(keys=[self.key], scans=[Scan(dropped)])
+        entry = find_relation(index, self.namespace, self.name)
+        if entry is not None and Followed.of(entry.require_committed().json) is None:
+            raise name_taken("table", entry.kind, self.namespace, self.name)
+        known = [tombstone for _, tombstone in index.scan(dropped)] if entry is None else [entry.json]
+        for relation in known:
+            check_order(self.notification, self.namespace, self.name, relation)
+        return entry
+
+    def detail(self, entity: str) -> JsonObject:
+        """What the registry's history says of it."""
+        said = self.notification
+        return {
+            "namespace": [*self.namespace],
+            "name": self.name,
+            "entity": entity,
+            "metadata_location": said.metadata_location,
+            "notification": said.event.value,
+            "notified": said.at,
+            "source": {**self.context.caller.source, "kind": "Notification"},
+        }
+
+
+class _Drop(_Notified):
+    kind = "drop-followed"
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        head = read_set.head
+        entry = yield from self.admitted(head.index)
+        followed = None if entry is None else Followed.of(entry.json)
+        if entry is None or followed is None:
+            raise no_such("table", self.namespace, self.name)
+        left = RelationEntry(Followed(followed.metadata, self.notification.at).written(entry.json))
+        tombstone = tombstone_edits(
+            head, left, self.namespace, self.name, operation=attempt.id, at_ms=attempt.now_ms, purge=False
+        )
+        return Change(
+            edits={self.key: None, **tombstone},
+            answer=Document(204),
+            detail=self.detail(entry.entity),
+            about=(entry.entity, entry.uuid),
+        )
+
+
+class _Follow(_Notified):
+    kind = "follow"
+
+    def __init__(self, session: Session, namespace: Namespace, name: str, notification: Notification) -> None:
+        super().__init__(session, namespace, name, notification)
+        self._body: bytes | None = None
+        self._document: JsonObject = {}
+        self._folders: Sequence[Location] = ()
+        """Those of the metadata file, and of the files to which it leads."""
+
+    def needs_base(self, read_set: RegistryReadSet) -> bool:
+        return self._body is None and read_set.refusal is None
+
+    async def load_base(self, read_set: RegistryReadSet) -> None:
+        try:
+            file = self.notification.metadata_location
+            self.context.locations.check(file)
+            body = await self.session.files.read(file)
+            await self.session.hold.take(PARSED_WEIGHT * len(body))
+            self._document = await off_loop(len(body), partial(self._checked, body))
+            self._body = body
+        except Refusal as refusal:
+            read_set.refusal = refusal
+
+    def _checked(self, body: bytes) -> JsonObject:
+        file = self.notification.metadata_location
+        try:
+            document = TABLES.check_registered(parse_metadata(body, file), self.session.check_deadline)
+        except UnreadableMetadata as error:
+            raise BadRequest(error.message) from error
+        uuid = table.table_uuid(document)
+        if uuid is None or uuid.lower() != self.notification.uuid.lower():
+            raise BadRequest(f"{file} is metadata of table {uuid}, and the notification is of {self.notification.uuid}")
+        self._folders = folders_of([file, *TABLES.leading_files(document)])
+        outlined = outline(document)
+        let_long_parts_go(document)
+        return outlined
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index, name = read_set.head.index, dotted(self.namespace, self.name)
+        made, values = yield from self._namespaces(index, attempt)
+        before = yield from self.admitted(index)
+        if read_set.refusal is not None:
+            raise read_set.refusal
+        self.context.check_metadata(self._body or b"", name)
+        uuid = TABLES.uuid(self._document)
+        if before is not None and before.uuid != uuid:
+            raise BadRequest(f"{name} follows table {before.uuid}, not {uuid}: notify of its drop first")
+        entity = attempt.entity if before is None else before.entity
+        edits, entry = yield from self._entry(index, entity, before)
+        return Change(
+            edits={**made, **edits, self.key: entry.json},
+            answer=Document(204),
+            detail=self.detail(entity),
+            first=values,
+            about=(entity, uuid),
+        )
+
+    def _entry(self, index: Index, entity: str, before: RelationEntry | None) -> Steps[tuple[Edits, RelationEntry]]:
+        """The table's entry, and the edits of what it holds. Raises `BadRequest` for a place that is another's."""
+        allowed, held = self.context.locations, () if before is None else before.locations
+        places = table.location(self._document), *table.written_locations(self._document)
+        named = [allowed.check(place) for place in places]
+        added = {place.normal: place for place in named if place.normal not in held}
+        if len(held) + len(added) > MAX_HELD:
+            raise BadRequest(f"A table may have at most {MAX_HELD} locations for its files, one after the other")
+        yield from refuse_overlap(self.context, index, added.values(), but=[entity])
+        normal = [*held, *added]
+        lent = [] if before is None else [*before.borrowed]
+        borrowed = merged([*map(Location.of_normal, lent), *outside(self._folders, {*normal, *lent})])
+        yield from refuse_purged(index, map(Location.of_normal, borrowed), entity)
+        marks = yield from shared_marks(self.context, index, [*added.values()], entity=entity)
+        uuid = TABLES.uuid(self._document)
+        new = RelationEntry.new(kind="table", entity=entity, uuid=uuid, locations=normal, borrowed=borrowed)
+        if before is not None:
+            new = new.with_governance(before.governance)
+        file = MetadataFile(self.notification.metadata_location, table.last_updated_ms(self._document))
+        entry = RelationEntry(Followed(file, self.notification.at).written(new.json))
+        edits: Edits = {
+            **marks,
+            **returned_loans(entity, lent),
+            **borrowed_holds(entity, borrowed),
+            **location_holds(entity, added, name=(*self.namespace, self.name)),
+        }
+        return edits, entry
+
+    def _namespaces(self, index: Index, attempt: Attempt) -> Steps[tuple[Edits, list[RecordWrite]]]:
+        """What makes the namespaces that there are not yet: the other catalog's are followed, too."""
+        levels = [self.namespace[:depth] for depth in range(1, len(self.namespace) + 1)]
+        yield Needs(keys=[CATALOG_STATE, *map(namespace_key, levels)])
+        if is_dropping(index):
+            raise NoSuchWarehouse(f"Warehouse does not exist: {self.session.settings.warehouse}")
+        edits: dict[str, JsonObject | None] = {}
+        values = []
+        location = self.context.warehouse
+        for depth, level in enumerate(levels):
+            known = find_namespace(index, level)
+            if known is not None:
+                location = Location.parse(known.location)
+                continue
+            location = location.below(slug(level[-1]))
+            value, write = namespace_value(self.context, attempt, level, {LOCATION: location.uri})
+            made = NamespaceEntry.new(entity=attempt.member(depth).entity, value=value, location=location.uri)
+            edits[namespace_key(level)] = made.json
+            values.append(write)
+        return edits, values

@@ -1,0 +1,65 @@
+"""Which policies apply to a catalog, a namespace or what lies in one (docs/design/polaris.md#inheritance)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.listing import Listed, Paging, computed_page
+from arco_catalog.operations.policies.policies import described
+from arco_catalog.planning.access import Securable, absent, chain_of
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state.index import Index, Namespace
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.policies import AttachedPolicy, PolicyEntry, attached_to, attachments, find_policy, policy_key
+
+AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Applicable:
+    """A policy that applies to a target; `inherited` from what contains it."""
+
+    policy: PolicyEntry
+    namespace: Namespace
+    inherited: bool
+
+
+async def applicable_policies(session: Session, target: Securable, policy_type: str | None, paging: Paging) -> Listed:
+    """The policies that apply to a target, each as answers show it, in pages of one state. Raises what is raised for a
+    target that does not exist."""
+    page, token = await computed_page(session, partial(_applicable, target=target, policy_type=policy_type), paging)
+    shown: list[JsonObject] = []
+    for batch in batches(page, AT_ONCE):
+        shown += await gather(*(_shown(session, each) for each in batch))
+    return Listed([*shown], token)
+
+
+async def _shown(session: Session, applicable: Applicable) -> JsonObject:
+    policy = await described(session, applicable.policy)
+    return {**policy, "inherited": applicable.inherited, "namespace": [*applicable.namespace]}
+
+
+def _applicable(index: Index, *, target: Securable, policy_type: str | None) -> Steps[Sequence[Applicable]]:
+    """First those that are the target's alone, then one of each type that is inherited."""
+    chain = yield from chain_of(index, target)
+    if chain is None:
+        raise absent(target)
+    yield Needs(scans=[Scan(attached_to(each)) for each in chain])
+    levels = [
+        [attached for _, attached in attachments(index, each) if policy_type in (None, attached.policy_type)]
+        for each in chain
+    ]
+    nearest = nearest_of_each_type(levels)
+    own = [attached for attached in levels[-1] if not attached.inheritable]
+    found = [(attached, False) for attached in own]
+    found += [(attached, attached not in levels[-1]) for attached in nearest.values()]
+    yield Needs(keys=[policy_key(attached.namespace, attached.name) for attached, _ in found])
+    there = [(find_policy(index, each.namespace, each.name), each, inherited) for each, inherited in found]
+    return [Applicable(policy, each.namespace, inherited) for policy, each, inherited in there if policy is not None]
+
+
+def nearest_of_each_type(levels: Sequence[Sequence[AttachedPolicy]]) -> Mapping[str, AttachedPolicy]:
+    """What is inherited along a chain, the outermost level first: of each type the policy that is attached nearest."""
+    return {attached.policy_type: attached for level in levels for attached in level if attached.inheritable}

@@ -1,0 +1,127 @@
+"""Attaches policies to a catalog, its namespaces and what lies in these, and detaches them
+(docs/design/polaris.md#attachments)."""
+
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.errors import BadRequest, ConflictPolicyAttachment, NoSuchMapping
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.policies.policies import PolicyChange, existing_policy
+from arco_catalog.planning.access import Securable, absent, chain_of
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.names import dotted
+from arco_catalog.planning.policy_types import check_target
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
+from arco_catalog.state.entries import find_relation
+from arco_catalog.state.index import Index, Namespace
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.policies import (
+    PolicyEntry,
+    Target,
+    attached_to,
+    attachment_edits,
+    attachments,
+    detachment_edits,
+)
+
+MAX_PARAMETERS_BYTES = 8 << 10
+"""Of all names and values of one attachment: they lie in the registry's index."""
+MOST_ATTACHED = 1_000
+"""Policies on one target."""
+
+
+async def attach_policy(
+    session: Session, namespace: Namespace, name: str, target: Securable, parameters: Mapping[str, str]
+) -> Answer:
+    """Attaches a policy; where it is attached already it gets these parameters. Raises `NoSuchPolicy`, what is raised
+    for a target that does not exist, `BadRequest` for one that the policy is not for, and `ConflictPolicyAttachment`
+    if another policy is there that would be inherited in its place."""
+    return await run(session, _Attach(session, namespace, name, target, parameters))
+
+
+async def detach_policy(session: Session, namespace: Namespace, name: str, target: Securable) -> Answer:
+    """Detaches a policy. Raises `NoSuchPolicy`, what is raised for a target that does not exist, and
+    `NoSuchMapping`."""
+    return await run(session, _Detach(session, namespace, name, target))
+
+
+def existing_target(index: Index, securable: Securable) -> Steps[Target]:
+    """What a policy can be attached to. Raises `NoSuchNamespace`, `NoSuchTable` and `PendingTransaction`."""
+    chain = yield from chain_of(index, securable)
+    if chain is None:
+        raise absent(securable)
+    if securable.name is not None:
+        relation = find_relation(index, securable.namespace, securable.name)
+        if relation is not None:
+            relation.require_committed()
+    return Target(chain[-1], securable.namespace, securable.name)
+
+
+class _Mapping(PolicyChange):
+    def __init__(self, session: Session, namespace: Namespace, name: str, target: Securable) -> None:
+        super().__init__(session, namespace, name)
+        self.target = target
+
+    def found(self, index: Index) -> Steps[tuple[PolicyEntry, Target]]:
+        """The policy and its target, with all that is attached to it loaded."""
+        yield Needs(keys=[self.key])
+        policy = existing_policy(index, self.namespace, self.name)
+        target = yield from existing_target(index, self.target)
+        yield Needs(scans=[Scan(attached_to(target.entity))])
+        return policy, target
+
+    def changed(self, policy: PolicyEntry, target: Target, edits: Mapping[str, JsonObject | None]) -> Change:
+        """The change, told by the policy and its target."""
+        to: JsonObject = {"entity": target.entity, "namespace": [*target.namespace], "name": target.name}
+        return Change(edits=edits, answer=Document(204), detail={**self.detail(policy.entity), "target": to})
+
+
+class _Attach(_Mapping):
+    kind = "attach-policy"
+
+    def __init__(
+        self, session: Session, namespace: Namespace, name: str, target: Securable, parameters: Mapping[str, str]
+    ) -> None:
+        super().__init__(session, namespace, name, target)
+        self.parameters = parameters
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index = read_set.head.index
+        policy, target = yield from self.found(index)
+        if target.name is not None:
+            relation = find_relation(index, target.namespace, target.name)
+            check_target(policy.policy_type, "table" if relation is None else relation.kind)
+        self._check_room(index, policy, target)
+        return self.changed(
+            policy, target, attachment_edits(policy, self.namespace, self.name, target, self.parameters)
+        )
+
+    def _check_room(self, index: Index, policy: PolicyEntry, target: Target) -> None:
+        size = sum(len(name.encode()) + len(value.encode()) for name, value in self.parameters.items())
+        if size > MAX_PARAMETERS_BYTES:
+            raise BadRequest(
+                f"Invalid request.parameters: they are {size:,} bytes long, more than {MAX_PARAMETERS_BYTES:,}"
+            )
+        others = [other for entity, other in attachments(index, target.entity) if entity != policy.entity]
+        if len(others) >= MOST_ATTACHED:
+            raise BadRequest(f"{self.target} has {len(others):,} policies attached, and more are not allowed")
+        for other in others if policy.inheritable else ():
+            if other.policy_type == policy.policy_type:
+                raise ConflictPolicyAttachment(
+                    f"Policy {dotted(other.namespace, other.name)} of the type {policy.policy_type} is attached to "
+                    f"{self.target} already, and only one of an inheritable type can be: detach it first"
+                )
+
+
+class _Detach(_Mapping):
+    kind = "detach-policy"
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index = read_set.head.index
+        policy, target = yield from self.found(index)
+        if all(entity != policy.entity for entity, _ in attachments(index, target.entity)):
+            raise NoSuchMapping(f"Policy {dotted(self.namespace, self.name)} is not attached to {self.target}")
+        return self.changed(policy, target, detachment_edits(policy.entity, target.entity))

@@ -1,0 +1,222 @@
+"""Policies: create, load, change, drop (docs/design/polaris.md#policies)."""
+
+from dataclasses import dataclass
+
+from arco_catalog.iceberg.errors import AlreadyExists, BadRequest, PolicyInUse, PolicyVersionMismatch
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.descriptions import describe
+from arco_catalog.planning.names import check_plain_name, dotted, existing_namespace, no_such
+from arco_catalog.planning.policy_types import canonical_type, check_content, is_inheritable
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.lookup import load
+from arco_catalog.protocol.mutation import NoOp
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.fields import mapping
+from arco_catalog.state.index import Edits, Index, Namespace, namespace_key
+from arco_catalog.state.needs import Needs, Scan, Steps
+from arco_catalog.state.policies import PolicyEntry, detachment_edits, find_policy, policy_key, targets, targets_of
+from arco_catalog.state.roles import edits_without_grants, grants_on
+
+MAX_CONTENT_BYTES = 64 << 10
+"""Of a policy's content, and of its description."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyText:
+    """What a policy says, as far as it can change."""
+
+    description: str | None
+    content: str | None
+
+    def check(self, policy_type: str) -> None:
+        """Raises `BadRequest` for what is too long, or what the type does not allow."""
+        for field, said in (("description", self.description), ("content", self.content)):
+            if said is not None and (size := len(said.encode())) > MAX_CONTENT_BYTES:
+                raise BadRequest(
+                    f"Invalid request.{field}: it is {size:,} bytes long, and at most {MAX_CONTENT_BYTES:,} are allowed"
+                )
+        check_content(policy_type, self.content)
+
+    def described(self, name: str, policy_type: str, version: int) -> JsonObject:
+        """The policy as answers show it: what was not said is left out."""
+        shown: JsonObject = {
+            "policy-type": policy_type,
+            "inheritable": is_inheritable(policy_type),
+            "name": name,
+            "version": version,
+        }
+        if self.description is not None:
+            shown["description"] = self.description
+        return shown if self.content is None else {**shown, "content": self.content}
+
+
+async def create_policy(
+    session: Session, namespace: Namespace, name: str, policy_type: str, said: PolicyText
+) -> Answer:
+    """Makes a policy, at version 0. Raises `AlreadyExists`, and `BadRequest` for content that the type does not
+    allow."""
+    check_plain_name("policy", name)
+    return await run(session, _Create(session, namespace, name, canonical_type(policy_type), said))
+
+
+async def load_policy(session: Session, namespace: Namespace, name: str) -> JsonObject:
+    """The policy as it is now. Raises `NoSuchPolicy`."""
+    head = await session.head()
+    await load(session.state, head.index, Needs(keys=[policy_key(namespace, name)]))
+    return await described(session, existing_policy(head.index, namespace, name))
+
+
+async def described(session: Session, policy: PolicyEntry) -> JsonObject:
+    """What a policy says."""
+    return mapping(await session.state.description("policy", policy.value), "policy")
+
+
+async def update_policy(
+    session: Session, namespace: Namespace, name: str, expected: int | None, said: PolicyText
+) -> Answer:
+    """Has a policy say something else, which is its next version; the same again changes nothing. Raises
+    `NoSuchPolicy`, `BadRequest`, and `PolicyVersionMismatch` unless it is at the expected version."""
+    return await run(session, _Update(session, namespace, name, expected, said))
+
+
+async def drop_policy(session: Session, namespace: Namespace, name: str, *, detach_all: bool) -> Answer:
+    """Drops a policy for good, with its grants. Raises `NoSuchPolicy`, and `PolicyInUse` for one that is attached to
+    something, unless it is to be detached from all."""
+    return await run(session, _Drop(session, namespace, name, detach_all=detach_all))
+
+
+def existing_policy(index: Index, namespace: Namespace, name: str) -> PolicyEntry:
+    """The policy's entry, whose key is loaded. Raises `NoSuchPolicy`."""
+    policy = find_policy(index, namespace, name)
+    if policy is None:
+        raise no_such("policy", namespace, name)
+    return policy
+
+
+class PolicyChange(RegistryMutation):
+    """A change of one policy."""
+
+    def __init__(self, session: Session, namespace: Namespace, name: str) -> None:
+        super().__init__(session)
+        self.namespace = namespace
+        self.name = name
+        self.key = policy_key(namespace, name)
+
+    def detail(self, entity: str) -> JsonObject:
+        """What the registry's history says of it."""
+        return {"namespace": [*self.namespace], "name": self.name, "entity": entity}
+
+
+class _Create(PolicyChange):
+    kind = "create-policy"
+
+    def __init__(self, session: Session, namespace: Namespace, name: str, policy_type: str, said: PolicyText) -> None:
+        super().__init__(session, namespace, name)
+        self.policy_type = policy_type
+        self.said = said
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index = read_set.head.index
+        yield Needs(keys=[namespace_key(self.namespace), self.key])
+        existing_namespace(index, self.namespace)
+        if find_policy(index, self.namespace, self.name) is not None:
+            raise AlreadyExists(f"Policy already exists: {dotted(self.namespace, self.name)}")
+        self.said.check(self.policy_type)
+        shown = self.said.described(self.name, self.policy_type, 0)
+        value, write = describe(self.context, attempt, "policy", self.namespace, self.name, shown)
+        entry = PolicyEntry.new(
+            entity=attempt.entity,
+            policy_type=self.policy_type,
+            inheritable=is_inheritable(self.policy_type),
+            value=value.id,
+        )
+        return Change(
+            edits={self.key: entry.json},
+            answer=Document(200, {"policy": shown}, value),
+            detail={**self.detail(attempt.entity), "type": self.policy_type},
+            first=[write],
+        )
+
+
+class _Update(PolicyChange):
+    kind = "update-policy"
+
+    def __init__(
+        self, session: Session, namespace: Namespace, name: str, expected: int | None, said: PolicyText
+    ) -> None:
+        super().__init__(session, namespace, name)
+        self.expected = expected
+        self.said = said
+        self._known: dict[str, JsonObject] = {}
+        """What the policy says, by the value's id."""
+
+    def needs_base(self, read_set: RegistryReadSet) -> bool:
+        index = read_set.head.index
+        if index.missing(Needs(keys=[self.key])):
+            return True
+        policy = find_policy(index, self.namespace, self.name)
+        return policy is not None and policy.value not in self._known
+
+    async def load_base(self, read_set: RegistryReadSet) -> None:
+        index = read_set.head.index
+        await load(self.state, index, Needs(keys=[self.key]))
+        policy = find_policy(index, self.namespace, self.name)
+        if policy is not None:
+            self._known[policy.value] = await described(self.session, policy)
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change | NoOp]:
+        yield Needs(keys=[self.key])
+        policy = existing_policy(read_set.head.index, self.namespace, self.name)
+        if self.expected is None:
+            raise BadRequest("Invalid request: missing required field 'current-policy-version'")
+        if self.expected != policy.version:
+            raise PolicyVersionMismatch(
+                f"Policy {dotted(self.namespace, self.name)} is at version {policy.version}, not {self.expected}: load "
+                "it and try again"
+            )
+        self.said.check(policy.policy_type)
+        now = self._known[policy.value]
+        if self.said.described(self.name, policy.policy_type, policy.version) == now:
+            return NoOp(Document(200, {"policy": now}))
+        shown = self.said.described(self.name, policy.policy_type, policy.version + 1)
+        value, write = describe(self.context, attempt, "policy", self.namespace, self.name, shown)
+        return Change(
+            edits={self.key: policy.with_value(value.id).json},
+            answer=Document(200, {"policy": shown}, value),
+            detail=self.detail(policy.entity),
+            first=[write],
+        )
+
+
+class _Drop(PolicyChange):
+    kind = "drop-policy"
+
+    def __init__(self, session: Session, namespace: Namespace, name: str, *, detach_all: bool) -> None:
+        super().__init__(session, namespace, name)
+        self.detach_all = detach_all
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index = read_set.head.index
+        yield Needs(keys=[self.key])
+        policy = existing_policy(index, self.namespace, self.name)
+        yield Needs(scans=[Scan(targets_of(policy.entity))])
+        attached = [*targets(index, policy.entity)]
+        if not self.detach_all:
+            yield Needs(keys=[target.key for target in attached if target.key is not None])
+            if any(target.is_live(index) for target in attached):
+                raise PolicyInUse(
+                    f"Policy {dotted(self.namespace, self.name)} is attached to something: detach it, or drop it with "
+                    "detach-all=true"
+                )
+        edits: dict[str, JsonObject | None] = {self.key: None}
+        for target in attached:
+            edits.update(detachment_edits(policy.entity, target.entity))
+        grants: Edits = {}
+        if self.session.settings.has_grants:
+            yield Needs(scans=[Scan(grants_on(policy.entity))])
+            grants = edits_without_grants(index, policy.entity)
+        return Change(edits={**edits, **grants}, answer=Document(204), detail=self.detail(policy.entity))

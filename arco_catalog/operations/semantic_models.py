@@ -1,0 +1,121 @@
+"""Semantic models: documents that say what tables and views mean. The catalog gives them names and versions, and looks
+at their sources alone (docs/design/polaris.md#semantic-models)."""
+
+from functools import partial
+
+from arco_catalog.iceberg.errors import SemanticModelVersionMismatch
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.described import drop_described, load_described
+from arco_catalog.planning.answers import Answer, Document, EntityValue
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.descriptions import describe
+from arco_catalog.planning.names import check_plain_name, dotted, name_taken, no_such, require_free_name
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.planning.semantic_models import ModelDocument, check_sources, parse_document
+from arco_catalog.planning.writes import RecordWrite
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.driver import run
+from arco_catalog.protocol.registry_mutation import RegistryMutation, RegistryReadSet
+from arco_catalog.state.entries import DescribedKind, RelationEntry, find_kind
+from arco_catalog.state.index import Namespace, relation_key
+from arco_catalog.state.needs import Needs, Steps
+
+KIND: DescribedKind = "semantic-model"
+FORMAT = "ossie"
+
+
+async def create_semantic_model(session: Session, namespace: Namespace, name: str, document: JsonObject) -> Answer:
+    """Gives a document a name. Raises `AlreadyExists` if the name means anything, and `BadRequest` for a document that
+    is none, or whose sources are not in the catalog."""
+    parsed = await _parsed(session, document)
+    return await run(session, _Create(session, namespace, check_plain_name(KIND, name), parsed))
+
+
+async def load_semantic_model(session: Session, namespace: Namespace, name: str) -> JsonObject:
+    """The document and its version. Raises `NoSuchSemanticModel`."""
+    model = await load_described(session, KIND, namespace, name)
+    return _shown(model.value.get("document"), model.entry.value)
+
+
+async def replace_semantic_model(
+    session: Session, namespace: Namespace, name: str, expected: str, document: JsonObject
+) -> Answer:
+    """Puts another document in the place of a model's. Raises `NoSuchSemanticModel`, `BadRequest` for the document, and
+    `SemanticModelVersionMismatch` unless the model is at the expected version."""
+    return await run(session, _Replace(session, namespace, name, await _parsed(session, document), expected))
+
+
+async def drop_semantic_model(session: Session, namespace: Namespace, name: str) -> Answer:
+    """Takes the name away and leaves a tombstone. Raises `NoSuchSemanticModel`."""
+    return await drop_described(session, KIND, namespace, name)
+
+
+async def _parsed(session: Session, document: JsonObject) -> ModelDocument:
+    return await session.parsed(lambda body, _: parse_document(body), document)
+
+
+def _shown(document: JsonValue, version: str) -> JsonObject:
+    """A model as answers show it: each version has a value of its own, whose id is no other's."""
+    return {"document": document, "entity-version": version}
+
+
+class _Change(RegistryMutation):
+    """A change of one semantic model that gives it a document."""
+
+    def __init__(self, session: Session, namespace: Namespace, name: str, document: ModelDocument) -> None:
+        super().__init__(session)
+        self.namespace = namespace
+        self.name = name
+        self.document = document
+        self.key = relation_key(namespace, name)
+
+    def changed(self, entry: RelationEntry, value: EntityValue, write: RecordWrite) -> Change:
+        """The change that makes this the model's entry."""
+        return Change(
+            edits={self.key: entry.json},
+            answer=Document(200, _shown(self.document.json, value.id), value),
+            detail={"namespace": [*self.namespace], "name": self.name, "entity": entry.entity},
+            first=[write],
+            about=(entry.entity, None),
+        )
+
+    def described(self, attempt: Attempt) -> tuple[EntityValue, RecordWrite]:
+        """The value that holds the document."""
+        return describe(self.context, attempt, KIND, self.namespace, self.name, self.document.json)
+
+
+class _Create(_Change):
+    kind = f"create-{KIND}"
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index, namespace, name = read_set.head.index, self.namespace, self.name
+        yield from require_free_name(index, namespace, name, partial(name_taken, KIND, namespace=namespace, name=name))
+        yield from check_sources(self.context, index, self.document.sources)
+        value, write = self.described(attempt)
+        entry = RelationEntry.described(KIND, written_in=FORMAT, entity=attempt.entity, value=value.id)
+        return self.changed(entry, value, write)
+
+
+class _Replace(_Change):
+    kind = f"replace-{KIND}"
+
+    def __init__(
+        self, session: Session, namespace: Namespace, name: str, document: ModelDocument, expected: str
+    ) -> None:
+        super().__init__(session, namespace, name, document)
+        self.expected = expected
+
+    def change(self, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        index = read_set.head.index
+        yield Needs(keys=[self.key])
+        entry = find_kind(index, self.namespace, self.name, KIND)
+        if entry is None:
+            raise no_such(KIND, self.namespace, self.name)
+        if entry.value != self.expected:
+            raise SemanticModelVersionMismatch(
+                f"Semantic model {dotted(self.namespace, self.name)} is at another version than the one given: load it "
+                "and try again"
+            )
+        yield from check_sources(self.context, index, self.document.sources)
+        value, write = self.described(attempt)
+        return self.changed(entry.with_value(value.id), value, write)

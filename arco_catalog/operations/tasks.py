@@ -1,0 +1,62 @@
+"""What operators see of tasks, and what they do with them (docs/design/tasks.md)."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+
+from arco_catalog.iceberg.errors import BadRequest, NotFound
+from arco_catalog.operations.purge.executor import submitted_purge
+from arco_catalog.operations.purge.progress import Progress
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.runtime import Runtime
+from arco_catalog.state.task import TABLE_PURGE, Status, Task
+from arco_catalog.state.task_log import append_task, list_tasks, put_hint, read_task
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTask:
+    """A task, and whether a worker is at it."""
+
+    task: Task
+    held: bool
+
+
+async def tasks(session: Session) -> AsyncGenerator[ListedTask, None]:
+    """All tasks that are kept, and those that wait for their first worker, in no order. Raises `StoreError`."""
+    for task in await list_tasks(session.state):
+        found = await find_task(session, task)
+        if found is not None:
+            yield found
+
+
+async def find_task(session: Session, task: str) -> ListedTask | None:
+    """One task; None if there is none."""
+    stored = await read_task(session.state, task)
+    if stored is not None:
+        return ListedTask(stored.task, stored.is_held)
+    first = await submitted_purge(session, task)
+    return None if first is None else ListedTask(first, held=False)
+
+
+async def require_task(session: Session, task: str) -> ListedTask:
+    """One task. Raises `NotFound`."""
+    found = await find_task(session, task)
+    if found is None:
+        raise NotFound(f"Task does not exist: {task}")
+    return found
+
+
+async def retry_task(session: Session, task: str, runtime: Runtime, *, anti_join: bool = False) -> Task:
+    """Submits a failed task again: it goes on from its checkpoint, by the `anti_join` or by any worker. A purge that
+    may have deleted files stays with whoever began it. Raises `NotFound`, and `BadRequest` for one that has not failed.
+    """
+    found = (await require_task(session, task)).task
+    if found.status is not Status.FAILURE:
+        raise BadRequest(f"Task {task} is {found.status}: only a failed one is submitted again")
+    progress, checkpoint = Progress.parse(found.checkpoint), found.checkpoint
+    if found.kind == TABLE_PURGE and progress.anti_join != anti_join and not progress.deleting:
+        checkpoint = replace(progress, anti_join=anti_join).to_json()
+    again = found.resubmitted(record=runtime.ulid(), at_ms=session.now_ms(), checkpoint=checkpoint)
+    await put_hint(session.state, task, again.next_run_ms)
+    if await append_task(session.state, again) is None:
+        raise BadRequest(f"Task {task} was changed by somebody else: look at it again")
+    return again
