@@ -25,12 +25,13 @@ class Presented:
 @dataclass(frozen=True, slots=True)
 class Authenticated:
     """Who made a request, verified: its realm, its identity there, and a name for receipts and logs. `session` tells
-    apart who assumed one role."""
+    apart who assumed one role; `scopes` are words of the token's scope beside principal roles."""
 
     realm: str
     identity: Identity
     name: str
     session: str | None = None
+    scopes: frozenset[str] = frozenset()
 
 
 class Authenticator(Protocol):

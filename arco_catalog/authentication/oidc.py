@@ -124,4 +124,15 @@ def whom(claims: JsonObject, issuer: Issuer) -> Authenticated:
     """Whom verified claims are about. Raises `NotAuthorized` if they don't say."""
     subject = text_claim({issuer.principal_claim: claim_at(claims, issuer.principal_claim)}, issuer.principal_claim)
     identity = Identity(f"{issuer.url} {subject}", roles_in(claims, issuer.roles_claim), issued=True)
-    return Authenticated(issuer.realm, identity, printable(subject))
+    return Authenticated(issuer.realm, identity, printable(subject), scopes=scopes_in(claims))
+
+
+def scopes_in(claims: JsonObject) -> frozenset[str]:
+    """The words of a token's scope: a text with blanks between them (RFC 9068), or `scp`, as Entra ID and Okta have
+    it."""
+    for said in (claims.get("scope"), claims.get("scp")):
+        if isinstance(said, str):
+            return frozenset(said.split())
+        if isinstance(said, list):
+            return frozenset(word for word in said if isinstance(word, str))
+    return frozenset()

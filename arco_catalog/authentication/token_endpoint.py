@@ -5,6 +5,9 @@ Token exchange is no impersonation. Its subject must be a live token of ours, of
 no more than it. A subject that nobody signed, as Trino sends it for its users, is taken only from a principal that was
 registered to act for others, and never for one who manages access. Client credentials decide alone, whatever else is
 sent: Java sends its expired token with them.
+
+The scope `execute_tasks` is for the delegation service. It is given to who has the principal role of that name, and a
+token that was asked for with it alone activates no principal role.
 """
 
 import base64
@@ -16,7 +19,14 @@ from urllib.parse import parse_qsl
 from arco_catalog.authentication.authenticator import Presented
 from arco_catalog.authentication.claims import read_unsigned
 from arco_catalog.authentication.secrets import MAX_CLIENT_ID, Secrets, fingerprint
-from arco_catalog.authentication.tokens import OwnTokens, TokenClaims, roles_of_scope, scope_of
+from arco_catalog.authentication.tokens import (
+    EXECUTE_TASKS,
+    OwnTokens,
+    TokenClaims,
+    roles_of_scope,
+    scope_of,
+    without_tasks,
+)
 from arco_catalog.iceberg.errors import NotAuthorized
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.state.realm import PrincipalEntry
@@ -51,6 +61,10 @@ class Principals(Protocol):
 
     async def manages_access(self, principal: PrincipalEntry) -> bool:
         """Whether it has `SERVICE_MANAGE_ACCESS` by any of its roles."""
+        ...
+
+    async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
+        """Whether it has a principal role of this name."""
         ...
 
 
@@ -111,7 +125,7 @@ class TokenEndpoint:
             "token_type": "bearer",
             "issued_token_type": ACCESS_TOKEN,
             "expires_in": self.tokens.lifetime_s,
-            "scope": scope_of(says.roles),
+            "scope": scope_of(says.roles, executes_tasks=says.executes_tasks),
         }
         return TokenAnswer(200, answer, _NO_STORE)
 
@@ -139,8 +153,11 @@ class TokenEndpoint:
         found = await self.secrets.check(secret, () if principal is None else principal.secrets)
         if principal is None or found is None:
             raise OAuthError("invalid_client", _UNKNOWN_CLIENT)
-        roles = asked_roles(scope, None)
-        return TokenClaims(realm, principal.entity, principal.name, client_id, roles, fingerprint(found))
+        roles, executes_tasks = _asked(scope, None)
+        if executes_tasks and not await principals.has_role(principal, EXECUTE_TASKS):
+            raise OAuthError("invalid_scope", f"The client does not have the principal role {EXECUTE_TASKS}")
+        says = TokenClaims(realm, principal.entity, principal.name, client_id, roles, fingerprint(found))
+        return replace(says, executes_tasks=executes_tasks)
 
     async def _by_exchange(
         self, form: Mapping[str, str], headers: Mapping[str, str], realm: str, principals: Principals
@@ -153,7 +170,11 @@ class TokenEndpoint:
             says = await self._live(subject, realm, principals)
         else:
             says = await self._for_another(claims, headers, realm, principals)
-        return replace(says, roles=asked_roles(form.get("scope"), says.roles))
+        roles, executes_tasks = _asked(form.get("scope"), says.roles)
+        if executes_tasks and not says.executes_tasks:
+            raise OAuthError("invalid_scope", f"The subject token does not have the scope {EXECUTE_TASKS}")
+        for_tasks_alone = roles is not None and not roles
+        return replace(says, roles=roles, executes_tasks=executes_tasks or for_tasks_alone)
 
     async def _live(self, token: str, realm: str, principals: Principals) -> TokenClaims:
         """What a live token of ours says, if nothing that it was given for has ended since."""
@@ -231,6 +252,15 @@ def asked_roles(scope: str | None, granted: frozenset[str] | None) -> frozenset[
     if granted is not None and (asked is None or not asked <= granted):
         raise OAuthError("invalid_scope", "The subject token does not have all of these roles")
     return asked
+
+
+def _asked(scope: str | None, granted: frozenset[str] | None) -> tuple[frozenset[str] | None, bool]:
+    """The principal roles that a request asks for, none of them if it asks for tasks alone, and whether it asks for
+    tasks. Raises `OAuthError`."""
+    rest, executes_tasks = without_tasks(scope or "")
+    if executes_tasks and not rest:
+        return frozenset(), True
+    return asked_roles(rest, granted), executes_tasks
 
 
 async def _check_may_act(actor: PrincipalEntry, principal: PrincipalEntry, principals: Principals) -> None:

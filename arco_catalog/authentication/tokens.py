@@ -26,6 +26,8 @@ ALGORITHM = "HS256"
 KIND = "at+jwt"
 """The type of access tokens (RFC 9068, section 2.1)."""
 
+EXECUTE_TASKS = "execute_tasks"
+"""The scope that lets a token submit tasks to the delegation service. Alone it activates no principal role."""
 ALL_ROLES = "PRINCIPAL_ROLE:ALL"
 _ROLE_PREFIX = "PRINCIPAL_ROLE:"
 
@@ -33,7 +35,8 @@ _ROLE_PREFIX = "PRINCIPAL_ROLE:"
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
     """What a token of ours says: whose it is, in which realm, which principal roles it activates (None for all), the
-    fingerprint of the secret that it was first given for, and who acts for the principal, if somebody else does."""
+    fingerprint of the secret that it was first given for, and who acts for the principal, if somebody else does;
+    `executes_tasks` is whether it is for the delegation service."""
 
     realm: str
     principal: str
@@ -42,6 +45,7 @@ class TokenClaims:
     roles: frozenset[str] | None
     secret: str
     actor: str | None = None
+    executes_tasks: bool = False
 
 
 class OwnTokens:
@@ -67,7 +71,7 @@ class OwnTokens:
             "name": says.name,
             "client_id": says.client_id,
             "realm": says.realm,
-            "scope": scope_of(says.roles),
+            "scope": scope_of(says.roles, executes_tasks=says.executes_tasks),
             "cred": says.secret,
             "iat": now,
             "exp": expires,
@@ -134,14 +138,22 @@ class InternalAuthenticator:
             Identity(says.principal, says.roles, secret=says.secret, actor=says.actor),
             says.name,
             says.actor,
+            frozenset({EXECUTE_TASKS} if says.executes_tasks else ()),
         )
         self._remembered.put(token, (found, key), until_ms)
         return found
 
 
-def scope_of(roles: frozenset[str] | None) -> str:
-    """Principal roles as a scope."""
-    return ALL_ROLES if roles is None else " ".join(_ROLE_PREFIX + name for name in sorted(roles))
+def scope_of(roles: frozenset[str] | None, *, executes_tasks: bool = False) -> str:
+    """Principal roles as a scope, and the one for tasks."""
+    words = [ALL_ROLES] if roles is None else [_ROLE_PREFIX + name for name in sorted(roles)]
+    return " ".join([*words, EXECUTE_TASKS] if executes_tasks else words)
+
+
+def without_tasks(scope: str) -> tuple[str, bool]:
+    """A scope without the word for tasks, and whether it had that."""
+    words = scope.split()
+    return " ".join(word for word in words if word != EXECUTE_TASKS), EXECUTE_TASKS in words
 
 
 def roles_of_scope(scope: str) -> frozenset[str] | None:
@@ -160,8 +172,9 @@ def roles_of_scope(scope: str) -> frozenset[str] | None:
 def _read(claims: JsonObject) -> TokenClaims:
     """What a token of ours says. Whatever is missing was made by a version that this one cannot read."""
     actor = claims.get("act")
+    rest, executes_tasks = without_tasks(text_claim(claims, "scope", at_most=1 << 14))
     try:
-        roles = roles_of_scope(text_claim(claims, "scope", at_most=1 << 14))
+        roles = roles_of_scope(rest) if rest or not executes_tasks else frozenset[str]()
     except ValueError as error:
         raise NotAuthorized("The token has a scope that this server does not know") from error
     return TokenClaims(
@@ -172,4 +185,5 @@ def _read(claims: JsonObject) -> TokenClaims:
         roles=roles,
         secret=text_claim(claims, "cred"),
         actor=text_claim(actor, "sub") if isinstance(actor, dict) else None,
+        executes_tasks=executes_tasks,
     )

@@ -66,10 +66,9 @@ class App:
         self._memory = Memory(options.request_memory_bytes, options.memory_seconds)
         # A body that could never get the memory it takes is refused at once.
         options = replace(options, max_body_bytes=min(options.max_body_bytes, self._memory.most // BODY_WEIGHT))
-        endpoints = tuple(route.endpoint for route in routes if route.advertised)
         usual_warehouse = next(iter(warehouses)) if len(warehouses) == 1 else SEVERAL
         # The layers, from the inside out: a request passes them from the last to the first.
-        service = Service(warehouses, options, endpoints, realms, authentication)
+        service = Service(warehouses, options, routes, realms, authentication)
         handle: Handle = Dispatch(service, Router(routes)).handle
         handle = handle if guard is None else guard(handle)
         handle = Encoding(handle, options).handle

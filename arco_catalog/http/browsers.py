@@ -7,7 +7,7 @@ which only pages of the operator's origins get, no page reads an answer of anoth
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 
@@ -65,17 +65,18 @@ def _is_allowed(host: str, server: str | None, allowed_hosts: tuple[str, ...]) -
 _remembered = lru_cache(REMEMBERED_HOSTS)(_is_allowed)
 
 
-def check_media_type(headers: Mapping[str, str], *, needs_body: bool) -> None:
-    """A body must be said to be JSON: of what a page may send to another origin unasked, none is. Raises
-    `UnsupportedMediaType`."""
+def check_media_type(headers: Mapping[str, str], allowed: Collection[str], *, needs_body: bool) -> None:
+    """A body must be said to be JSON, of one of the `allowed` types: of what a page may send to another origin unasked,
+    none is. Raises `UnsupportedMediaType`."""
     given = headers.get("content-type", "").strip()
     if not given and not needs_body:
         return
     # ClickHouse sends the header twice.
-    if all(part.partition(";")[0].strip().lower() == "application/json" for part in given.split(",")):
+    if all(part.partition(";")[0].strip().lower() in allowed for part in given.split(",")):
         return
     shown = f"not {given[:100]!r}" if given else "and none was given"
-    raise UnsupportedMediaType(f"Content-Type must be application/json, {shown}: send the body as JSON under that type")
+    types = " or ".join(allowed)
+    raise UnsupportedMediaType(f"Content-Type must be {types}, {shown}: send the body as JSON under that type")
 
 
 def parse_host(text: str) -> str:

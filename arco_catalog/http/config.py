@@ -1,15 +1,16 @@
 """`/v1/config`, which clients ask first, and `/health`, for health checks."""
 
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
+from arco_catalog.config.durations import format_duration
+from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
+from arco_catalog.http.route import Route
 from arco_catalog.iceberg.errors import NoSuchWarehouse
-from arco_catalog.iceberg.json import JsonValue
-
-KEY_LIFETIME = "PT30M"
-"""How long clients may go on retrying with one Idempotency-Key. Markers are kept longer
-(docs/design/idempotency.md#markers)."""
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.protocol.operation_request import Dialect
 
 
 async def get_config(context: RequestContext) -> Response:
@@ -29,10 +30,29 @@ async def get_config(context: RequestContext) -> Response:
                 "prefix": quote(name, safe=""),
                 "namespace-separator": quote(service.options.namespace_separator, safe=""),
             },
-            "endpoints": [*service.endpoints],
-            "idempotency-key-lifetime": KEY_LIFETIME,
+            "endpoints": [*_endpoints(service.routes)],
+            **_discovery(service.options),
         }
     )
+
+
+def _endpoints(routes: Iterable[Route]) -> Iterator[str]:
+    """What is served. Polaris tells its endpoints for generic tables without a slash before the path, and its plugin
+    for Spark believes in none that is told otherwise; so those are told in both ways."""
+    advertised = [route for route in routes if route.advertised]
+    yield from (route.endpoint for route in advertised)
+    yield from (f"{route.method} {route.template[1:]}" for route in advertised if "/generic-tables" in route.template)
+
+
+def _discovery(options: HttpOptions) -> JsonObject:
+    """What tells a client whether to send keys: how long it may retry with one. A client of the Polaris dialect looks
+    into a map that the specification does not have."""
+    told: JsonObject = {}
+    if options.keys_enabled:
+        told["idempotency-key-lifetime"] = format_duration(options.key_lifetime_ms)
+    if options.dialect is Dialect.POLARIS:
+        told["properties"] = {"idempotency-key-supported": "true" if options.keys_enabled else "false", **told}
+    return told
 
 
 async def health(context: RequestContext) -> Response:

@@ -1,10 +1,9 @@
 """The innermost layer: finds the route of a request, decodes what it takes, and lets its handler answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from arco_catalog.http.browsers import check_media_type, check_page
-from arco_catalog.http.errors import error_response
 from arco_catalog.http.principal import GATEWAY_EVENT, authenticated_caller
 from arco_catalog.http.request_context import RequestContext, Service
 from arco_catalog.http.requests import LARGE_HEAD_BYTES, Request, SlowBody
@@ -29,7 +28,7 @@ if TYPE_CHECKING:  # a cold start without realms does not pay for them
 
 
 POLARIS_BASE = b"/api/catalog"
-CATALOG_API = b"/v1/"
+CATALOG_APIS = (POLARIS_BASE + b"/v1/", POLARIS_BASE + b"/polaris/v1/")
 
 
 class Dispatch:
@@ -53,7 +52,9 @@ class Dispatch:
             raise NoSuchRoute(f"No endpoint at {path}: /v1/config lists the supported endpoints")
         route = match.routes.get(request.method)
         if route is None:
-            return self._wrong_method(request, sorted(match.routes))
+            allowed = sorted(match.routes)
+            message = f"{request.method} is not supported for this path: use {' or '.join(allowed)}"
+            raise MethodNotAllowed(message, allowed)
         request.route = route
         context = await self._context(route, match.params, request, realm)
         try:
@@ -61,6 +62,11 @@ class Dispatch:
                 await self._read_body(context, request)
             elif route.takes_form:
                 context.form = await request.form(context.options)
+            if not route.in_external and context.named is not None and context.named.settings.external:
+                raise BadRequest(
+                    f"Catalog {context.named.settings.warehouse} is external: its tables change where they are owned, "
+                    "and follow by notifications"
+                )
             return await route.handler(context)
         except (BadRequest, PayloadTooLarge):  # what is wrong with a request is not told before grants are looked at
             await context.check_visible()
@@ -88,7 +94,7 @@ class Dispatch:
         one under which Polaris serves catalogs, where there are realms as it has them. The management API is not there:
         a proxy that keeps its path from strangers keeps all of it."""
         path = _below(self._service.options.base_path, path)
-        of_catalogs = self._service.realms is not None and path.startswith(POLARIS_BASE + CATALOG_API)
+        of_catalogs = self._service.realms is not None and path.startswith(CATALOG_APIS)
         return _below(POLARIS_BASE, path) if of_catalogs else path
 
     async def _context(
@@ -96,7 +102,7 @@ class Dispatch:
     ) -> RequestContext:
         """The request as its handler sees it, but for its body; refused here if any such request would be."""
         if route.has_body or (route.effect is not Effect.READS and not route.takes_form):
-            check_media_type(request.headers, needs_body=route.has_body)
+            check_media_type(request.headers, route.body_types, needs_body=route.has_body)
         catalog = None
         if route.has_prefix:
             prefix = params.get("prefix") or self._service.default_warehouse()
@@ -104,12 +110,15 @@ class Dispatch:
             catalog = await self._catalog(prefix, realm, request)
             request.warehouse = prefix
             reason = catalog.settings.read_only_because
-            keyed = "idempotency-key" in request.headers  # the key's marker may have the answer, which the driver reads
+            keyed = self._has_key(request)  # the key's marker may have the answer, which the driver reads
             if reason is not None and route.effect is not Effect.READS and not keyed:
                 raise Unsupported(f"This catalog is read-only: {reason}")
         return RequestContext(
             self._service, route, params, request.query(), request.headers, request.caller, catalog, request.hold, realm
         )
+
+    def _has_key(self, request: Request) -> bool:
+        return self._service.options.keys_enabled and "idempotency-key" in request.headers
 
     async def _catalog(self, name: str, realm: "Realm | None", request: Request) -> Catalog:
         """The catalog of a name. Raises `NoSuchWarehouse`."""
@@ -128,12 +137,8 @@ class Dispatch:
                 context.options, optional=context.route.optional_json
             )
         except SlowBody as slow:
-            raise _unread(context.route, request, str(slow)) from slow
-
-    def _wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
-        error = MethodNotAllowed(f"{request.method} is not supported for this path: use {' or '.join(allowed)}")
-        dialect = self._service.options.dialect
-        return error_response(error, commits=False, dialect=dialect, headers={"Allow": ", ".join(allowed)})
+            resent = context.route.effect is not Effect.READS and self._has_key(request)
+            raise _unread(context.route, str(slow), resent=resent) from slow
 
 
 def _below(base: bytes, path: bytes) -> bytes:
@@ -146,10 +151,9 @@ def _is_public(match: Match | None, method: str) -> bool:
     return route is not None and route.public
 
 
-def _unread(route: Route, request: Request, reason: str) -> BadRequest | CommitStateUnknown:
+def _unread(route: Route, reason: str, *, resent: bool) -> BadRequest | CommitStateUnknown:
     """What a body that did not arrive means: a refusal, but where another sending may have been applied, whose marker
     can't be looked for without the body."""
-    resent = route.effect is not Effect.READS and "idempotency-key" in request.headers
     if resent or route.commits:
         return CommitStateUnknown(f"{reason}: if the request was sent before, it may have been applied")
     return BadRequest(reason)

@@ -30,6 +30,13 @@ TABLE: Mapping[type[e.CatalogError], tuple[int, str]] = {
     e.NoSuchTable: (404, "NoSuchTableException"),
     e.NoSuchView: (404, "NoSuchViewException"),
     e.NoSuchFunction: (404, "NoSuchFunctionException"),
+    e.NoSuchPolicy: (404, "NoSuchPolicyException"),
+    e.NoSuchSemanticModel: (404, "NoSuchSemanticModelException"),
+    e.SemanticModelVersionMismatch: (409, "SemanticModelVersionMismatchException"),
+    e.NoSuchMapping: (404, "NoSuchMappingException"),
+    e.PolicyInUse: (400, "PolicyInUseException"),
+    e.PolicyVersionMismatch: (409, "PolicyVersionMismatchException"),
+    e.ConflictPolicyAttachment: (409, "ConflictPolicyAttachmentException"),
     e.NoSuchRoute: (404, "NotFoundException"),
     e.NotFound: (404, "NotFoundException"),
     e.MethodNotAllowed: (405, "UnsupportedOperationException"),
@@ -110,6 +117,8 @@ def _told_besides(error: e.CatalogError) -> Mapping[str, str]:
     match error:
         case e.NotAuthorized() | e.UnknownPrincipal():
             return {"WWW-Authenticate": "Bearer"}
+        case e.MethodNotAllowed():
+            return {"Allow": ", ".join(error.allowed)}
         case e.KeyInProgress() | e.TooManyRequests():
             return {"Retry-After": str(error.retry_after)}
         case e.Unavailable():

@@ -2,10 +2,11 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal
 
-from arco_catalog.iceberg.json import dumps
+from arco_catalog.iceberg.json import JsonValue, dumps
 
 Snapshots = Literal["all", "refs"]
 
@@ -19,12 +20,24 @@ _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 @lru_cache(REMEMBERED_TAGS)  # keys of bounded length: a location was parsed before it came here
 def table_etag(
-    metadata_location: str, *, snapshots: Snapshots = "all", delegation: str = "", grants: tuple[str, ...] = ()
+    metadata_location: str,
+    *,
+    snapshots: Snapshots = "all",
+    delegation: str = "",
+    grants: tuple[str, ...] = (),
+    labels: str = "",
 ) -> str:
-    """A tag that differs wherever the answer does: by metadata file, by `snapshots`, by how access is delegated, and by
-    what the caller is granted (docs/design/README.md#what-was-rejected)."""
-    parts = dumps([_WIRE_FORMAT, metadata_location, snapshots, delegation, [*sorted(grants)]])
-    return f'"{hashlib.sha256(parts).hexdigest()[:32]}"'
+    """A tag that differs wherever the answer does: by metadata file, by `snapshots`, by how access is delegated, by
+    what the caller is granted (docs/design/README.md#what-was-rejected), and by the digest of the labels."""
+    parts: list[JsonValue] = [_WIRE_FORMAT, metadata_location, snapshots, delegation, [*sorted(grants)]]
+    if labels:
+        parts.append(labels)
+    return f'"{hashlib.sha256(dumps(parts)).hexdigest()[:32]}"'
+
+
+def labels_digest(governance: Mapping[str, str]) -> str:
+    """Of the labels that tell of a governance; empty where there are none."""
+    return hashlib.sha256(dumps({**governance}, sort_keys=True)).hexdigest() if governance else ""
 
 
 def none_match(if_none_match: str | None, etag: str) -> bool:

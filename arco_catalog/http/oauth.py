@@ -6,7 +6,8 @@ from arco_catalog.http.responses import Response
 from arco_catalog.http.unsupported import get_token as refuse
 from arco_catalog.iceberg.json import dumps
 from arco_catalog.operations.management.principals import principal_of_client, principal_of_id, principal_of_name
-from arco_catalog.operations.management.standing import manages_access
+from arco_catalog.operations.management.standing import has_role, manages_access
+from arco_catalog.planning.access import Identity
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.realm import PrincipalEntry
 
@@ -33,6 +34,10 @@ class RegisteredPrincipals:
         """Whether any of its roles manages the access to the realm."""
         return await manages_access(self._session, principal)
 
+    async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
+        """Whether a principal has a role of this name."""
+        return await has_role(self._session.state, Identity(principal.entity), role)
+
 
 class NoPrincipals:
     """Those of a realm that does not exist: a stranger learns no more from it than from one that does."""
@@ -50,6 +55,10 @@ class NoPrincipals:
         return None
 
     async def manages_access(self, principal: PrincipalEntry) -> bool:
+        """Not in a realm that does not exist."""
+        return False
+
+    async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
         """Not in a realm that does not exist."""
         return False
 

@@ -11,10 +11,16 @@ UNIT_SEPARATOR = "\x1f"
 """What joins the levels of a namespace in paths, unless a server advertises something else."""
 
 
+KEY_LIFETIME_MS = 30 * 60 * 1000
+"""How long clients may go on retrying with one Idempotency-Key. Markers are kept longer
+(docs/design/idempotency.md#markers)."""
+
+
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
     """`default_warehouse` answers `/v1/config` without a `warehouse`; None takes the only one. `base_path` is what goes
-    before `/v1` in paths, too: without a slash at its end.
+    before `/v1` in paths, too: without a slash at its end. `key_lifetime_ms` is told to clients, which send the header
+    by it; without `keys_enabled` it is ignored. `keep_reports` stores what engines report of scans and commits.
 
     `body_seconds` is how long a body may take to arrive, `max_body_depth` how deep its JSON may nest. `gzip` compresses
     large answers for clients that accept it. `payload_bytes` is what the host carries of an answer; None sets no limit.
@@ -29,10 +35,13 @@ class HttpOptions:
     default_warehouse: str | None = None
     base_path: bytes = b""
     dialect: Dialect = Dialect.ICEBERG
+    keys_enabled: bool = True
+    key_lifetime_ms: int = KEY_LIFETIME_MS
     namespace_separator: str = UNIT_SEPARATOR
     max_body_bytes: int = MAX_BODY_BYTES
     max_body_depth: int = 200
     body_seconds: float = 60.0
+    keep_reports: bool = False
     gzip: bool = False
     payload_bytes: int | None = None
     unroutable: str = ""

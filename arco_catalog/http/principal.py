@@ -39,6 +39,8 @@ class Caller:
 NO_CALLER = Caller(ANONYMOUS)
 AUTHENTICATED_CALLER = "arco.caller"
 """Where an adapter puts the `Caller` into a scope that it makes itself."""
+CLIENT_CERTIFICATE = "client_certificate"
+"""Where a server puts the subject of a client's certificate, which it has verified, into the state of a scope."""
 GATEWAY_EVENT = "aws.event"
 """Where the adapter for Lambda puts the event of the gateway that invoked us, and others what has its form."""
 

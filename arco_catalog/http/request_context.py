@@ -40,12 +40,12 @@ if TYPE_CHECKING:  # a cold start without realms does not pay for them
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What one app serves: `warehouses` by their names, to whomever `authentication` knows, or the catalogs of
-    `realms`. Without either it serves whom its gateway lets in."""
+    """What one app serves at `routes`: `warehouses` by their names, to whomever `authentication` knows, or the catalogs
+    of `realms`. Without either it serves whom its gateway lets in."""
 
     warehouses: Mapping[str, Catalog]
     options: HttpOptions
-    endpoints: Sequence[str]
+    routes: Sequence[Route]
     realms: "RealmService | None" = None
     authentication: Authentication | None = None
 
@@ -100,6 +100,10 @@ class RequestContext:
     def table(self) -> str:
         """The table in the path. Raises `BadRequest`."""
         return check_name(self.params["table"], "table")
+
+    def path_name(self, parameter: str) -> str:
+        """The name of anything else that the path names. Raises `BadRequest`."""
+        return check_name(self.params[parameter], parameter)
 
     @property
     def view(self) -> str:
@@ -297,6 +301,7 @@ class RequestContext:
 
     def _key(self) -> IdempotencyKey | None:
         text = self.headers.get("idempotency-key")
-        if text is None or self.route.effect is Effect.READS or not self.route.has_prefix:
+        changes = self.route.effect is not Effect.READS and self.route.has_prefix
+        if text is None or not changes or not self.options.keys_enabled:
             return None
         return IdempotencyKey.parse(text, self.options.dialect)

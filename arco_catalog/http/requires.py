@@ -64,6 +64,11 @@ def both(*requires: Requires) -> Requires:
     return lambda context: [each for one in requires for each in one(context)]
 
 
+def governs(reads: Privilege, on: Named) -> Requires:
+    """Who says what something is for, and may read what it then is."""
+    return both(needs(Privilege.CATALOG_MANAGE_ACCESS, on), needs(reads, on))
+
+
 def namespace(context: "RequestContext") -> Securable:
     """The namespace in the path."""
     return Securable(context.namespace)
@@ -76,9 +81,10 @@ def parent(context: "RequestContext") -> Securable:
     return Securable(decode_namespace(context.spelling.parent(joined), separator) if joined else ())
 
 
-def parent_of_new(context: "RequestContext") -> Securable:
-    """Where a new namespace is made."""
-    return Securable(read_namespace(context.fields, context.options.namespace_separator)[:-1])
+def new_namespace(context: "RequestContext") -> Sequence[Requirement]:
+    """A namespace, in its parent."""
+    made = read_namespace(context.fields, context.options.namespace_separator)
+    return (Requirement(Privilege.NAMESPACE_CREATE, Securable(made[:-1]), writes_to=made),)
 
 
 def table(context: "RequestContext") -> Securable:

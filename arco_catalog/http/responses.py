@@ -81,10 +81,15 @@ def answer_response(answer: Answer, headers: Mapping[str, str] = NO_HEADERS) -> 
 def table_response(
     state: TableState, headers: Mapping[str, str], *, config: bool, delegated: Delegated = NOT_DELEGATED
 ) -> Response:
-    """A table's state, its metadata spliced in as it was stored: no load pays for parsing it."""
+    """A table's state, its metadata spliced in as it was stored: no load pays for parsing it. What is told of its
+    governance are labels."""
     location = dumps({"metadata-location": state.metadata_location})
     told: JsonObject = {"config": {**delegated.config}} if config else {}
     if delegated.credentials:
         told["storage-credentials"] = [*delegated.credentials_json]
+    if state.governance:
+        from arco_catalog.planning.governance import labels_of  # a load of what has none does not pay for it
+
+        told["labels"] = labels_of(state.governance)
     end = b"," + dumps(told)[1:] if told else b"}"
     return Response(200, b"".join((location[:-1], b',"metadata":', state.metadata, end)), headers)

@@ -1,6 +1,6 @@
 """A route: method and path template, what serves it, and what its failures mean."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
@@ -15,6 +15,10 @@ if TYPE_CHECKING:  # which knows its route
 
 PREFIX = "{prefix}"
 """Stands for the catalog in a path template."""
+
+
+JSON = ("application/json",)
+"""How a body may be said to be JSON."""
 
 
 class Effect(Enum):
@@ -35,7 +39,8 @@ Handler = Callable[["RequestContext"], Awaitable[Response]]
 class Route:
     """One endpoint: method and path template exactly as in the specification. `handling` is the handler, or its module
     and name in this package. `requires` says what whoever asks needs, where there are grants; a `public` one is
-    answered to everybody, and any other must say it."""
+    answered to everybody, and any other must say it. One that is not `in_external` is refused in catalogs whose tables
+    another catalog changes."""
 
     method: str
     template: str
@@ -43,10 +48,12 @@ class Route:
     effect: Effect = Effect.READS
     advertised: bool = True
     takes_json: bool = True
+    body_types: Sequence[str] = JSON
     optional_json: bool = False
     takes_form: bool = False
     public: bool = False
     requires: Requires | None = None
+    in_external: bool = True
 
     @cached_property
     def handler(self) -> Handler:

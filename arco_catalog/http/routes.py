@@ -6,8 +6,9 @@ Handlers are named, and imported with the first request for them: a cold start p
 from collections.abc import Sequence
 
 from arco_catalog.http import requires as on
+from arco_catalog.http.polaris.routes import POLARIS
 from arco_catalog.http.requires import needs
-from arco_catalog.http.route import Effect, Route
+from arco_catalog.http.route import JSON, Effect, Route
 from arco_catalog.planning.privileges import Privilege
 
 MUTATES, COMMITS = Effect.MUTATES, Effect.COMMITS
@@ -20,6 +21,55 @@ TABLE = f"{TABLES}/{{table}}"
 VIEWS = f"{NAMESPACE}/views"
 VIEW = f"{VIEWS}/{{view}}"
 
+MERGE_PATCH = (*JSON, "application/merge-patch+json")
+"""How a body may be said to be a JSON merge patch (RFC 7386)."""
+
+GOVERNANCE: Sequence[Route] = (
+    Route(
+        "GET",
+        f"{NAMESPACE}/governance",
+        "governance.of_namespace",
+        requires=needs(Privilege.NAMESPACE_READ_PROPERTIES, on.namespace),
+    ),
+    Route(
+        "POST",
+        f"{NAMESPACE}/governance",
+        "governance.change_of_namespace",
+        MUTATES,
+        body_types=MERGE_PATCH,
+        requires=on.governs(Privilege.NAMESPACE_READ_PROPERTIES, on.namespace),
+    ),
+    Route(
+        "GET",
+        f"{TABLE}/governance",
+        "governance.of_table",
+        requires=needs(Privilege.TABLE_READ_PROPERTIES, on.table),
+    ),
+    Route(
+        "POST",
+        f"{TABLE}/governance",
+        "governance.change_of_table",
+        MUTATES,
+        body_types=MERGE_PATCH,
+        requires=on.governs(Privilege.TABLE_READ_PROPERTIES, on.table),
+    ),
+    Route(
+        "GET",
+        f"{VIEW}/governance",
+        "governance.of_view",
+        requires=needs(Privilege.VIEW_READ_PROPERTIES, on.view),
+    ),
+    Route(
+        "POST",
+        f"{VIEW}/governance",
+        "governance.change_of_view",
+        MUTATES,
+        body_types=MERGE_PATCH,
+        requires=on.governs(Privilege.VIEW_READ_PROPERTIES, on.view),
+    ),
+)
+"""Endpoints of our own (docs/design/polaris.md#governance)."""
+
 HEALTH: Sequence[Route] = (
     Route("GET", "/health", "config.health", advertised=False, public=True),
     Route("HEAD", "/health", "config.health", advertised=False, public=True),
@@ -29,9 +79,7 @@ HEALTH: Sequence[Route] = (
 ROUTES: Sequence[Route] = (
     Route("GET", "/v1/config", "config.get_config", requires=on.nothing),
     Route("GET", NAMESPACES, "namespaces.list_", requires=needs(Privilege.NAMESPACE_LIST, on.parent)),
-    Route(
-        "POST", NAMESPACES, "namespaces.create", MUTATES, requires=needs(Privilege.NAMESPACE_CREATE, on.parent_of_new)
-    ),
+    Route("POST", NAMESPACES, "namespaces.create", MUTATES, requires=on.new_namespace),
     Route("GET", NAMESPACE, "namespaces.load", requires=needs(Privilege.NAMESPACE_READ_PROPERTIES, on.namespace)),
     Route("HEAD", NAMESPACE, "namespaces.exists", requires=needs(Privilege.NAMESPACE_LIST, on.namespace)),
     Route("DELETE", NAMESPACE, "namespaces.drop", MUTATES, requires=needs(Privilege.NAMESPACE_DROP, on.namespace)),
@@ -43,12 +91,21 @@ ROUTES: Sequence[Route] = (
         requires=needs(Privilege.NAMESPACE_WRITE_PROPERTIES, on.namespace),
     ),
     Route("GET", TABLES, "tables.list_", requires=needs(Privilege.TABLE_LIST, on.namespace)),
-    Route("POST", TABLES, "table_changes.create", MUTATES, requires=needs(Privilege.TABLE_CREATE, on.namespace)),
-    Route("POST", f"{NAMESPACE}/register", "table_changes.register", MUTATES, requires=on.registration),
+    Route(
+        "POST",
+        TABLES,
+        "table_changes.create",
+        MUTATES,
+        requires=needs(Privilege.TABLE_CREATE, on.namespace),
+        in_external=False,
+    ),
+    Route(
+        "POST", f"{NAMESPACE}/register", "table_changes.register", MUTATES, requires=on.registration, in_external=False
+    ),
     Route("GET", TABLE, "tables.load", requires=on.load),
     Route("HEAD", TABLE, "tables.exists", requires=needs(Privilege.TABLE_LIST, on.table)),
-    Route("POST", TABLE, "table_changes.commit", COMMITS, requires=on.commit),
-    Route("DELETE", TABLE, "table_changes.drop", MUTATES, requires=on.drop),
+    Route("POST", TABLE, "table_changes.commit", COMMITS, requires=on.commit, in_external=False),
+    Route("DELETE", TABLE, "table_changes.drop", MUTATES, requires=on.drop, in_external=False),
     Route("POST", f"{TABLE}/metrics", "tables.report_metrics", requires=on.report),
     Route(
         "POST",
@@ -57,6 +114,17 @@ ROUTES: Sequence[Route] = (
         MUTATES,
         takes_json=False,
         requires=on.both(needs(Privilege.TABLE_DROP, on.table), needs(Privilege.TABLE_READ_PROPERTIES, on.table)),
+        in_external=False,
+    ),
+    Route(
+        "POST",
+        f"{TABLE}/undrop",
+        "table_changes.undrop",
+        MUTATES,
+        advertised=False,
+        takes_json=False,
+        requires=needs(Privilege.TABLE_CREATE, on.namespace),
+        in_external=False,
     ),
     Route(
         "POST",
@@ -64,27 +132,46 @@ ROUTES: Sequence[Route] = (
         "table_changes.rename",
         MUTATES,
         requires=on.both(needs(Privilege.TABLE_DROP, on.source_table), needs(Privilege.TABLE_CREATE, on.destination)),
+        in_external=False,
     ),
-    Route("POST", f"{CATALOG}/transactions/commit", "transactions.commit", COMMITS, requires=on.transaction),
+    Route(
+        "POST",
+        f"{CATALOG}/transactions/commit",
+        "transactions.commit",
+        COMMITS,
+        requires=on.transaction,
+        in_external=False,
+    ),
     Route("GET", VIEWS, "views.list_", requires=needs(Privilege.VIEW_LIST, on.namespace)),
-    Route("POST", VIEWS, "views.create", MUTATES, requires=needs(Privilege.VIEW_CREATE, on.namespace)),
+    Route(
+        "POST", VIEWS, "views.create", MUTATES, requires=needs(Privilege.VIEW_CREATE, on.namespace), in_external=False
+    ),
     Route(
         "POST",
         f"{NAMESPACE}/register-view",
         "views.register",
         MUTATES,
         requires=needs(Privilege.VIEW_CREATE, on.namespace),
+        in_external=False,
     ),
     Route("GET", VIEW, "views.load", requires=needs(Privilege.VIEW_READ_PROPERTIES, on.view)),
     Route("HEAD", VIEW, "views.exists", requires=needs(Privilege.VIEW_LIST, on.view)),
-    Route("POST", VIEW, "views.replace", COMMITS, requires=needs(Privilege.VIEW_WRITE_PROPERTIES, on.view)),
-    Route("DELETE", VIEW, "views.drop", MUTATES, requires=needs(Privilege.VIEW_DROP, on.view)),
+    Route(
+        "POST",
+        VIEW,
+        "views.replace",
+        COMMITS,
+        requires=needs(Privilege.VIEW_WRITE_PROPERTIES, on.view),
+        in_external=False,
+    ),
+    Route("DELETE", VIEW, "views.drop", MUTATES, requires=needs(Privilege.VIEW_DROP, on.view), in_external=False),
     Route(
         "POST",
         f"{CATALOG}/views/rename",
         "views.rename",
         MUTATES,
         requires=on.both(needs(Privilege.VIEW_DROP, on.source_view), needs(Privilege.VIEW_CREATE, on.destination)),
+        in_external=False,
     ),
     Route(
         "GET",
@@ -113,6 +200,10 @@ ROUTES: Sequence[Route] = (
         requires=on.signature,
     ),
     Route("POST", "/v1/oauth/tokens", "unsupported.get_token", advertised=False, takes_json=False, public=True),
+    *GOVERNANCE,
+    *POLARIS,
+    Route("POST", "/api/v1/{prefix}/lineage", "lineage.receive", advertised=False, requires=on.nothing),
+    Route("GET", "/openapi.json", "openapi.get", advertised=False, public=True),
 )
 
 DELEGATION: Sequence[Route] = (

@@ -9,6 +9,7 @@ from arco_catalog.operations.create import create_table
 from arco_catalog.operations.drop import drop_table, unregister_table
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table
+from arco_catalog.operations.undrop import undrop as undrop_relation
 from arco_catalog.planning.answers import Answer, TableState
 from arco_catalog.protocol.catalog import Session
 
@@ -37,9 +38,14 @@ async def commit(context: RequestContext) -> Response:
 
 
 async def drop(context: RequestContext) -> Response:
-    """Drops a table. `purgeRequested` is passed on: the tombstone remembers it."""
+    """Drops a table; with `purgeRequested` its files are deleted when the time to undo that has passed."""
     purge = context.query.flag("purgeRequested")
     return answer_response(await drop_table(context.session(), context.namespace, context.table, purge))
+
+
+async def undrop(context: RequestContext) -> Response:
+    """Restores the table that was dropped last under the name."""
+    return answer_response(await undrop_relation(context.session(), context.namespace, context.table))
 
 
 async def unregister(context: RequestContext) -> Response:

@@ -6,14 +6,15 @@ from functools import partial
 from typing import cast
 
 from arco_catalog.http.access_delegation import NOT_DELEGATED, Delegated, asked
-from arco_catalog.http.etag import Snapshots, none_match, table_etag
+from arco_catalog.http.etag import Snapshots, labels_digest, none_match, table_etag
+from arco_catalog.http.loaded import load_response
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext
-from arco_catalog.http.responses import NO_CONTENT, Response, json_response, table_response
+from arco_catalog.http.responses import NO_CONTENT, Response, json_response
 from arco_catalog.iceberg.json import dumps_long
 from arco_catalog.iceberg.json_pieces import let_go
 from arco_catalog.iceberg.parsing import parse_metadata
-from arco_catalog.iceberg.shapes import NAME
+from arco_catalog.iceberg.shapes import check
 from arco_catalog.operations.listing import list_relations
 from arco_catalog.operations.load import load_table, require_table
 from arco_catalog.planning.answers import TableState
@@ -22,7 +23,13 @@ from arco_catalog.state.worker_threads import off_loop
 
 
 async def list_(context: RequestContext) -> Response:
-    """The tables of a namespace."""
+    """The tables of a namespace; with `deleted=true` those that were dropped and can be restored."""
+    if context.query.flag("deleted"):
+        from arco_catalog.operations.dropped import list_dropped
+
+        dropped, told = await list_dropped(context.session(), context.namespace, paging(context))
+        page = {"identifiers": dropped.items, "next-page-token": dropped.next_page_token}
+        return json_response({**page, "dropped": [*told]})
     listed = await list_relations(context.session(), context.namespace, "table", paging(context))
     return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
 
@@ -47,7 +54,7 @@ async def load(context: RequestContext) -> Response:
     if snapshots == "refs":
         await context.hold.take(PARSED_WEIGHT * len(state.metadata))
         state = await off_loop(len(state.metadata), partial(_with_visible_snapshots, state))
-    return table_response(state, headers, config=True, delegated=delegated)
+    return load_response(context, state, headers, delegated)
 
 
 async def exists(context: RequestContext) -> Response:
@@ -57,20 +64,26 @@ async def exists(context: RequestContext) -> Response:
 
 
 async def report_metrics(context: RequestContext) -> Response:
-    """Takes an engine's report of a scan or commit, and keeps nothing of it.
+    """Takes an engine's report of a scan or commit."""
+    from arco_catalog.iceberg.metrics_report import REPORT  # with the operation: a cold start does not pay for them
+    from arco_catalog.operations.reports import take_report
 
-    The table is not looked up: engines report on tables that they have only staged, and they report often.
-    """
-    _ = context.namespace, context.table  # possible ones, at least
-    context.fields.required("report-type", NAME)
-    await context.check_allowed()
+    report = check(REPORT, context.body, "request")
+    session, keep = context.session(), context.options.keep_reports
+    await take_report(session, context.namespace, context.table, report, keep=keep)
     return NO_CONTENT
 
 
 def tag_of(state: TableState, snapshots: Snapshots = "all", delegated: Delegated = NOT_DELEGATED) -> Mapping[str, str]:
     """The header that loading the table has."""
-    way = delegated.way or ""
-    return {"ETag": table_etag(state.metadata_location, snapshots=snapshots, delegation=way, grants=delegated.grants)}
+    tag = table_etag(
+        state.metadata_location,
+        snapshots=snapshots,
+        delegation=delegated.way or "",
+        grants=delegated.grants,
+        labels=labels_digest(state.governance),
+    )
+    return {"ETag": tag}
 
 
 def delegates(context: RequestContext) -> bool:

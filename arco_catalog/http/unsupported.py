@@ -1,5 +1,6 @@
 """Handlers of endpoints that the specification has and this catalog does not support: each says so."""
 
+from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import Response, json_response
 from arco_catalog.iceberg.errors import NoSuchFunction, Unsupported
@@ -9,12 +10,13 @@ from arco_catalog.planning.names import dotted
 
 async def list_functions(context: RequestContext) -> Response:
     """No namespace has functions. Raises `NoSuchNamespace` for one that is not there."""
-    await require_namespace(context.session(), context.namespace)
+    session, _ = context.session(), paging(context)
+    await require_namespace(session, context.namespace)
     return json_response({"identifiers": [], "next-page-token": None})
 
 
 async def load_function(context: RequestContext) -> Response:
-    """Raises `NoSuchFunction`: no namespace has functions."""
+    """No namespace has functions. Raises `NoSuchFunction`."""
     await context.check_allowed()
     raise NoSuchFunction(f"Function does not exist: {dotted(context.namespace, context.params['function'])}")
 

@@ -1,5 +1,6 @@
 """Handlers of views."""
 
+from arco_catalog.http.loaded import load_response
 from arco_catalog.http.namespaces import paging
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, NO_HEADERS, Response, answer_response, json_response, table_response
@@ -35,7 +36,7 @@ async def register(context: RequestContext) -> Response:
 
 async def load(context: RequestContext) -> Response:
     """The view's current state."""
-    return _loaded(await load_view(context.session(), context.namespace, context.view))
+    return load_response(context, await load_view(context.session(), context.namespace, context.view), NO_HEADERS)
 
 
 async def exists(context: RequestContext) -> Response:
@@ -62,7 +63,7 @@ async def rename(context: RequestContext) -> Response:
 
 
 def _loaded(answer: Answer) -> Response:
-    """Every answer with a view's state is a LoadViewResult, that to a change included."""
+    """Every answer with a view's state is a LoadViewResult, that to a change included, which has no labels."""
     return (
         table_response(answer, NO_HEADERS, config=True) if isinstance(answer, TableState) else answer_response(answer)
     )

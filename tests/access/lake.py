@@ -1,5 +1,6 @@
 """A catalog of a realm with something of every kind in it, for tests of what callers may do to it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from arco_catalog.iceberg.json import JsonObject
@@ -11,23 +12,35 @@ NAMESPACES = "/v1/lake/namespaces"
 DB = f"{NAMESPACES}/db"
 T = f"{DB}/tables/t"
 
+POLARIS_DB = "/polaris/v1/lake/namespaces/db"
+ATTACHED: Sequence[JsonObject] = (
+    {"type": "catalog"},
+    {"type": "namespace", "path": ["db"]},
+    {"type": "table-like", "path": ["db", "t"]},
+)
+"""What the policy `q` is attached to."""
+MODEL: JsonObject = {"version": "0.1.1", "semantic_model": "{}"}
+
 DENIALS = {
     "NotAuthorizedException",
     "NoSuchWarehouseException",
     "NoSuchNamespaceException",
     "NoSuchTableException",
     "NoSuchViewException",
+    "NoSuchPolicyException",
+    "NoSuchSemanticModelException",
 }
 
 
 @dataclass
 class Lake:
-    """`db` with the tables `t` and `u` and the view `v`, an empty namespace `other`, and two metadata files that are
-    nobody's."""
+    """`db` with the tables `t` and `u`, the view `v`, the generic table `g`, the semantic model `m` and the policies
+    `p` and `q`, an empty namespace `other`, and two metadata files that are nobody's."""
 
     app: RealmApp = field(default_factory=RealmApp)
     table_file: str = ""
     view_file: str = ""
+    model_version: str = ""
 
     async def start(self) -> "Lake":
         """Makes all of it, as a principal that may."""
@@ -36,14 +49,24 @@ class Lake:
         self.manager = await self.app.principal("manager", on_catalog("CATALOG_MANAGE_CONTENT"))
         for name in ("db", "other"):
             await self.ok(await self.manager.post(NAMESPACES, {"namespace": [name]}))
-        for name in ("t", "u", "gone"):
-            made = await self.ok(await self.manager.post(f"{DB}/tables", table_request(name)))
-            self.table_file = str(made["metadata-location"])
-        await self.ok(await self.manager.post(f"{DB}/tables/gone/unregister", {}))
         for name in ("v", "gone"):
             made = await self.ok(await self.manager.post(f"{DB}/views", view_request(name)))
             self.view_file = str(made["metadata-location"])
         await self.ok(await self.manager.delete(f"{DB}/views/gone"))
+        for name in ("t", "u", "gone"):
+            made = await self.ok(await self.manager.post(f"{DB}/tables", table_request(name)))
+            self.table_file = str(made["metadata-location"])
+        await self.ok(await self.manager.post(f"{DB}/tables/gone/unregister", {}))
+        await self.ok(await self.manager.post(f"{POLARIS_DB}/generic-tables", {"name": "g", "format": "delta"}))
+        model: JsonObject = {"name": "m", "document": MODEL}
+        made = await self.ok(await self.manager.post(f"{POLARIS_DB}/semantic-models", model))
+        self.model_version = str(made["entity-version"])
+        for name, kind in (("p", "system.data-compaction"), ("q", "ours")):
+            policy: JsonObject = {"name": name, "type": kind, "content": '{"enable": true}'}
+            await self.ok(await self.manager.post(f"{POLARIS_DB}/policies", policy))
+        mappings = f"{POLARIS_DB}/policies/q/mappings"
+        for target in ATTACHED:
+            await self.ok(await self.manager.put(mappings, {"target": target}))
         return self
 
     async def ok(self, answer: Answer) -> JsonObject:
@@ -66,6 +89,8 @@ async def send(client: Client, method: str, target: str, body: JsonObject | None
             return await client.post(target, body or {})
         case "GET":
             return await client.get(target)
+        case "PUT":
+            return await client.put(target, body or {})
         case "HEAD":
             return await client.head(target)
         case _:

@@ -12,6 +12,7 @@ from storage_backends.wrappers.delaying import DelayingStore
 from tests.access.lake import DB, NAMESPACES, T
 from tests.support.realm_service import RealmApp, on_catalog, on_table, table_request
 from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import scan_report
 
 SET: JsonObject = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
 
@@ -70,6 +71,16 @@ async def test_a_warm_load_takes_one_call_more_and_is_no_deeper(counted: Counted
     assert await counted.cost(client, "GET", T) == (1, 3 + 1)
 
 
+async def test_a_warm_load_of_a_governed_table_takes_no_more(counted: Counted) -> None:
+    owner = counted.app.client("root")
+    client = counted.client("reader")
+    patch: JsonObject = {"arco.owner": "ada", "arco.column.1.tag.pii": "none"}
+    assert (await owner.post(f"{T}/governance", patch)).status == 200
+    assert (await client.get(T)).json["labels"]
+    assert await counted.cost(client, "GET", T) == (1, 3 + 1)
+    assert await counted.cost(client, "GET", f"{T}/governance") == (1, 1 + 1)
+
+
 async def test_a_warm_head_takes_one_call_more(counted: Counted) -> None:
     client = counted.client("reader")
     await counted.cost(client, "HEAD", T)
@@ -110,8 +121,7 @@ async def test_a_refusal_on_what_is_cached_is_read_again_once(counted: Counted) 
 async def test_handlers_that_look_at_nothing_take_the_two_heads(counted: Counted) -> None:
     client = counted.client("reader")
     await client.get(T)
-    report: JsonObject = {"report-type": "scan-report"}
-    assert await counted.cost(client, "POST", f"{T}/metrics", report) == (1, 2)
+    assert await counted.cost(client, "POST", f"{T}/metrics", scan_report()) == (1, 2)
 
 
 @pytest.mark.parametrize("tables", [20, 200])

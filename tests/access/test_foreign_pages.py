@@ -19,6 +19,7 @@ TARGETS = (
     f"{MANAGEMENT}/principals",
     "/v1/oauth/tokens",
     "/health",
+    "/openapi.json",
     "/nowhere",
 )
 

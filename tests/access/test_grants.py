@@ -155,6 +155,23 @@ async def test_a_catalog_that_was_dropped_and_made_again_shares_nothing() -> Non
     assert (await elsewhere.get("/v1/lake/namespaces")).json["namespaces"] == []
 
 
+async def test_a_server_that_missed_how_a_catalog_was_dropped_and_made_again_serves_the_new_one() -> None:
+    app = await lake()
+    owner, elsewhere = app.client("owner"), app.client("owner", app=app.serve())
+    for name in ("t", "u"):
+        assert (await owner.delete(f"/v1/lake/namespaces/db/tables/{name}")).status == 204
+    assert (await owner.delete("/v1/lake/namespaces/db")).status == 204
+    assert (await elsewhere.get("/v1/lake/namespaces")).status == 200
+    await app.ok("DELETE", "catalogs/lake")
+    await app.catalog()
+    await app.grant("owner", on_catalog("CATALOG_MANAGE_CONTENT"))
+
+    made = await elsewhere.post("/v1/lake/namespaces", {"namespace": ["new"]}, idempotency_key=app.key())
+
+    assert made.status == 200, made.body
+    assert (await owner.get("/v1/lake/namespaces")).json["namespaces"] == [["new"]]
+
+
 async def test_the_place_of_a_dropped_table_is_for_those_who_may_read_it() -> None:
     app = await lake()
     owner = app.client("owner")

@@ -10,7 +10,7 @@ from tests.access.lake import DB, NAMESPACES, Lake, T, is_denied, send
 from tests.access.test_routes import SET
 from tests.support.realm_service import on_catalog, on_namespace, on_table, table_request
 from tools.support.asgi_client import Answer, Client
-from tools.support.request_bodies import view_request
+from tools.support.request_bodies import commit_report, scan_report, view_request
 
 MINE = f"{NAMESPACES}/mine"
 
@@ -53,8 +53,8 @@ def probes(name: str, namespace: str = "db") -> Sequence[tuple[str, str, JsonObj
         ("POST", table, {"requirements": [{"type": "assert-create"}], "updates": [SET]}),
         ("DELETE", table, None),
         ("DELETE", f"{table}?purgeRequested=true", None),
-        ("POST", f"{table}/metrics", {"report-type": "scan-report"}),
-        ("POST", f"{table}/metrics", {"report-type": "commit-report"}),
+        ("POST", f"{table}/metrics", scan_report()),
+        ("POST", f"{table}/metrics", commit_report()),
         ("POST", f"{table}/unregister", {}),
         ("GET", f"{table}/credentials", None),
         ("POST", f"{table}/sign", {}),

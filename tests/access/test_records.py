@@ -32,4 +32,4 @@ def test_every_route_states_what_it_requires_or_is_for_everybody() -> None:
     routes = (*HEALTH, *ROUTES, TOKENS, *MANAGEMENT)
     assert len(routes) > 60
     assert [route.endpoint for route in routes if (route.requires is None) is not route.public] == []
-    assert {route.template for route in routes if route.public} == {"/health", "/v1/oauth/tokens"}
+    assert {route.template for route in routes if route.public} == {"/health", "/openapi.json", "/v1/oauth/tokens"}

@@ -9,6 +9,7 @@ from arco_catalog.iceberg.json import JsonObject
 from tests.access.lake import DB, NAMESPACES, Lake, T, is_denied, send
 from tests.support.realm_service import on_catalog, table_request
 from tools.support.asgi_client import Answer, Client
+from tools.support.request_bodies import commit_report
 
 GRANT = on_catalog("CATALOG_MANAGE_CONTENT")
 SET: JsonObject = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
@@ -74,7 +75,7 @@ REQUESTS: Sequence[tuple[str, str, JsonObject | None]] = (
     ("POST", "/v1/lake/transactions/commit", TRANSACTION),
     ("DELETE", f"{DB}/tables/u", None),
     ("GET", f"{DB}/views/v", None),
-    ("POST", f"{T}/metrics", {"report-type": "commit-report"}),
+    ("POST", f"{T}/metrics", commit_report()),
 )
 
 

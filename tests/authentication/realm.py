@@ -24,6 +24,7 @@ class Realm:
     principals: dict[str, PrincipalEntry] = field(default_factory=dict)
     clear: dict[str, str] = field(default_factory=dict)
     managers: set[str] = field(default_factory=set)
+    roles: dict[str, set[str]] = field(default_factory=dict)
     secrets: Secrets = field(default_factory=lambda: Secrets(entropy))
 
     async def add(self, name: str, properties: Mapping[str, str] | None = None) -> PrincipalEntry:
@@ -58,6 +59,9 @@ class Realm:
 
     async def manages_access(self, principal: PrincipalEntry) -> bool:
         return principal.name in self.managers
+
+    async def has_role(self, principal: PrincipalEntry, role: str) -> bool:
+        return role in self.roles.get(principal.name, ())
 
 
 def own_tokens(runtime: FakeRuntime, keys: str = KEY, audience: str = "arco-catalog") -> OwnTokens:

@@ -6,7 +6,7 @@ from typing import cast
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
 from tests.http.spellings import Speller, lost
-from tools.support.request_bodies import schema, set_property, view_request
+from tools.support.request_bodies import scan_report, schema, set_property, view_request
 
 Send = Callable[[str, str, bytes, Mapping[str, str]], tuple[int, bytes]]
 """Method, target, body and headers of a request; status and body of its answer."""
@@ -71,7 +71,7 @@ class Naming:
         assert self.done("GET", table)["metadata-location"] == made["metadata-location"]
         self.done("HEAD", table)
         committed = self.done("POST", table, {**set_property("k", name), "identifier": identifier})
-        self.done("POST", path("namespaces", space, "tables", name, "metrics"), {"report-type": "scan-report"})
+        self.done("POST", path("namespaces", space, "tables", name, "metrics"), scan_report(name))
         assert self.done("GET", tables)["identifiers"] == [identifier]
         elsewhere: JsonObject = {"namespace": ["top"], "name": name}
         self.done("POST", "/v1/wh/tables/rename", {"source": identifier, "destination": elsewhere})

@@ -5,7 +5,6 @@ else. `python -m tests.http.specification SPEC.yaml` writes it anew.
 """
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,11 +13,9 @@ from typing import Any
 
 import yaml
 
+from tools.openapi.specifications import ICEBERG_SOURCE
+
 EXTRACT = Path(__file__).with_name("endpoints.json")
-SPECIFICATION = Path(
-    os.environ.get("ARCO_REST_SPECIFICATION") or EXTRACT.with_name("iceberg-rest-catalog-open-api.yaml")
-)
-"""The specification itself is not in the repository: where the variable names it, tests hold the extracts to it."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +54,18 @@ def known() -> dict[str, Endpoint]:
     return {name: Endpoint(**fields) for name, fields in json.loads(EXTRACT.read_text()).items()}
 
 
+def polaris_endpoints() -> dict[str, dict[str, Any]]:
+    """What Apache Polaris's own specifications say of its own operations: how an operation is called, and its
+    successes."""
+    found: dict[str, dict[str, Any]] = json.loads(EXTRACT.with_name("polaris_endpoints.json").read_text())
+    return found
+
+
 def sources() -> dict[str, dict[str, Endpoint]]:
     """The extract, and the specification itself where it is at hand."""
     found = {"extract": known()}
-    if SPECIFICATION.exists():
-        found["specification"] = extract(SPECIFICATION)
+    if ICEBERG_SOURCE.exists():
+        found["specification"] = extract(ICEBERG_SOURCE)
     return found
 
 

@@ -2,7 +2,10 @@
 
 import re
 
-VALUES = {"prefix": "wh", "namespace": "db", "table": "t", "view": "v", "function": "f", "plan-id": "p"}
+VALUES = {
+    **{"prefix": "wh", "namespace": "db", "table": "t", "view": "v", "function": "f", "plan-id": "p"},
+    **{"generic-table": "g", "policy-name": "p", "semantic-model-name": "m"},
+}
 """What tests call things; `conftest.py` makes the namespace and the table."""
 
 

@@ -196,3 +196,15 @@ def test_a_body_counts_as_the_string_that_it_becomes_in_the_hosts_json(body: str
 
     assert AnswerLimit(carried, gzipped=False).carries(text.encode(), text=True)
     assert not AnswerLimit(carried - 1, gzipped=False).carries(text.encode(), text=True)
+
+
+async def test_labels_are_left_out_where_the_host_could_not_carry_them(service: HttpService) -> None:
+    said: JsonObject = {f"arco.tag.{number}": noise(1_000) for number in range(15)}
+    assert (await service.client.post(f"{TABLE}/governance", said)).status == 200
+    small = await service.client.get(TABLE)
+    assert (await service.client.post(TABLE, set_property("a", noise(90_000)))).status == 200
+
+    large = await service.client.get(TABLE)
+
+    assert (small.status, "labels" in small.json) == (200, True)
+    assert (large.status, "labels" in large.json) == (200, False)

@@ -13,9 +13,9 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Client, scope_of
-from tools.support.request_bodies import schema
+from tools.support.request_bodies import commit_report, scan_report, schema
 
-POST_PATHS = [path_of(route.template) for route in ROUTES if route.has_body]
+WITH_BODIES = [f"{route.method} {path_of(route.template)}" for route in ROUTES if route.has_body]
 
 
 def nested(levels: int) -> bytes:
@@ -23,7 +23,7 @@ def nested(levels: int) -> bytes:
     return b'{"a":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"
 
 
-@pytest.mark.parametrize("path", POST_PATHS)
+@pytest.mark.parametrize("request_line", WITH_BODIES)
 @pytest.mark.parametrize(
     ("data", "why"),
     [
@@ -50,8 +50,11 @@ def nested(levels: int) -> bytes:
         (b"[" * 100_000, "not valid JSON"),
     ],
 )
-async def test_a_body_that_is_no_json_object_is_refused(client: Client, path: str, data: bytes, why: str) -> None:
-    answer = await client.send("POST", path, data)
+async def test_a_body_that_is_no_json_object_is_refused(
+    client: Client, request_line: str, data: bytes, why: str
+) -> None:
+    method, path = request_line.split(" ")
+    answer = await client.send(method, path, data)
 
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
     assert why in answer.message
@@ -204,8 +207,23 @@ async def test_a_client_that_hangs_up_is_not_answered(client: Client) -> None:
         ("namespaces/db/tables/t/metrics", {}, "Invalid request: missing required field 'report-type'"),
         (
             "namespaces/db/tables/t/metrics",
-            {"report-type": 1},
+            scan_report() | {"report-type": 1},
             "Invalid request.report-type: expected a string, found an integer",
+        ),
+        (
+            "namespaces/db/tables/t/metrics",
+            commit_report() | {"metrics": {"attempts": {"unit": "count", "value": "1"}}},
+            "Invalid request.metrics['attempts'].value: expected an integer, found a string",
+        ),
+        (
+            "namespaces/db/tables/t/metrics",
+            scan_report() | {"filter": {"type": "not", "child": {"type": "or", "left": True}}},
+            "Invalid request.filter.child: missing required field 'right'",
+        ),
+        (
+            "namespaces/db/tables/t/metrics",
+            scan_report() | {"filter": {"type": "like"}},
+            "Invalid request.filter.type: unknown expression 'like'",
         ),
         (
             "namespaces/db/tables/t",

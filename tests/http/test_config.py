@@ -7,16 +7,26 @@ import pytest
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
 from arco_catalog.http.route import Effect, Route
-from arco_catalog.http.routes import ROUTES
+from arco_catalog.http.routes import GOVERNANCE, ROUTES
 from arco_catalog.iceberg.json import JsonValue
-from tests.http.specification import Endpoint, sources
+from arco_catalog.protocol.operation_request import Dialect
+from tests.http.specification import Endpoint, polaris_endpoints, sources
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Answer, Client
 
 KEYED_ALL_THE_SAME = {"POST /v1/{prefix}/namespaces/{namespace}/views"}
 """Changes that the specification forgot to give a key; its reference implementation takes one."""
+SPELT_BY_POLARIS = [
+    "GET polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",
+    "POST polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",
+    "GET polaris/v1/{prefix}/namespaces/{namespace}/generic-tables/{generic-table}",
+    "DELETE polaris/v1/{prefix}/namespaces/{namespace}/generic-tables/{generic-table}",
+]
+"""As Polaris's own server tells them, and its plugin for Spark looks for them."""
 ADVERTISED = [route for route in ROUTES if route.advertised]
+OURS = GOVERNANCE
+OF_ICEBERG = [route for route in ADVERTISED if route.endpoint not in polaris_endpoints() and route not in OURS]
 
 
 def prefix(answer: Answer) -> JsonValue:
@@ -62,31 +72,83 @@ async def test_the_whole_configuration_is_pinned(client: Client) -> None:
             "POST /v1/{prefix}/views/rename",
             "GET /v1/{prefix}/namespaces/{namespace}/functions",
             "GET /v1/{prefix}/namespaces/{namespace}/functions/{function}",
+            "GET /v1/{prefix}/namespaces/{namespace}/governance",
+            "POST /v1/{prefix}/namespaces/{namespace}/governance",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/governance",
+            "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/governance",
+            "GET /v1/{prefix}/namespaces/{namespace}/views/{view}/governance",
+            "POST /v1/{prefix}/namespaces/{namespace}/views/{view}/governance",
+            "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/notifications",
+            "GET /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",
+            "POST /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables",
+            "GET /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables/{generic-table}",
+            "DELETE /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables/{generic-table}",
+            "GET /polaris/v1/{prefix}/namespaces/{namespace}/semantic-models",
+            "POST /polaris/v1/{prefix}/namespaces/{namespace}/semantic-models",
+            "GET /polaris/v1/{prefix}/namespaces/{namespace}/semantic-models/{semantic-model-name}",
+            "PUT /polaris/v1/{prefix}/namespaces/{namespace}/semantic-models/{semantic-model-name}",
+            "DELETE /polaris/v1/{prefix}/namespaces/{namespace}/semantic-models/{semantic-model-name}",
+            "GET /polaris/v1/{prefix}/namespaces/{namespace}/policies",
+            "POST /polaris/v1/{prefix}/namespaces/{namespace}/policies",
+            "GET /polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}",
+            "PUT /polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}",
+            "DELETE /polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}",
+            "PUT /polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}/mappings",
+            "POST /polaris/v1/{prefix}/namespaces/{namespace}/policies/{policy-name}/mappings",
+            "GET /polaris/v1/{prefix}/applicable-policies",
+            *SPELT_BY_POLARIS,
         ],
         "idempotency-key-lifetime": "PT30M",
     }
 
 
+async def test_the_polaris_dialect_says_that_keys_are_taken(service_with: Callable[..., HttpService]) -> None:
+    told = (await service_with(dialect=Dialect.POLARIS).client.get("/v1/config?warehouse=wh")).json
+
+    assert told["properties"] == {"idempotency-key-supported": "true", "idempotency-key-lifetime": "PT30M"}
+    assert told["idempotency-key-lifetime"] == "PT30M"
+
+
+@pytest.mark.parametrize(("milliseconds", "told"), [(1_000, "PT1S"), (5_400_000, "PT1H30M"), (86_400_000, "PT24H")])
+async def test_the_lifetime_of_keys_is_the_operators(
+    milliseconds: int, told: str, service_with: Callable[..., HttpService]
+) -> None:
+    client = service_with(dialect=Dialect.POLARIS, key_lifetime_ms=milliseconds).client
+    answer = (await client.get("/v1/config?warehouse=wh")).json
+
+    assert answer["idempotency-key-lifetime"] == told
+    assert answer["properties"] == {"idempotency-key-supported": "true", "idempotency-key-lifetime": told}
+
+
+async def test_where_keys_are_not_taken_clients_are_told_so(service_with: Callable[..., HttpService]) -> None:
+    for dialect in Dialect:
+        answer = (await service_with(dialect=dialect, keys_enabled=False).client.get("/v1/config?warehouse=wh")).json
+
+        assert "idempotency-key-lifetime" not in answer
+        of_polaris = {"properties": {"idempotency-key-supported": "false"}} if dialect is Dialect.POLARIS else {}
+        assert {name: answer[name] for name in ("properties",) if name in answer} == of_polaris
+
+
 async def test_the_endpoints_listed_are_the_routes_served(client: Client) -> None:
     listed = (await client.get("/v1/config")).json["endpoints"]
 
-    assert listed == [f"{route.method} {route.template}" for route in ADVERTISED]
+    assert listed == [*(f"{route.method} {route.template}" for route in ADVERTISED), *SPELT_BY_POLARIS]
 
 
 @pytest.mark.parametrize("specified", sources().values(), ids=sources().keys())
 class TestAgainstTheSpecification:
     def test_every_advertised_route_is_in_it(self, specified: Mapping[str, Endpoint]) -> None:
-        assert {route.endpoint for route in ADVERTISED} <= set(specified)
+        assert {route.endpoint for route in OF_ICEBERG} <= set(specified)
 
     def test_the_kept_extract_is_what_it_says(self, specified: Mapping[str, Endpoint]) -> None:
         assert specified == sources()["extract"]
 
-    @pytest.mark.parametrize("route", ADVERTISED, ids=lambda route: route.endpoint)
+    @pytest.mark.parametrize("route", OF_ICEBERG, ids=lambda route: route.endpoint)
     def test_a_route_takes_a_key_where_it_says_so(self, route: Route, specified: Mapping[str, Endpoint]) -> None:
         takes_key = specified[route.endpoint].takes_key or route.endpoint in KEYED_ALL_THE_SAME
         assert (route.effect is not Effect.READS) == takes_key
 
-    @pytest.mark.parametrize("route", ADVERTISED, ids=lambda route: route.endpoint)
+    @pytest.mark.parametrize("route", OF_ICEBERG, ids=lambda route: route.endpoint)
     def test_an_outcome_may_be_unknown_where_it_says_so(self, route: Route, specified: Mapping[str, Endpoint]) -> None:
         assert route.commits == specified[route.endpoint].may_be_unknown
 
@@ -99,6 +161,13 @@ class TestAgainstTheSpecification:
             method, template = endpoint.split(" ")
             answer = await client.send(method, path_of(template), b"{}")
             assert answer.status in (400, 404, 405, 406), endpoint
+
+
+def test_polaris_routes_are_those_of_its_specifications() -> None:
+    of_polaris = {route.endpoint: route for route in ADVERTISED if route not in (*OF_ICEBERG, *OURS)}
+
+    assert of_polaris.keys() == polaris_endpoints().keys()
+    assert all((route.effect is Effect.READS) == (route.method == "GET") for route in of_polaris.values())
 
 
 @pytest.mark.parametrize("query", ["", "?warehouse=", "?warehouse=wh"])

@@ -213,6 +213,9 @@ async def test_a_store_that_is_down_means_try_again(service: HttpService, method
     assert answer.headers["Retry-After"] == "1"
 
 
+LINEAGE = "POST /api/v1/{prefix}/lineage"  # takes no key, and is kept all the same
+
+
 async def test_a_read_only_catalog_refuses_every_change_and_says_why(service: HttpService) -> None:
     client = service.serve(read_only_because="the store ignores If-Match")
     body = b'{"name": "x"}'
@@ -220,7 +223,7 @@ async def test_a_read_only_catalog_refuses_every_change_and_says_why(service: Ht
     for route in ROUTES:
         path = path_of(route.template)
         answer = await client.send(route.method, path, body)
-        if route.effect is Effect.READS:
+        if route.effect is Effect.READS and route.endpoint != LINEAGE:
             assert b"read-only" not in answer.body, route.endpoint
         else:
             assert (answer.status, answer.error_type) == (406, "UnsupportedOperationException")

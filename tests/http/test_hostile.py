@@ -15,11 +15,12 @@ from tests.fuzz.mutations import places, replaced, values
 from tests.http.templates import path_of
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Answer
-from tools.support.request_bodies import schema, set_property, view_request
+from tools.support.request_bodies import scan_report, schema, set_property, view_request
 
 BOUNDED = settings(max_examples=60, deadline=None)
 
 ICEBERG_ROUTES = [route for route in ROUTES if route.takes_json]  # errors of OAuth2 have a shape of their own
+POLARIS_QUERY = ("namespace=", "target-name=", "policyType=", "detach-all=")
 ROUTES_WITH_BODIES = [route for route in ROUTES if route.has_body]
 
 NAMESPACES = "/v1/wh/namespaces"
@@ -85,7 +86,7 @@ VALID: list[tuple[str, JsonObject]] = [
         "/v1/wh/tables/rename",
         {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "u"}},
     ),
-    (f"{DB}/tables/t/metrics", {"report-type": "scan-report", "metrics": {}}),
+    (f"{DB}/tables/t/metrics", scan_report()),
     (f"{DB}/tables/t", set_property("a", "b")),
     (f"{DB}/tables/t", COMMIT),
     (f"{DB}/tables/t/unregister", {}),
@@ -171,7 +172,7 @@ async def test_no_bytes_make_the_server_fail(data: bytes) -> None:
     service = await small_site()
     for route in ROUTES_WITH_BODIES:
         path = path_of(route.template)
-        check(await service.client.send("POST", path, data), route.endpoint)
+        check(await service.client.send(route.method, path, data), route.endpoint)
 
 
 PARTS = st.text(max_size=12) | st.sampled_from(["db", "t", "..", ".", "", "\x1f", "db\x1fdb", "a" * 300])
@@ -184,8 +185,24 @@ async def test_no_name_makes_the_server_fail(namespace: str, table: str, query: 
     service = HttpService()
     await service.namespace("db", "db")
     for route in ICEBERG_ROUTES:
-        path = path_of(route.template, namespace=namespace, table=table, view=table, function=table)
-        for parameter in ("", "parent=", "pageToken=", "pageSize=", "snapshots=", "purgeRequested=", "warehouse="):
+        path = path_of(
+            route.template,
+            namespace=namespace,
+            table=table,
+            view=table,
+            function=table,
+            **{"generic-table": table, "policy-name": table, "semantic-model-name": table},
+        )
+        for parameter in (
+            "",
+            "parent=",
+            "pageToken=",
+            "pageSize=",
+            "snapshots=",
+            "purgeRequested=",
+            "warehouse=",
+            *POLARIS_QUERY,
+        ):
             answer = await service.client.send(route.method, f"{path}?{parameter}{query}", b'{"report-type": "r"}')
             check(answer, route.endpoint)
 

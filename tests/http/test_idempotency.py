@@ -39,8 +39,20 @@ CREATE_NAMESPACE = "POST /v1/{prefix}/namespaces"
 PROPERTIES = "POST /v1/{prefix}/namespaces/{namespace}/properties"
 DROP_NAMESPACE = "DELETE /v1/{prefix}/namespaces/{namespace}"
 REPLACE_VIEW = "POST /v1/{prefix}/namespaces/{namespace}/views/{view}"
+UNDROP = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/undrop"
+GENERIC_TABLES = "/polaris/v1/{prefix}/namespaces/{namespace}/generic-tables"
+SEMANTIC_MODELS = "/polaris/v1/{prefix}/namespaces/{namespace}/semantic-models"
+REPLACE_MODEL = f"PUT {SEMANTIC_MODELS}/{{semantic-model-name}}"
+POLICIES = "/polaris/v1/{prefix}/namespaces/{namespace}/policies"
+UPDATE_POLICY = f"PUT {POLICIES}/{{policy-name}}"
+ATTACH = f"PUT {POLICIES}/{{policy-name}}/mappings"
+DETACH = f"POST {POLICIES}/{{policy-name}}/mappings"
 TRANSACTION = "POST /v1/{prefix}/transactions/commit"
+GOVERN = tuple(
+    f"POST /v1/{{prefix}}/namespaces/{{namespace}}{of}/governance" for of in ("", "/tables/{table}", "/views/{view}")
+)
 
+MODEL: JsonObject = {"version": "0.1.1", "semantic_model": '{"datasets": [{"name": "d", "source": "db.t"}]}'}
 CHANGES: dict[str, JsonObject | None] = {
     CREATE_NAMESPACE: {"namespace": ["n"]},
     DROP_NAMESPACE: None,
@@ -50,6 +62,7 @@ CHANGES: dict[str, JsonObject | None] = {
     COMMIT: set_property("a", "b"),
     "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}": None,
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister": {},
+    UNDROP: None,
     RENAME: renamed("t"),
     TRANSACTION: {"table-changes": [{"identifier": identifier("t"), **set_property("a", "b")}]},
     "POST /v1/{prefix}/namespaces/{namespace}/views": view_request("u"),
@@ -57,6 +70,17 @@ CHANGES: dict[str, JsonObject | None] = {
     REPLACE_VIEW: set_property("a", "c"),
     "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}": None,
     "POST /v1/{prefix}/views/rename": renamed("v"),
+    f"POST {GENERIC_TABLES}": {"name": "u", "format": "delta", "properties": {"a": "b"}},
+    f"DELETE {GENERIC_TABLES}/{{generic-table}}": None,
+    f"POST {SEMANTIC_MODELS}": {"name": "u", "document": MODEL},
+    REPLACE_MODEL: {"document": MODEL},
+    f"DELETE {SEMANTIC_MODELS}/{{semantic-model-name}}": None,
+    f"POST {POLICIES}": {"name": "u", "type": "system.data-compaction", "content": '{"enable": true}'},
+    UPDATE_POLICY: {"current-policy-version": 0, "content": "new"},
+    f"DELETE {POLICIES}/{{policy-name}}": None,
+    ATTACH: {"target": {"type": "catalog"}},
+    DETACH: {"target": {"type": "namespace", "path": ["db"]}},
+    **{endpoint: {"arco.owner": "ada", "arco.tag.domain": "sales"} for endpoint in GOVERN},
 }
 """A change that can be made once on the `ready` service, for every endpoint that makes changes."""
 
@@ -64,14 +88,21 @@ CHANGES: dict[str, JsonObject | None] = {
 async def make(service: HttpService, change: str, key: str, client: Client | None = None) -> Answer:
     """Sends one of the changes under a key."""
     method, template = change.split(" ")
-    path = path_of(template, namespace="empty" if change == DROP_NAMESPACE else "db")
+    path = path_of(
+        template,
+        **{"namespace": "empty" if change == DROP_NAMESPACE else "db", "table": "dropped" if change == UNDROP else "t"},
+        **{"policy-name": "q" if change == DETACH else "p"},
+    )
     body = CHANGES[change]
+    if body is not None and change == REPLACE_MODEL:
+        body = {**body, "entity-version": service.model_version}
     data = b"" if body is None else dumps(body)
     return await (client or service.client).send(method, path, data, {"idempotency-key": key})
 
 
 def test_every_route_that_changes_something_is_tried_here() -> None:
-    assert set(CHANGES) == {route.endpoint for route in ROUTES if route.effect is not Effect.READS}
+    notifications = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/notifications"  # in test_notifications.py
+    assert {*CHANGES, notifications} == {route.endpoint for route in ROUTES if route.effect is not Effect.READS}
 
 
 @pytest.fixture
@@ -79,6 +110,12 @@ async def ready(service: HttpService) -> HttpService:
     """A service on which each of the changes can be made."""
     await service.namespace("empty", "empty")
     await service.view("v")
+    await service.table("dropped")
+    assert (await service.client.delete(f"{NS}/db/tables/dropped")).status == 204
+    await service.generic_table("g")
+    service.model_version = await service.semantic_model("m")
+    await service.policy("p")
+    await service.policy("q", {"type": "namespace", "path": ["db"]})
     assert await service.keep_metadata("kept-table", "tables/t") == file_in("kept-table")
     assert await service.keep_metadata("kept-view", "views/v") == file_in("kept-view")
     return service
@@ -97,7 +134,7 @@ async def test_a_retry_gets_the_first_answer_from_whichever_server(ready: HttpSe
     for again in (replayed, elsewhere):
         assert (again.status, again.headers) == (first.status, first.headers)
         assert again.body == first.body or again.json == first.json
-    sets_what_is_set = change in (PROPERTIES, COMMIT, REPLACE_VIEW, TRANSACTION)
+    sets_what_is_set = change in (PROPERTIES, COMMIT, REPLACE_VIEW, TRANSACTION, ATTACH, *GOVERN)
     assert unkeyed.status in ((200, 204) if sets_what_is_set else (404, 409))
 
 
@@ -110,6 +147,10 @@ async def test_a_refusal_is_replayed_too(empty_service: HttpService, change: str
     await empty_service.namespace("empty", "empty")
     await empty_service.table("t")
     await empty_service.view("v")
+    await empty_service.generic_table("g")
+    await empty_service.semantic_model("m")
+    await empty_service.policy("p")
+    await empty_service.policy("q", {"type": "namespace", "path": ["db"]})
 
     replayed = await make(empty_service, change, key)
 
@@ -127,6 +168,20 @@ async def test_a_malformed_key_is_refused_before_anything_happens(ready: HttpSer
     assert (answer.status, answer.error_type) == (400, "BadRequestException")
     assert "Idempotency-Key" in answer.message
     assert ready.store.keys() == before
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+async def test_where_keys_are_not_taken_a_request_is_what_it_is_without_one(
+    dialect: Dialect, service_with: Callable[..., HttpService]
+) -> None:
+    service = service_with(dialect=dialect, keys_enabled=False)
+    await service.namespace("db", "db")
+    sent = {"idempotency-key": service.key()}
+
+    answers = [await service.client.send("POST", f"{NS}/db/tables", dumps(NEW), sent) for _ in range(2)]
+
+    assert [answer.status for answer in answers] == [200, 409]
+    assert not any("/iceberg_idempotency/" in name for name in service.store.keys(""))
 
 
 async def test_two_keys_at_once_are_none(service: HttpService) -> None:

@@ -1,12 +1,10 @@
 """The line that each request leaves: what happened, as the budgets and the answer have it."""
 
 import asyncio
-import json
 import logging
 import re
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -17,22 +15,28 @@ from arco_catalog.http.routes import HEALTH, ROUTES
 from arco_catalog.iceberg.json import JsonObject, JsonValue, loads
 from arco_catalog.operations.reconcile_stats import ReconcileStats
 from arco_catalog.protocol.request_stats import RequestStats, collect_stats, current_stats
+from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.emf import MetricLine
 from arco_catalog.telemetry.lines import JsonLines, TextLines
 from arco_catalog.telemetry.names import OPERATIONS, UNKNOWN, operation
 from arco_catalog.telemetry.reconcile_line import reconcile_line
 from arco_catalog.telemetry.request_log import RequestLog
+from arco_catalog.telemetry.tasks_line import TaskLines, tasks_line
 from arco_catalog.telemetry.telemetry import Telemetry
 from storage_backends import Found, Missing, StoreUnavailable, Unchanged, Version
 from tests.http.logged_service import NAMESPACE, LoggedService
+from tests.http.specification import polaris_endpoints
+from tests.support.fake_runtime import FakeRuntime
 from tests.support.http_service import HttpService
+from tools.openapi.specifications import documents
 from tools.support.asgi_client import Answer, Client, scope_of
 from tools.support.request_bodies import set_property
 
 DB = "/v1/wh/namespaces/db"
 T = f"{DB}/tables/t"
 JSON = {"content-type": "application/json"}
-OPENAPI = Path(__file__).parents[1] / "fuzz/openapi.json"
+
 """The specification, as the fuzzer keeps it."""
 
 
@@ -536,6 +540,61 @@ class TestMetrics:
         }
         assert "hunter2" not in str(done)
 
+    def test_the_line_of_tasks_has_what_alarms_are_made_of(self) -> None:
+        stats = WorkStats(
+            executed=5, completed=2, failed=1, retried=1, given_back=1, leases_lost=3, oldest_due_ms=7_900
+        )
+
+        line = loads(tasks_line("wh", stats, at_ms=0, namespace=NAMESPACE).encode())
+
+        assert isinstance(line, dict)
+        told = {"TasksExecuted": 5, "TasksCompleted": 2, "TasksFailed": 1, "TasksRetried": 1, "LeasesLost": 3}
+        assert {name: line[name] for name in told} == told
+        assert (line["TasksDueAge"], line["given_back"], line["level"]) == (7, 1, "error")
+        units = dict.fromkeys(told, "Count")
+        assert metrics(line) == {("Warehouse",): {**units, "TasksDueAge": "Seconds"}}
+
+    def test_a_catalog_whose_tasks_could_not_be_looked_for_has_no_metrics_of_them(self) -> None:
+        """Missing data is what the alarm on their age waits for."""
+        line = loads(tasks_line("wh", WorkStats(error="hunter2"), at_ms=0, namespace=NAMESPACE).encode())
+
+        assert isinstance(line, dict)
+        assert line["level"] == "error"
+        assert "hunter2" not in str(line)
+        assert not {"_aws", "TasksDueAge"} & {*line}
+
+    def test_the_line_of_a_collection_tells_how_large_the_state_is_if_all_of_it_was_seen(self) -> None:
+        done, stopped = (
+            loads(
+                collection_line(
+                    "wh", completed=completed, listed=900, collected=200, at_ms=0, namespace=NAMESPACE
+                ).encode()
+            )
+            for completed in (True, False)
+        )
+
+        assert isinstance(done, dict)
+        assert isinstance(stopped, dict)
+        assert (done["CollectionCompleted"], done["ObjectsCollected"], done["StateObjects"]) == (1, 200, 700)
+        assert metrics(done) == {
+            ("Warehouse",): dict.fromkeys(("CollectionCompleted", "ObjectsCollected", "StateObjects"), "Count")
+        }
+        assert (stopped["CollectionCompleted"], "_aws" in stopped) == (0, False)
+
+    def test_a_server_tells_of_a_look_that_did_something_and_else_now_and_then(self) -> None:
+        lines, clock = list[str](), FakeRuntime()
+        told = TaskLines(lines.append, None, clock.now_ms)
+
+        told.tell("wh", WorkStats(oldest_due_ms=4_000))
+        assert lines == []
+        told.tell("wh", WorkStats(executed=1, completed=1))
+        assert [loads(line.encode())["TasksDueAge"] for line in lines] == [4]  # type: ignore[index,call-overload]
+        told.tell("wh", WorkStats())
+        assert len(lines) == 1
+        clock.ms += 300_000
+        told.tell("wh", WorkStats())
+        assert len(lines) == 2
+
 
 METRICS = {
     "Requests": "Count",
@@ -614,9 +673,11 @@ class TestNames:
     def test_names_are_those_of_the_specification(self) -> None:
         ids = {
             f"{method.upper()} {path}": item[method]["operationId"]
-            for path, item in json.loads(OPENAPI.read_text())["paths"].items()
+            for path, item in documents()[0]["paths"].items()
             for method in set(item) & {"get", "head", "post", "delete"}
-        }
+        } | {endpoint: said["operation"] for endpoint, said in polaris_endpoints().items()}
         assert {name: ids[name] for name in OPERATIONS if name in ids} == {
-            name: operation for name, operation in OPERATIONS.items() if not name.endswith("/health")
+            name: operation
+            for name, operation in OPERATIONS.items()
+            if not name.endswith(("/health", "/undrop", "/lineage", "/openapi.json", "/governance"))
         }

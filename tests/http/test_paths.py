@@ -12,7 +12,7 @@ from arco_catalog.http.names import MAX_LEVELS, MAX_NAME_BYTES
 from arco_catalog.iceberg.json import JsonValue
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Client, scope_of
-from tools.support.request_bodies import schema, set_property, view_request
+from tools.support.request_bodies import scan_report, schema, set_property, view_request
 
 ODD_NAMES = [
     "a/b",
@@ -76,7 +76,7 @@ async def test_an_odd_name_works_on_every_route(empty_service: HttpService, name
     assert (await client.get(f"{tables}/{segment}")).json["metadata-location"] == made.json["metadata-location"]
     committed = await client.post(f"{tables}/{segment}", {**set_property("k", "v"), "identifier": identifier})
     assert committed.status == 200, committed.body
-    assert (await client.post(f"{tables}/{segment}/metrics", {"report-type": "scan-report"})).status == 204
+    assert (await client.post(f"{tables}/{segment}/metrics", scan_report())).status == 204
     elsewhere = {"namespace": [name], "name": name}
     renamed = await client.post("/v1/wh/tables/rename", {"source": identifier, "destination": elsewhere})
     assert renamed.status == 204, renamed.body
@@ -157,7 +157,7 @@ async def test_names_that_are_never_allowed_are_refused_in_paths_and_bodies(
         await client.get(f"/v1/wh/namespaces/db/tables/{segment}"),
         await client.delete(f"/v1/wh/namespaces/db/tables/{segment}"),
         await client.post(f"/v1/wh/namespaces/db/tables/{segment}", set_property("k", "v")),
-        await client.post(f"/v1/wh/namespaces/db/tables/{segment}/metrics", {"report-type": "scan-report"}),
+        await client.post(f"/v1/wh/namespaces/db/tables/{segment}/metrics", scan_report()),
         await client.post("/v1/wh/namespaces/db/register", {"name": name, "metadata-location": "s3://b/m.json"}),
         await client.post("/v1/wh/tables/rename", {"source": identifier, "destination": identifier}),
     ]

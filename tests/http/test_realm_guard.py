@@ -6,6 +6,7 @@ from arco_catalog.http.app import create_app
 from arco_catalog.http.middleware.realm_guard import BELIEVED_MS, RealmGuard
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.paths import REALM_FOLDER, Paths
 from storage_backends import ObjectStore, StoreUnavailable, Version
 from storage_backends.base import Found, Missing, Unchanged
 from storage_backends.memory import MemoryStore
@@ -73,7 +74,18 @@ async def test_a_realm_under_a_name_is_found_as_well() -> None:
     assert (await guarded(store, clock, "c").get("/v1/config")).status == 200
 
 
-async def test_it_costs_one_call_beside_the_others_and_none_when_warm() -> None:
+async def test_a_realm_whose_head_is_lost_is_found_as_well() -> None:
+    clock = FakeRuntime()
+    store = await with_a_table(clock)
+    await bootstrap(store, clock, "a")
+    await store.delete(Paths("a", REALM_FOLDER).manifest)
+
+    answers = [await guarded(store, clock, "a").get(target) for target in READS]
+
+    assert {answer.status for answer in answers} == {403}
+
+
+async def test_it_costs_two_calls_beside_the_others_and_none_when_warm() -> None:
     clock = FakeRuntime()
     counting = CountingStore(await with_a_table(clock))
     catalog = build_catalog(Settings("wh"), counting, URL, (), clock)
@@ -88,7 +100,7 @@ async def test_it_costs_one_call_beside_the_others_and_none_when_warm() -> None:
     with counting.measure() as usual_warm:
         assert (await plain.get(f"{TABLES}/t")).status == 200
 
-    assert cold.calls == usual.calls + 1
+    assert cold.calls == usual.calls + 2
     assert warm.calls == usual_warm.calls
 
 

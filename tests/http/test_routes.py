@@ -47,7 +47,7 @@ def test_every_handler_is_there(route: Route) -> None:
 
 
 def test_a_cold_start_imports_the_handlers_that_it_is_asked_for() -> None:
-    modules = {f"arco_catalog.http.{str(route.handling).partition('.')[0]}" for route in ROUTES}
+    modules = {f"arco_catalog.http.{str(route.handling).rpartition('.')[0]}" for route in ROUTES}
     command = [sys.executable, "-c", FIRST_REQUESTS, *modules]
     done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True, timeout=60)
     config, load = done.stdout.splitlines()

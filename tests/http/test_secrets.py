@@ -23,7 +23,7 @@ from storage_backends import Found, StoreUnavailable
 from tests.http.logged_service import LoggedService
 from tests.support import loggers
 from tools.support.asgi_client import Client
-from tools.support.request_bodies import schema, set_property, view_request
+from tools.support.request_bodies import scan_report, schema, set_property, view_request
 
 PLANTED = "hunter2"
 """Part of every secret, so that none is missed."""
@@ -132,7 +132,9 @@ async def test_no_secret_in_a_request_is_told(service: LoggedService, told: Told
         await client.get(f"{DB}/tables/t?snapshots=all&token={PLANTED}"),
         await client.get(f"{DB}/views/v"),
         await client.get(f"/v1/config?warehouse=wh&token={PLANTED}"),
-        await client.post(f"{DB}/tables/t/metrics", {"report-type": PLANTED, "filter": PLANTED}),
+        await client.post(
+            f"{DB}/tables/t/metrics", scan_report(PLANTED) | {"filter": {"type": "eq", "term": "x", "value": PLANTED}}
+        ),
     ]
 
     assert [answer.status for answer in answers] == [200] * 9 + [204]

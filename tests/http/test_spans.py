@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from typing import Any
 
 import pytest
@@ -153,6 +154,7 @@ def test_every_record_has_a_kind_and_no_key_is_told() -> None:
         paths.transaction("x"): "transaction",
         paths.marker_slot("abc", 0): "marker",
         paths.receipt("pending", "x", 1): "receipt",
+        paths.report(date(2026, 1, 1), "x"): "report",
         paths.checkpoints(1): "operational",
         f"{paths.warehouse}/db/t/metadata/x.json": "metadata",
         Paths("").manifest: "manifest",

@@ -1,12 +1,17 @@
 """Tables over HTTP."""
 
+from collections.abc import Callable
+from datetime import UTC, datetime
+from json import loads
+
 import pytest
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.reports import MAX_BYTES
 from storage_backends import Found
 from tests.support.http_service import HttpService
 from tools.support.asgi_client import Answer, Client
-from tools.support.request_bodies import schema, set_property
+from tools.support.request_bodies import commit_report, scan_report, schema, set_property
 
 TABLES = "/v1/wh/namespaces/db/tables"
 TABLE = f"{TABLES}/t"
@@ -180,6 +185,61 @@ async def test_a_drop_may_ask_for_a_purge(client: Client, query: str) -> None:
     assert (await client.get(TABLES)).json["identifiers"] == []
 
 
+async def test_what_was_dropped_is_listed_and_restored(client: Client) -> None:
+    listing = "/v1/namespaces/db/tables?deleted=true"
+    assert (await client.get(listing)).json == {"identifiers": [], "next-page-token": None, "dropped": []}
+    await client.delete(f"{TABLE}?purgeRequested=true")
+    answer = loads((await client.get(listing)).body)
+    assert answer["identifiers"] == [{"namespace": ["db"], "name": "t"}]
+    [dropped] = answer["dropped"]
+    assert dropped["purge-after-ms"] - dropped["dropped-at-ms"] == 24 * 60 * 60 * 1000
+    assert (dropped["state"], len(dropped["purge-task"])) == ("dropped", 36)
+
+    assert (await client.post(f"{TABLE}/undrop", {})).status == 204
+
+    assert (await client.get(TABLE)).status == 200
+    assert (await client.get(listing)).json["identifiers"] == []
+    again = await client.post(f"{TABLE}/undrop", {})
+    assert (again.status, again.error_type) == (404, "NoSuchTableException")
+
+
+async def test_what_was_dropped_is_listed_in_pages_of_one_state(service: HttpService) -> None:
+    client, names = service.client, ["a", "b", "b", "c", "d"]
+    for name in names:
+        await client.post(TABLES, {"name": name, "schema": schema("x")})
+        await client.delete(f"{TABLES}/{name}")
+    await client.delete(TABLE)
+    everything = loads((await client.get(f"{TABLES}?deleted=true")).body)
+    assert [each["name"] for each in everything["identifiers"]] == ["t", *reversed(names)]
+
+    pages, token = list[list[str]](), ""
+    for _ in range(3):
+        page = loads((await client.get(f"{TABLES}?deleted=true&pageSize=2&pageToken={token}")).body)
+        assert [each["name"] for each in page["dropped"]] == [each["name"] for each in page["identifiers"]]
+        pages.append([each["name"] for each in page["identifiers"]])
+        token = page["next-page-token"]
+        await client.delete(f"{TABLES}/later")
+        await client.post(TABLES, {"name": "later", "schema": schema("x")})
+
+    assert not token
+    assert pages == [["a", "b"], ["b", "c"], ["d", "t"]]
+    other = loads((await client.get(f"{TABLES}?pageSize=1&pageToken=")).body)["next-page-token"]
+    assert other is None
+    assert (await client.get(f"{TABLES}?deleted=true&pageToken=x")).status == 400
+
+
+async def test_a_table_that_keeps_its_files_is_dropped_without_a_purge_alone(client: Client) -> None:
+    update = {"action": "set-properties", "updates": {"gc.enabled": "false"}}
+    await client.post(TABLE, {"requirements": [], "updates": [update]})
+
+    refused = await client.delete(f"{TABLE}?purgeRequested=true")
+
+    assert (refused.status, refused.error_type) == (409, "CommitFailedException")
+    assert refused.message.startswith("Cannot purge table: db.t has gc.enabled=false")
+    assert (await client.head(TABLE)).status == 204
+    assert (await client.delete(TABLE)).status == 204
+
+
 @pytest.mark.parametrize("value", ["", "yes", "1", "truE ", "true&purgeRequested=true"])
 async def test_whether_to_purge_is_never_guessed(client: Client, value: str) -> None:
     answer = await client.delete(f"{TABLE}?purgeRequested={value.replace(' ', '%20')}")
@@ -202,14 +262,68 @@ async def test_a_rename_moves_the_table_as_it_is(service: HttpService) -> None:
     assert (await service.client.get("/v1/wh/namespaces/other/tables/u")).json == before
 
 
-async def test_reports_are_taken_of_any_table_and_kept_nowhere(service: HttpService) -> None:
-    before = service.store.keys()
+class TestReports:
+    async def test_they_are_kept_nowhere_unless_that_is_wanted(self, service: HttpService) -> None:
+        before = service.store.keys()
 
-    for name in ("t", "staged"):
-        answer = await service.client.post(f"{TABLES}/{name}/metrics", {"report-type": "commit-report", "metrics": {}})
-        assert (answer.status, answer.body) == (204, b"")
+        for report in (scan_report(), commit_report()):
+            answer = await service.client.post(f"{TABLE}/metrics", report)
+            assert (answer.status, answer.body) == (204, b"")
 
-    assert service.store.keys() == before
+        assert service.store.keys() == before
+
+    async def test_a_commit_may_be_to_a_table_that_is_only_staged(self, service: HttpService) -> None:
+        """Java's client reports what a transaction appends before that makes the table."""
+        answer = await service.client.post(f"{TABLES}/staged/metrics", commit_report("staged"))
+
+        assert answer.status == 204
+
+    @pytest.mark.parametrize(
+        ("path", "report", "error"),
+        [
+            ("db/tables/none", scan_report("none"), "NoSuchTableException"),
+            ("none/tables/t", scan_report(), "NoSuchTableException"),
+            ("none/tables/t", commit_report(), "NoSuchNamespaceException"),
+            ("db/tables/v", commit_report("v"), "NoSuchTableException"),
+        ],
+    )
+    async def test_what_is_no_table_has_none(
+        self, service: HttpService, path: str, report: JsonObject, error: str
+    ) -> None:
+        await service.view("v")
+        answer = await service.client.post(f"/v1/wh/namespaces/{path}/metrics", report)
+
+        assert (answer.status, answer.error_type) == (404, error)
+
+    @pytest.mark.parametrize("report", [scan_report(), commit_report()])
+    async def test_each_is_an_object_where_they_are_kept(
+        self, report: JsonObject, service_with: Callable[..., HttpService]
+    ) -> None:
+        service = service_with(keep_reports=True)
+        await service.namespace("db", "db")
+        await service.table("t")
+        for _ in range(2):
+            assert (await service.client.post(f"{TABLE}/metrics", report)).status == 204
+
+        kept = [*service.store.keys("wh/_catalog/reports/")]
+        day = datetime.fromtimestamp(service.clock.now_ms() / 1000, UTC).date().isoformat()
+        assert [key.rpartition("/")[0] for key in kept] == [f"wh/_catalog/reports/{day}"] * 2
+        found = await service.store.get(kept[0])
+        assert isinstance(found, Found)
+        document = loads(found.body)
+        assert isinstance(document, dict)
+        assert [*document] == ["version", "ms", "namespace", "table", "entity", "by", "report"]
+        assert (document["namespace"], document["table"], document["report"]) == (["db"], "t", report)
+
+    async def test_one_that_no_engine_sends_is_not_kept(self, service_with: Callable[..., HttpService]) -> None:
+        service = service_with(keep_reports=True)
+        await service.namespace("db", "db")
+        await service.table("t")
+        before = service.store.keys()
+        long = commit_report() | {"metadata": {"x": "y" * MAX_BYTES}}
+
+        assert (await service.client.post(f"{TABLE}/metrics", long)).status == 204
+        assert service.store.keys() == before
 
 
 async def test_a_location_that_is_taken_is_a_bad_request_that_names_who_has_it(service: HttpService) -> None:

@@ -1,12 +1,13 @@
 """What bodies of the management API say."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arco_catalog.http.names import check_name, check_namespace
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.iceberg.shapes import BOOLEAN, INT, OBJECT, STRING, STRINGS, Fields, list_of, one_of
-from arco_catalog.planning.access import Securable
+from arco_catalog.iceberg.shapes import BOOLEAN, INT, LONG, OBJECT, STRING, STRINGS, Fields, list_of, one_of
+from arco_catalog.planning.access import Securable, SecurableKind
 from arco_catalog.planning.privileges import GRANTABLE
 
 
@@ -21,7 +22,7 @@ class Entity:
 
 def read_entity(context: RequestContext, field: str) -> Entity:
     """The entity to make. Raises `BadRequest`."""
-    fields = Fields(context.fields.required(field, OBJECT), f"request.{field}")
+    fields = _entity(context, field)
     return Entity(
         fields.required("name", STRING),
         fields.optional("properties", STRINGS) or {},
@@ -31,18 +32,24 @@ def read_entity(context: RequestContext, field: str) -> Entity:
 
 def read_name_of(context: RequestContext, field: str) -> str:
     """The name of an entity that a body only refers to. Raises `BadRequest`."""
-    return Fields(context.fields.required(field, OBJECT), f"request.{field}").required("name", STRING)
+    return _entity(context, field).required("name", STRING)
+
+
+def _entity(context: RequestContext, field: str) -> Fields:
+    """An entity of the body. What only answers tell, clients may send back."""
+    fields = Fields(context.fields.required(field, OBJECT), f"request.{field}")
+    for told in ("createTimestamp", "lastUpdateTimestamp", "entityVersion"):
+        fields.optional(told, LONG)
+    return fields
 
 
 @dataclass(frozen=True, slots=True)
 class GrantBody:
-    """A privilege on a securable as a body describes it. There are no policies yet: `securable` is the namespace of
-    one."""
+    """A privilege on a securable as a body describes it."""
 
     kind: str
     securable: Securable
     privilege: str
-    policy: str | None = None
 
 
 def read_grant(context: RequestContext) -> GrantBody:
@@ -57,9 +64,10 @@ def read_grant(context: RequestContext) -> GrantBody:
     if kind == "namespace":
         return GrantBody(kind, Securable(namespace), privilege)
     name = check_name(fields.required(f"{kind}Name", STRING), f"{at}.{kind}Name")
-    if kind == "policy":
-        return GrantBody(kind, Securable(namespace), privilege, name)
-    return GrantBody(kind, Securable(namespace, name, "view" if kind == "view" else "table"), privilege)
+    return GrantBody(kind, Securable(namespace, name, _KINDS[kind]), privilege)
+
+
+_KINDS: Mapping[str, SecurableKind] = {"table": "table", "view": "view", "policy": "policy"}
 
 
 def granted_on(context: RequestContext) -> Securable:

@@ -4,7 +4,6 @@ from arco_catalog.http.management.bodies import read_entity, read_grant, read_up
 from arco_catalog.http.management.principals import CREATED
 from arco_catalog.http.request_context import RequestContext
 from arco_catalog.http.responses import NO_CONTENT, Response, json_response
-from arco_catalog.iceberg.errors import NotFound
 from arco_catalog.operations.management import catalog_roles, principal_roles
 from arco_catalog.operations.management import grants as granting
 from arco_catalog.operations.management.grants import Grant
@@ -72,11 +71,7 @@ async def revoke(context: RequestContext) -> Response:
 
 
 async def _granting(context: RequestContext) -> tuple[Session, Grant]:
-    """A session, and the grant in the body. Raises `BadRequest`, and `NotFound` for one on a policy."""
+    """A session, and the grant in the body. Raises `BadRequest`."""
     body = read_grant(context)
     grant = Grant.of(body.kind, body.securable, body.privilege)
-    session = await _session(context)
-    if body.policy is not None:
-        await session.head()  # only who may grant anything there is told
-        raise NotFound(f"Policy does not exist: {'.'.join((*body.securable.namespace, body.policy))}")
-    return session, grant
+    return await _session(context), grant

@@ -12,7 +12,7 @@ from arco_catalog.iceberg.errors import Forbidden, Unavailable
 from arco_catalog.protocol.catalog import Catalog
 from arco_catalog.protocol.request_stats import current_stats
 from arco_catalog.state.paths import REALM_FOLDER, Paths
-from storage_backends import StoreError
+from storage_backends import ObjectStore, StoreDenied, StoreError
 from storage_backends.base import Found
 from storage_backends.wrappers.request import RequestStore
 
@@ -29,7 +29,7 @@ class RealmGuard:
     def __init__(self, inner: Handle, catalog: Catalog, realms: Sequence[str] = ()) -> None:
         self._inner = inner
         self._catalog = catalog
-        self._manifests = [Paths(name, REALM_FOLDER).manifest for name in ("", *realms)]
+        self._realms = [Paths(name, REALM_FOLDER) for name in ("", *realms)]
         self._looked_ms: int | None = None
 
     async def handle(self, request: Request) -> Response:
@@ -54,10 +54,10 @@ class RealmGuard:
         deadline_ms = now_ms() + catalog.settings.request_ms
         store = RequestStore(catalog.store, deadline_ms, now_ms, measurement=current_stats().store)
         try:
-            answers = [await store.get(manifest) for manifest in self._manifests]
+            found = [await _is_there(store, realm) for realm in self._realms]
         except StoreError as error:
             raise Unavailable(f"Whether the store has a realm cannot be said now: {error}") from error
-        if any(isinstance(answer, Found) for answer in answers):
+        if any(found):
             _LOG.error(
                 "the store has a realm, whose grants nobody would ask for: set %s to say who makes requests, or %s=off",
                 AUTH.name,
@@ -67,3 +67,14 @@ class RealmGuard:
                 "The store has a realm, and this server was not told to ask who makes a request: it serves nobody"
             )
         self._looked_ms = now_ms()
+
+
+async def _is_there(store: ObjectStore, realm: Paths) -> bool:
+    """Whether there is a realm. One whose HEAD is lost has its grants still: its commits tell of it to whoever may list
+    them."""
+    if isinstance(await store.get(realm.manifest), Found):
+        return True
+    try:
+        return bool((await store.list(realm.registry_commits)).entries)
+    except StoreDenied:
+        return False

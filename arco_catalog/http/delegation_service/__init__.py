@@ -1,0 +1,1 @@
+"""The delegation service's HTTP API (docs/delegation-service.openapi.yaml)."""

@@ -1,0 +1,104 @@
+"""The delegation service's app: its routes, and what serves them."""
+
+import re
+from dataclasses import dataclass
+
+from arco_catalog.authentication.authentication import Authentication
+from arco_catalog.http.app import App
+from arco_catalog.http.delegation_service.errors import TaskErrors
+from arco_catalog.http.delegation_service.shapes import BASE, accepted, ended, record
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.requests import Handle
+from arco_catalog.http.responses import Response, json_response
+from arco_catalog.http.route import Effect, Route
+from arco_catalog.http.routes import HEALTH
+from arco_catalog.iceberg.errors import InternalError, NotFound
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.delegation_service.payload import DelegatedPurge
+from arco_catalog.operations.delegation_service.service import DelegationService
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.operation_request import IdempotencyKey, OperationRequest
+from arco_catalog.state.task import Task
+from arco_catalog.telemetry.telemetry import Telemetry
+
+_TASK = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def create_delegation_app(
+    service: DelegationService,
+    options: HttpOptions | None = None,
+    telemetry: Telemetry | None = None,
+    authentication: Authentication | None = None,
+) -> App:
+    """An app that serves this service's tasks to those whom `authentication` knows, and without it to anybody who
+    reaches it. The caller closes the service."""
+    options = options or HttpOptions()
+    tasks = Tasks(service)
+    routes = (
+        Route("POST", f"{BASE}/tasks/execute/synchronous", tasks.execute, Effect.MUTATES),
+        Route("POST", f"{BASE}/tasks", tasks.submit, Effect.MUTATES),
+        Route("GET", f"{BASE}/tasks", tasks.list),
+        Route("GET", f"{BASE}/tasks/{{task}}", tasks.show),
+        *(HEALTH if options.health else ()),
+    )
+
+    def answered(inner: Handle) -> Handle:
+        return TaskErrors(inner).handle
+
+    return App({}, options, routes, telemetry, authentication=authentication, guard=answered)
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """The handlers."""
+
+    service: DelegationService
+
+    async def execute(self, context: RequestContext) -> Response:
+        """Executes a task, and answers when it has ended."""
+        submitted = await self._submitted(context)
+        return ended(await self.service.ended(submitted.id))
+
+    async def submit(self, context: RequestContext) -> Response:
+        """Takes a task in."""
+        task = await self._submitted(context)
+        return json_response(accepted(task, context.options.base_path.decode()), 202)
+
+    async def show(self, context: RequestContext) -> Response:
+        """One task, of the caller's own."""
+        task = context.params["task"]
+        if not _TASK.fullmatch(task):
+            raise NotFound("Task does not exist")
+        stored = await self.service.find(self._session(context), task, context.caller.principal)
+        return json_response(record(stored.task, whole=True))
+
+    async def list(self, context: RequestContext) -> Response:
+        """The caller's tasks, a page at a time."""
+        after = context.query.one("page_token") or ""
+        found, following = await self.service.tasks(self._session(context), context.caller.principal, after)
+        body: JsonObject = {"tasks": [record(stored.task, whole=False) for stored in found]}
+        if following is not None:
+            body["next_page_token"] = following
+        return json_response(body)
+
+    async def _submitted(self, context: RequestContext) -> Task:
+        if context.body is None:
+            raise InternalError("a submission has no body")
+        purge = DelegatedPurge.parse(context.body)
+        return await self.service.submit(self._session(context, purge), purge, context.caller.principal)
+
+    def _session(self, context: RequestContext, purge: DelegatedPurge | None = None) -> Session:
+        """The request, without the credentials in its body. Raises `BadRequest` for a malformed key."""
+        state, route = self.service.state, context.route
+        key = context.headers.get("idempotency-key")
+        parsed = None if key is None or purge is None else IdempotencyKey.parse(key, context.options.dialect)
+        deadline_ms = state.runtime.now_ms() + state.settings.request_ms
+        source: JsonObject = {"kind": "DelegationService"}
+        body = None if purge is None else purge.asked
+        principal, hold = context.caller.principal, context.hold
+        return state.session(
+            OperationRequest(
+                route.method, route.template, "", body, principal, source, deadline_ms, key=parsed, hold=hold
+            )
+        )

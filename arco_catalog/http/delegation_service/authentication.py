@@ -1,0 +1,48 @@
+"""Who may use the delegation service: bearers of tokens with the scope `execute_tasks`, or clients with a certificate
+(docs/delegation.md#who-may-call)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arco_catalog.authentication.authentication import Authentication
+from arco_catalog.authentication.authenticator import Authenticated, Presented
+from arco_catalog.authentication.tokens import EXECUTE_TASKS
+from arco_catalog.http.asgi import Asgi, Receive, Scope, Send
+from arco_catalog.http.principal import AUTHENTICATED_CALLER, CLIENT_CERTIFICATE, Caller
+from arco_catalog.iceberg.errors import Forbidden
+from arco_catalog.operations.management.standing import has_role
+from arco_catalog.operations.realms import Realm
+
+
+@dataclass(frozen=True, slots=True)
+class ForTasks:
+    """Authenticates as `tokens` does, those whose token is for tasks. A principal of a realm must still have the role
+    by which it got the scope; of whom an issuer vouches for, the issuer says whether."""
+
+    tokens: Authentication
+    realms: Mapping[str, Realm]
+
+    async def authenticate(self, presented: Presented) -> Authenticated | None:
+        """See `Authenticator.authenticate`. Raises `Forbidden` for a token of another scope."""
+        found = await self.tokens.authenticate(presented)
+        if EXECUTE_TASKS not in found.scopes:
+            raise Forbidden(f"The token does not have the scope {EXECUTE_TASKS}")
+        if not found.identity.issued:
+            realm = self.realms.get(found.realm)
+            if realm is None or not await has_role(realm.lookups(), found.identity, EXECUTE_TASKS):
+                raise Forbidden(f"The principal does not have the role {EXECUTE_TASKS} any more")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateCallers:
+    """Lets callers be known by their certificates. Without one, nobody passes."""
+
+    inner: Asgi
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            subject = scope.get("state", {}).get(CLIENT_CERTIFICATE)
+            nobody = Caller("", unidentified_because="The client has shown no certificate with a subject")
+            scope = {**scope, AUTHENTICATED_CALLER: Caller(subject) if subject else nobody}
+        await self.inner(scope, receive, send)

@@ -1,0 +1,78 @@
+"""Errors in the shape of the delegation service's API: the one table from class to status and code."""
+
+import logging
+from collections.abc import Mapping
+
+from arco_catalog.http.requests import ClientGone, Handle, Request
+from arco_catalog.http.responses import NO_HEADERS, Response
+from arco_catalog.iceberg import errors as e
+from arco_catalog.iceberg.json import dumps
+from arco_catalog.operations.delegation_service.places import Held
+from arco_catalog.operations.delegation_service.storage import CredentialsMissing
+from arco_catalog.state.memory import OutOfMemory
+from storage_backends import StoreError
+
+_LOG = logging.getLogger(__name__)
+
+TABLE: Mapping[type[Exception], tuple[int, str]] = {
+    CredentialsMissing: (400, "CREDENTIALS_NEEDED"),
+    e.BadRequest: (400, "BAD_REQUEST"),
+    e.NotAuthorized: (401, "UNAUTHORIZED"),
+    e.UnknownPrincipal: (401, "UNAUTHORIZED"),
+    e.Forbidden: (403, "FORBIDDEN"),
+    e.NotFound: (404, "NOT_FOUND"),
+    e.NoSuchRoute: (404, "NOT_FOUND"),
+    e.MethodNotAllowed: (405, "METHOD_NOT_ALLOWED"),
+    Held: (409, "LOCATION_HELD"),
+    e.KeyReused: (409, "IDEMPOTENCY_KEY_REUSED"),
+    e.PayloadTooLarge: (413, "PAYLOAD_TOO_LARGE"),
+    e.UnsupportedMediaType: (415, "UNSUPPORTED_MEDIA_TYPE"),
+    e.TooManyRequests: (429, "TOO_MANY_TASKS"),
+    e.CommitStateUnknown: (500, "OUTCOME_UNKNOWN"),
+    e.Unavailable: (503, "UNAVAILABLE"),
+    OutOfMemory: (503, "UNAVAILABLE"),
+    StoreError: (503, "UNAVAILABLE"),
+}
+_INTERNAL = (500, "INTERNAL_ERROR")
+
+
+class TaskErrors:
+    """Answers whatever is raised inside, but `ClientGone`."""
+
+    def __init__(self, inner: Handle) -> None:
+        self._inner = inner
+
+    async def handle(self, request: Request) -> Response:
+        """Passes the request on. Raises `ClientGone`."""
+        try:
+            return await self._inner(request)
+        except ClientGone:
+            raise
+        except Exception as error:  # whatever it is, the client is told in a shape that it can read
+            request.error = type(error).__name__
+            return error_response(error)
+
+
+def error_response(error: Exception) -> Response:
+    """The answer to a request that failed. An exception that nobody foresaw says nothing of our insides."""
+    found = next((TABLE[ancestor] for ancestor in type(error).__mro__ if ancestor in TABLE), None)
+    if found is None:
+        _LOG.error("a request failed unexpectedly", exc_info=error)
+        return _described(*_INTERNAL, "The server failed unexpectedly; its log says how", NO_HEADERS)
+    return _described(*found, str(error), _told_besides(error))
+
+
+def _described(status: int, code: str, message: str, headers: Mapping[str, str]) -> Response:
+    return Response(status, dumps({"error_code": code, "message": message}), headers, error_type=code)
+
+
+def _told_besides(error: Exception) -> Mapping[str, str]:
+    match error:
+        case e.NotAuthorized() | e.UnknownPrincipal():
+            return {"WWW-Authenticate": "Bearer"}
+        case e.MethodNotAllowed():
+            return {"Allow": ", ".join(error.allowed)}
+        case e.TooManyRequests():
+            return {"Retry-After": str(error.retry_after)}
+        case _:
+            return NO_HEADERS

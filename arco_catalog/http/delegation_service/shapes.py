@@ -1,0 +1,98 @@
+"""Tasks as the API shows them: the one table from stored statuses to its words, and the bodies of answers."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from arco_catalog.http.responses import Response, json_response
+from arco_catalog.iceberg.json import JsonObject, JsonValue, MalformedJson, loads
+from arco_catalog.operations.delegation_service.submission import lacks_credentials
+from arco_catalog.state.fields import optional_text
+from arco_catalog.state.task import Status, Task
+
+BASE = "/delegation-service/api/v1"
+
+WORDS: Mapping[Status, str] = {
+    Status.SUBMITTED: "QUEUED",
+    Status.ACQUIRING_RESOURCES: "RUNNING",
+    Status.RUNNING: "RUNNING",
+    Status.RETRY_SCHEDULED: "RETRY_SCHEDULED",
+    Status.SUCCESS: "COMPLETED_SUCCESS",
+    Status.FAILURE: "FAILED_TERMINAL",
+}
+_TIMES = ("received_timestamp", "last_status_change_ts", "created_ts", "lease_acquired_ts", "next_run_ts")
+_OF_STORES = ("StoreUnavailable", "StoreDenied")
+"""How the summary of a task begins whose attempts failed at the table's store."""
+
+
+def accepted(task: Task, base_path: str) -> JsonObject:
+    """A task that was taken in."""
+    url = f"{base_path}{BASE}/tasks/{task.id}"
+    return {"delegation_task_id": task.id, "status": WORDS[task.status], "status_query_url": url}
+
+
+def ended(task: Task) -> Response:
+    """The answer to who waited for a task's end."""
+    if task.status is Status.SUCCESS:
+        body: JsonObject = {
+            "delegation_task_id": task.id,
+            "status": WORDS[task.status],
+            "message": task.summary,
+            "execution_result": execution_result(task),
+        }
+        return json_response(body)
+    status, code = failure_of(task)
+    body = {
+        "delegation_task_id": task.id,
+        "status": WORDS[task.status],
+        "error_code": code,
+        "message": task.summary or "The task has failed",
+    }
+    return Response(status, json_response(body).body, error_type=code)
+
+
+def failure_of(task: Task) -> tuple[int, str]:
+    """The status and the code of an answer that tells of a failed task."""
+    if lacks_credentials(task):
+        return 502, "CREDENTIALS_NEEDED"
+    if (task.summary or "").startswith(_OF_STORES):
+        return 502, "STORAGE_FAILED"
+    return 500, "TASK_FAILED"
+
+
+def record(task: Task, *, whole: bool) -> JsonObject:
+    """A task as it is stored, without its lease; in lists without its payload and details."""
+    document = task.document
+    times: JsonObject = {name: _time(document.get(name)) for name in _TIMES}
+    shown: JsonObject = {
+        "delegation_task_id": task.id,
+        "version": task.number,
+        "parent_id": optional_text(document, "parent_id"),
+        "task_type": task.kind,
+        "status": WORDS[task.status],
+        "attempt_count": task.attempts,
+        **times,
+        "result_summary": task.summary,
+    }
+    if whole:
+        shown["task_payload"] = optional_text(document, "task_payload")
+        shown["result_extended"] = optional_text(document, "result_extended")
+    if task.status is Status.SUCCESS:
+        shown["execution_result"] = execution_result(task)
+    if task.status is Status.FAILURE:
+        shown["error_code"] = failure_of(task)[1]
+    return shown
+
+
+def execution_result(task: Task) -> JsonObject:
+    """What a task that succeeded has done."""
+    try:
+        details = loads((optional_text(task.document, "result_extended") or "{}").encode())
+    except MalformedJson:
+        return {}
+    return details if isinstance(details, dict) else {}
+
+
+def _time(value: JsonValue) -> str | None:
+    if not isinstance(value, int):
+        return None
+    return datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,89 @@
+"""Handlers of generic tables."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from arco_catalog.http.namespaces import paging
+from arco_catalog.http.polaris.access_delegation import wants_credentials
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import Response, answer_response, json_response
+from arco_catalog.iceberg.errors import CatalogError, Forbidden, Unsupported
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.iceberg.shapes import NAME, STRING, STRINGS
+from arco_catalog.operations import generic_tables
+from arco_catalog.operations.generic_tables import KIND, GenericTable, load_generic_table
+from arco_catalog.operations.listing import list_relations
+from arco_catalog.planning.answers import Document
+from arco_catalog.protocol.catalog import Session
+from storage_backends import StoreError
+
+if TYPE_CHECKING:  # a request without delegation does not pay for it
+    from arco_catalog.vending.service import Vending
+
+_LOG = logging.getLogger(__name__)
+
+
+async def list_(context: RequestContext) -> Response:
+    """The generic tables of a namespace."""
+    listed = await list_relations(context.session(), context.namespace, KIND, paging(context))
+    return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
+
+
+async def create(context: RequestContext) -> Response:
+    """Creates a generic table."""
+    fields = context.fields
+    table = GenericTable(
+        context.new_name(),
+        fields.required("format", NAME),
+        fields.optional("base-location", NAME),
+        fields.optional("doc", STRING),
+        fields.optional("properties", STRINGS) or {},
+    )
+    vending, session = _vending(context), context.session()
+    answer = await generic_tables.create_generic_table(session, context.namespace, table)
+    if vending is None or not isinstance(answer, Document):
+        return answer_response(answer)
+    try:
+        return await _with_credentials(context, session, vending, table.name, answer.body or {})
+    except (CatalogError, StoreError) as error:  # a client that is told of a failure would not know of the table
+        _LOG.warning("a generic table was made, and its files not delegated: %s", error)
+        return answer_response(answer)
+
+
+async def load(context: RequestContext) -> Response:
+    """What was said of a generic table when it was created."""
+    name, vending, session = context.path_name("generic-table"), _vending(context), context.session()
+    body: JsonObject = {"table": await load_generic_table(session, context.namespace, name)}
+    return json_response(body) if vending is None else await _with_credentials(context, session, vending, name, body)
+
+
+async def drop(context: RequestContext) -> Response:
+    """Drops a generic table. Its files stay."""
+    name = context.path_name("generic-table")
+    return answer_response(await generic_tables.drop_generic_table(context.session(), context.namespace, name))
+
+
+def _vending(context: RequestContext) -> "Vending | None":
+    """What makes credentials for a client that asks for them; None for one that does not. Raises `Unsupported` where
+    there are none to be had."""
+    if not wants_credentials(context.headers):
+        return None
+    made = None if context.realm is None else context.realm.deployment.vending
+    if made is None:
+        raise Unsupported("This catalog vends no credentials: configure the client with its own access to the store")
+    return made()
+
+
+async def _with_credentials(
+    context: RequestContext, session: Session, vending: "Vending", name: str, body: JsonObject
+) -> Response:
+    """An answer with access to the files that the caller may open now. Raises `Forbidden` if there are none: the client
+    is to learn that it has no access."""
+    from arco_catalog.operations.delegation import credentials, generic_table_access
+
+    access = await generic_table_access(session, context.namespace, name)
+    found = () if access is None else await credentials(session, vending, access, None)
+    if not found:
+        raise Forbidden(f"This catalog gives no access to the files of generic table {name}")
+    configs: list[JsonValue] = [{"prefix": each.prefix, "config": {**each.config}} for each in found]
+    return json_response({**body, "storage-access-configs": configs}, headers={"Cache-Control": "no-store"})

@@ -1,0 +1,80 @@
+"""Handlers of policies."""
+
+from arco_catalog.http.namespaces import paging
+from arco_catalog.http.polaris.requires import applicable_to, policy_name, read_target
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.http.responses import Response, answer_response, json_response
+from arco_catalog.iceberg.shapes import INT, STRING, STRINGS
+from arco_catalog.operations.listing import list_policies
+from arco_catalog.operations.policies import attachments, policies
+from arco_catalog.operations.policies.applicable import applicable_policies
+from arco_catalog.operations.policies.policies import PolicyText
+from arco_catalog.planning.policy_types import canonical_type
+
+
+async def list_(context: RequestContext) -> Response:
+    """The policies of a namespace, of one type if it is asked for."""
+    listed = await list_policies(context.session(), context.namespace, _type(context), paging(context))
+    return json_response({"identifiers": listed.items, "next-page-token": listed.next_page_token})
+
+
+async def create(context: RequestContext) -> Response:
+    """Makes a policy."""
+    name, policy_type = context.fields.required("name", STRING), context.fields.required("type", STRING)
+    said, namespace = _said(context), context.namespace
+    return answer_response(await policies.create_policy(context.session(), namespace, name, policy_type, said))
+
+
+async def load(context: RequestContext) -> Response:
+    """What a policy says."""
+    shown = await policies.load_policy(context.session(), context.namespace, policy_name(context))
+    return json_response({"policy": shown})
+
+
+async def update(context: RequestContext) -> Response:
+    """Has a policy say something else."""
+    expected, said = context.fields.optional("current-policy-version", INT), _said(context)
+    return answer_response(
+        await policies.update_policy(context.session(), context.namespace, policy_name(context), expected, said)
+    )
+
+
+async def drop(context: RequestContext) -> Response:
+    """Drops a policy; with `detach-all` also one that is attached to something."""
+    detach_all = context.query.flag("detach-all")
+    name = policy_name(context)
+    return answer_response(
+        await policies.drop_policy(context.session(), context.namespace, name, detach_all=detach_all)
+    )
+
+
+async def attach(context: RequestContext) -> Response:
+    """Attaches a policy."""
+    target, parameters = read_target(context), context.fields.optional("parameters", STRINGS) or {}
+    name = policy_name(context)
+    return answer_response(
+        await attachments.attach_policy(context.session(), context.namespace, name, target, parameters)
+    )
+
+
+async def detach(context: RequestContext) -> Response:
+    """Detaches a policy."""
+    target, name = read_target(context), policy_name(context)
+    return answer_response(await attachments.detach_policy(context.session(), context.namespace, name, target))
+
+
+async def applicable(context: RequestContext) -> Response:
+    """The policies that apply to what the query names."""
+    target = applicable_to(context)
+    listed = await applicable_policies(context.session(), target, _type(context), paging(context))
+    return json_response({"applicable-policies": listed.items, "next-page-token": listed.next_page_token})
+
+
+def _said(context: RequestContext) -> PolicyText:
+    return PolicyText(context.fields.optional("description", STRING), context.fields.optional("content", STRING))
+
+
+def _type(context: RequestContext) -> str | None:
+    """The type that is asked for; an empty one is none."""
+    name = context.query.one("policyType")
+    return canonical_type(name) if name else None

@@ -1,0 +1,124 @@
+"""What the routes of Polaris's own API need of whoever asks (docs/design/access.md#routes)."""
+
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.http.names import check_name, check_namespace, decode_namespace
+from arco_catalog.http.polaris.access_delegation import wants_credentials
+from arco_catalog.http.request_context import RequestContext
+from arco_catalog.iceberg.errors import BadRequest
+from arco_catalog.iceberg.shapes import OBJECT, STRING, Fields, list_of, one_of
+from arco_catalog.planning.access import Requirement, Securable
+from arco_catalog.planning.privileges import Privilege
+
+NOTIFIES = (
+    Privilege.TABLE_CREATE,
+    Privilege.TABLE_WRITE_PROPERTIES,
+    Privilege.TABLE_DROP,
+    Privilege.NAMESPACE_CREATE,
+    Privilege.NAMESPACE_DROP,
+)
+"""What it takes, on the catalog, to tell it of another one's tables."""
+
+
+def notify(context: RequestContext) -> Sequence[Requirement]:
+    """News of another catalog's table."""
+    return [Requirement(privilege, writes_to=context.namespace) for privilege in NOTIFIES]
+
+
+def generic_table(context: RequestContext) -> Securable:
+    """The generic table in the path."""
+    return Securable(context.namespace, context.path_name("generic-table"), "generic-table")
+
+
+def load_generic_table(context: RequestContext) -> Sequence[Requirement]:
+    """What is said of a generic table; its files, too, for a client that wants access to them."""
+    wants = wants_credentials(context.headers)
+    return (
+        Requirement(Privilege.TABLE_READ_DATA if wants else Privilege.TABLE_READ_PROPERTIES, generic_table(context)),
+    )
+
+
+def semantic_model(context: RequestContext) -> Securable:
+    """The semantic model in the path."""
+    return Securable(context.namespace, context.path_name("semantic-model-name"), "semantic-model")
+
+
+def policy(context: RequestContext) -> Securable:
+    """The policy in the path."""
+    return Securable(context.namespace, policy_name(context), "policy")
+
+
+def policy_name(context: RequestContext) -> str:
+    """Its name. Raises `BadRequest`."""
+    return context.path_name("policy-name")
+
+
+ATTACH: Mapping[str, Privilege] = {
+    "catalog": Privilege.CATALOG_ATTACH_POLICY,
+    "namespace": Privilege.NAMESPACE_ATTACH_POLICY,
+    "table-like": Privilege.TABLE_ATTACH_POLICY,
+}
+DETACH: Mapping[str, Privilege] = {
+    "catalog": Privilege.CATALOG_DETACH_POLICY,
+    "namespace": Privilege.NAMESPACE_DETACH_POLICY,
+    "table-like": Privilege.TABLE_DETACH_POLICY,
+}
+
+
+def attach(context: RequestContext) -> Sequence[Requirement]:
+    """A policy, and what it is attached to."""
+    target = read_target(context)
+    return Requirement(Privilege.POLICY_ATTACH, policy(context)), Requirement(ATTACH[_type(target)], target)
+
+
+def detach(context: RequestContext) -> Sequence[Requirement]:
+    """A policy, and what it is detached from."""
+    target = read_target(context)
+    return Requirement(Privilege.POLICY_DETACH, policy(context)), Requirement(DETACH[_type(target)], target)
+
+
+def _type(target: Securable) -> str:
+    if target.name is not None:
+        return "table-like"
+    return "namespace" if target.namespace else "catalog"
+
+
+def read_target(context: RequestContext) -> Securable:
+    """What the body says that a policy is attached to. Raises `BadRequest`."""
+    at = "request.target"
+    fields = Fields(context.fields.required("target", OBJECT), at)
+    kind, path = fields.required("type", one_of(*ATTACH)), fields.optional("path", list_of(STRING)) or []
+    separator = context.options.namespace_separator
+    if kind == "catalog":
+        if path:
+            raise BadRequest(f"Invalid {at}.path: a catalog has none")
+        return Securable()
+    if kind == "namespace":
+        return Securable(check_namespace(path, f"{at}.path", separator))
+    if len(path) < 2:
+        raise BadRequest(f"Invalid {at}.path: it must have the levels of a namespace, and a name in it")
+    name = check_name(path[-1], f"{at}.path[{len(path) - 1}]")
+    return Securable(check_namespace(path[:-1], f"{at}.path", separator), name, "table-like")
+
+
+def read_applicable(context: RequestContext) -> Sequence[Requirement]:
+    """What the query names, and its properties."""
+    target = applicable_to(context)
+    if target.name is not None:
+        properties, of_view = Privilege.TABLE_READ_PROPERTIES, Privilege.VIEW_READ_PROPERTIES
+        return (Requirement(properties, target, on_view=of_view),)
+    of_namespace = Privilege.NAMESPACE_READ_PROPERTIES
+    return (Requirement(of_namespace if target.namespace else Privilege.CATALOG_READ_PROPERTIES, target),)
+
+
+def applicable_to(context: RequestContext) -> Securable:
+    """What the query names: the catalog, a namespace, or something in one. Raises `BadRequest`."""
+    joined, name = context.query.one("namespace"), context.query.one("target-name")
+    if not joined:
+        if name:
+            raise BadRequest("Query parameter 'target-name' needs 'namespace', in which the target lies")
+        return Securable()
+    namespace = decode_namespace(context.spelling.parent(joined), context.options.namespace_separator)
+    if not name:
+        return Securable(namespace)
+    return Securable(namespace, check_name(name, "target-name"), "table-like")

@@ -1,0 +1,109 @@
+"""Who may look at governance, and who may change it: a stranger, a reader, a writer, and whoever governs."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject
+from tests.access.lake import DB, Lake, T, is_denied
+from tests.support.realm_service import RealmApp, on_catalog, on_namespace, on_table
+from tools.support.asgi_client import Client
+
+OWNED: JsonObject = {"arco.owner": "ada"}
+EVERYTHING = (DB, T, f"{DB}/views/v")
+READS = ("NAMESPACE_READ_PROPERTIES", "TABLE_READ_DATA", "VIEW_READ_PROPERTIES")
+
+
+async def governor(lake: Lake) -> Client:
+    """Reads everything, and manages access."""
+    return await lake.app.principal("governor", *map(on_catalog, (*READS, "CATALOG_MANAGE_ACCESS")))
+
+
+@pytest.mark.parametrize("of", EVERYTHING)
+async def test_whoever_governs_may_and_readers_see_it(of: str) -> None:
+    lake = await Lake().start()
+    reader = await lake.app.principal("reader", *map(on_catalog, READS))
+
+    answer = await (await governor(lake)).post(f"{of}/governance", OWNED)
+
+    assert (answer.status, answer.json) == (200, OWNED)
+    assert (await reader.get(f"{of}/governance")).json == OWNED
+    loaded = (await reader.get(of)).json
+    assert "ada" in str(loaded.get("labels", loaded.get("properties")))
+
+
+@pytest.mark.parametrize("of", EVERYTHING)
+@pytest.mark.parametrize(
+    "grants",
+    [READS, ("CATALOG_MANAGE_CONTENT",), ("CATALOG_MANAGE_METADATA",), ("CATALOG_MANAGE_ACCESS",)],
+    ids=" ".join,
+)
+async def test_nobody_else_may_whatever_else_they_may(of: str, grants: Sequence[str]) -> None:
+    lake = await Lake().start()
+    client = await lake.app.principal("somebody", *map(on_catalog, grants))
+
+    refused = await client.post(f"{of}/governance", OWNED)
+
+    assert is_denied(refused)
+    assert (await (await governor(lake)).get(f"{of}/governance")).json == {}
+
+
+@pytest.mark.parametrize("of", EVERYTHING)
+async def test_a_stranger_is_told_nothing(of: str) -> None:
+    lake = await Lake().start()
+    stranger = await lake.app.principal("stranger")
+
+    answers = [await stranger.get(f"{of}/governance"), await stranger.post(f"{of}/governance", OWNED)]
+    absent = [
+        await stranger.get(f"{of}x/governance"),
+        await stranger.post(f"{of}x/governance", OWNED),
+    ]
+
+    assert all(map(is_denied, answers))
+    assert [(each.status, each.error_type) for each in answers] == [(each.status, each.error_type) for each in absent]
+
+
+async def test_one_table_may_be_governed_and_no_other() -> None:
+    lake = await Lake().start()
+    steward = await lake.app.principal(
+        "steward", on_table("CATALOG_MANAGE_ACCESS", "db", "t"), on_table("TABLE_READ_PROPERTIES", "db", "t")
+    )
+
+    assert (await steward.post(f"{T}/governance", OWNED)).status == 200
+    for other in (f"{DB}/tables/u", f"{DB}/views/v", DB):
+        assert is_denied(await steward.post(f"{other}/governance", OWNED))
+
+
+async def test_grants_on_a_namespace_are_enough_for_what_is_in_it() -> None:
+    lake = await Lake().start()
+    grants = [on_namespace(privilege, "db") for privilege in (*READS, "CATALOG_MANAGE_ACCESS")]
+    steward = await lake.app.principal("steward", *grants)
+
+    for of in EVERYTHING:
+        assert (await steward.post(f"{of}/governance", OWNED)).status == 200
+    assert is_denied(await steward.post("/v1/lake/namespaces/other/governance", OWNED))
+
+
+async def test_a_revocation_holds_for_the_next_change_and_a_replay_is_answered() -> None:
+    lake = await Lake().start()
+    client, key = await governor(lake), lake.app.key()
+    assert (await client.post(f"{T}/governance", OWNED, idempotency_key=key)).status == 200
+
+    await lake.app.revoke("governor", on_catalog("CATALOG_MANAGE_ACCESS"))
+
+    assert (await client.post(f"{T}/governance", OWNED, idempotency_key=key)).status == 200
+    assert is_denied(await client.post(f"{T}/governance", {"arco.owner": "me"}))
+
+
+async def test_it_is_one_realms_own() -> None:
+    app = RealmApp(names=("a", "b"))
+    lake = await Lake(app).start()
+    other = app.client("root", "b")
+    await app.catalog("lake", other, app.base("lake", "b"))
+    grant: JsonObject = {"grant": on_catalog("CATALOG_MANAGE_CONTENT")}
+    await app.ok("PUT", "catalogs/lake/catalog-roles/catalog_admin/grants", grant, other)
+    assert (await other.post("/v1/lake/namespaces", {"namespace": ["db"]})).status == 200
+
+    assert (await (await governor(lake)).post(f"{DB}/governance", OWNED)).status == 200
+
+    assert (await other.get(f"{DB}/governance")).json == {}

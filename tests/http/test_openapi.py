@@ -1,0 +1,248 @@
+"""The document that tells what is served: made of the routes, and different from the specifications only where a
+decision says so (docs/decisions/0054-the-openapi-document-is-made-of-routes.md)."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from openapi_spec_validator import validate
+
+from arco_catalog.http.management.routes import MANAGEMENT
+from arco_catalog.http.openapi import FILE, served
+from arco_catalog.http.route import Effect, Route
+from arco_catalog.http.routes import HEALTH, ROUTES
+from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.telemetry.names import operation
+from tests.support.http_service import HttpService
+from tools.openapi import ours
+from tools.openapi.document import document
+from tools.openapi.specifications import (
+    ICEBERG,
+    ICEBERG_SOURCE,
+    POLARIS,
+    POLARIS_SOURCE,
+    components,
+    extract,
+    extract_management,
+    extract_polaris,
+    in_lines,
+    nameless,
+    operations,
+    read,
+)
+from tools.openapi.specifications import (
+    MANAGEMENT as MANAGEMENT_EXTRACT,
+)
+from tools.support.asgi_client import Client
+
+EVERY_ROUTE = (*HEALTH, *ROUTES, *MANAGEMENT)
+WHOLE: dict[str, Any] = json.loads(FILE.read_text())
+METHODS = ("get", "head", "post", "put", "delete")
+
+DEVIATIONS = {
+    "takes Idempotency-Key",
+    "takes deleted",
+    "takes staged-location",
+    "tells labels",
+    "must have a body",
+    *(f"answers {status}" for status in (400, 401, 403, 404, 406, 409, 413, 415, 422, 429)),
+    "answers 5XX",
+    "has a body in its errors",
+    "has no body in answers to HEAD",
+    "has an error where the specification has a bare ErrorModel",
+    "has any of types where the specification has one of them",
+}
+"""All that the document has that the specifications have not, as the decision lists it."""
+
+
+def described(whole: Mapping[str, Any]) -> dict[str, Any]:
+    """What a document says of each operation, by its nameless endpoint."""
+    return {
+        nameless(f"{method.upper()} {path}"): item[method]
+        for path, item in whole["paths"].items()
+        for method in METHODS
+        if method in item
+    }
+
+
+def resolved(part: Any, known: Mapping[str, Any]) -> Any:
+    """What a reference stands for, and whatever is none."""
+    if isinstance(part, dict) and "$ref" in part:
+        kind, name = part["$ref"].removeprefix("#/components/").split("/")
+        return known[kind][name]
+    return part
+
+
+class Comparison:
+    """What is different in our description of one operation, and in all that it refers to."""
+
+    def __init__(self) -> None:
+        self._compared: set[str] = set()
+
+    def of(self, ours: Mapping[str, Any], theirs: Mapping[str, Any], *, to_head: bool) -> Iterator[str]:
+        if ours["operationId"] != theirs["operationId"]:
+            yield f"is called {ours['operationId']}"
+        mine, specified = (_parameters(ours, WHOLE["components"]), _parameters(theirs, components()))
+        yield from (f"takes {name}" for name in mine.keys() - specified.keys())
+        yield from (f"does not take {name}" for name in specified.keys() - mine.keys())
+        for name in mine.keys() & specified.keys():
+            yield from self._parts(mine[name], specified[name], name)
+        yield from self._bodies(ours.get("requestBody", {}), theirs.get("requestBody", {}))
+        yield from (f"answers {status}" for status in ours["responses"].keys() - theirs["responses"].keys())
+        yield from (f"never answers {status}" for status in theirs["responses"].keys() - ours["responses"].keys())
+        for status in ours["responses"].keys() & theirs["responses"].keys():
+            answers = ours["responses"][status], theirs["responses"][status]
+            yield from self._answers(*answers, status, to_head=to_head)
+
+    def _bodies(self, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[str]:
+        if ours.get("required") and not theirs.get("required"):
+            yield "must have a body"
+        yield from self._parts(ours.get("content"), theirs.get("content"), "body")
+
+    def _answers(self, ours: Any, theirs: Any, status: str, *, to_head: bool) -> Iterator[str]:
+        mine, specified = (resolved(ours, WHOLE["components"]), resolved(theirs, components()))
+        content, wanted = mine.get("content"), specified.get("content")
+        if to_head and content is None and wanted is not None:
+            yield "has no body in answers to HEAD"
+        elif content is not None and wanted is None and status.startswith(("4", "5")):
+            yield "has a body in its errors"
+        else:
+            yield from self._parts(content, wanted, f"answer {status}")
+        yield from self._parts(mine.get("headers"), specified.get("headers"), f"headers of {status}")
+
+    def _parts(self, ours: Any, theirs: Any, at: str) -> Iterator[str]:
+        match ours, theirs:
+            case {"$ref": "#/components/schemas/IcebergErrorResponse"}, {"$ref": "#/components/schemas/ErrorModel"}:
+                yield "has an error where the specification has a bare ErrorModel"
+            case {"$ref": str(mine)}, {"$ref": str(specified)} if mine == specified:
+                if mine not in self._compared:
+                    self._compared.add(mine)
+                    yield from self._parts(resolved(ours, WHOLE["components"]), resolved(theirs, components()), mine)
+            case {"$ref": "#/components/schemas/Labels"}, None:
+                yield "tells labels"
+            case {"anyOf": mine}, {"oneOf": specified}:
+                yield "has any of types where the specification has one of them"
+                yield from self._parts(mine, specified, at)
+            case dict(), dict():
+                for name in ours.keys() | theirs.keys():
+                    if name != "description":
+                        yield from self._parts(ours.get(name), theirs.get(name), f"{at}/{name}")
+            case list(), list() if len(ours) == len(theirs):
+                for place, (mine, specified) in enumerate(zip(ours, theirs, strict=True)):
+                    yield from self._parts(mine, specified, f"{at}/{place}")
+            case _:
+                if ours != theirs:
+                    yield f"{at} is {ours!r}, not {theirs!r}"
+
+
+def _parameters(operation: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each for each in (resolved(part, known) for part in operation.get("parameters", ()))}
+
+
+def test_the_file_is_what_is_made_of_the_routes() -> None:
+    assert FILE.read_text() == in_lines(document()) + "\n", "python -m tools.openapi writes it anew"
+
+
+def test_it_is_an_openapi_document() -> None:
+    validate(WHOLE)
+    validate(served(route.endpoint for route in ROUTES))
+
+
+def test_every_route_is_described_and_nothing_else() -> None:
+    assert described(WHOLE).keys() == {nameless(route.endpoint) for route in EVERY_ROUTE}
+
+
+@pytest.mark.parametrize("route", [*HEALTH, *ROUTES], ids=lambda route: route.endpoint)
+def test_an_operation_is_called_as_telemetry_calls_it(route: Route) -> None:
+    called = described(WHOLE)[nameless(route.endpoint)]["operationId"]
+
+    assert called == operation(route.endpoint) or (route.method, called) == ("HEAD", "healthExists")
+
+
+@pytest.mark.parametrize("route", EVERY_ROUTE, ids=lambda route: route.endpoint)
+def test_an_idempotency_key_is_taken_by_what_changes_something_in_a_catalog(route: Route) -> None:
+    told = described(WHOLE)[nameless(route.endpoint)]
+
+    takes = "Idempotency-Key" in _parameters(told, WHOLE["components"])
+    assert takes == (route.effect is not Effect.READS and route.has_prefix)
+    assert not takes or {"409", "422"} <= told["responses"].keys()
+    assert ("security" in told) == route.public
+
+
+def test_the_difference_to_the_specifications_is_what_the_decision_names() -> None:
+    told = described(WHOLE)
+    found: set[str] = set()
+    for endpoint, specified in operations().items():
+        if endpoint in told:
+            found |= {*Comparison().of(told[endpoint], specified.described, to_head=endpoint.startswith("HEAD "))}
+
+    assert found == DEVIATIONS
+    assert {nameless(endpoint) for endpoint in ours.OPERATIONS} == told.keys() - operations().keys()
+
+
+def test_every_operation_of_the_specifications_is_served_but_what_the_decision_names() -> None:
+    table = "/v1/{}/namespaces/{}/tables/{}"
+    scans = {f"POST {table}/plan", f"GET {table}/plan/{{}}", f"DELETE {table}/plan/{{}}", f"POST {table}/tasks"}
+
+    assert operations().keys() - {nameless(route.endpoint) for route in EVERY_ROUTE} == scans
+
+
+def test_a_comparison_finds_what_lies_deep_in_a_schema() -> None:
+    specified = operations()["POST /v1/{}/namespaces/{}/tables/{}"].described
+    told = described(WHOLE)["POST /v1/{}/namespaces/{}/tables/{}"]
+    other = {**told, "responses": {**told["responses"], "200": {"description": "another"}}}
+
+    assert any("answer 200" in each for each in Comparison().of(other, specified, to_head=False))
+    assert not any("answer 200" in each for each in Comparison().of(told, specified, to_head=False))
+
+
+def test_the_extracts_are_of_the_specifications_where_those_are_at_hand() -> None:
+    made: list[tuple[str, object]] = []
+    if ICEBERG_SOURCE.exists():
+        made.append((ICEBERG.read_text(), extract(read(ICEBERG_SOURCE))))
+    if POLARIS_SOURCE.exists():
+        made.append((POLARIS.read_text(), extract_polaris(POLARIS_SOURCE)))
+        made.append((MANAGEMENT_EXTRACT.read_text(), extract_management(POLARIS_SOURCE)))
+
+    assert [kept for kept, _ in made] == [in_lines(extracted) + "\n" for _, extracted in made]
+
+
+class TestServed:
+    async def test_it_has_the_routes_of_this_server_and_no_others(self, client: Client) -> None:
+        answer = await client.get("/openapi.json")
+
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "application/json"
+        assert described(answer.json).keys() == {nameless(route.endpoint) for route in ROUTES}
+        assert not any(name.startswith("PrincipalRole") for name in answer.json["components"]["schemas"])  # type: ignore[index,call-overload,union-attr]
+
+    async def test_where_nobody_is_authenticated_no_security_is_asked_for(self, client: Client) -> None:
+        told = (await client.get("/openapi.json")).json
+
+        assert "security" not in told
+        assert "securitySchemes" not in told["components"]  # type: ignore[operator]
+
+    async def test_a_client_that_holds_it_is_not_sent_it_again(self, client: Client) -> None:
+        first = await client.get("/openapi.json")
+        again = await client.get("/openapi.json", **{"If-None-Match": first.headers["ETag"]})
+
+        assert (again.status, again.body) == (304, b"")
+        assert again.headers["ETag"] == first.headers["ETag"]
+        assert first.headers["Cache-Control"] == again.headers["Cache-Control"] == "public, max-age=300"
+
+    async def test_paths_begin_below_the_base_path(self, service_with: Callable[..., HttpService]) -> None:
+        client = service_with(base_path=b"/iceberg").client
+
+        assert (await client.get("/iceberg/openapi.json")).json["servers"] == [{"url": "/iceberg"}]
+
+    @pytest.mark.parametrize("dialect", Dialect)
+    async def test_keys_are_described_as_the_dialect_has_them(
+        self, dialect: Dialect, service_with: Callable[..., HttpService]
+    ) -> None:
+        told: Any = (await service_with(dialect=dialect).client.get("/openapi.json")).json
+
+        schema = told["components"]["parameters"]["idempotency-key"]["schema"]
+        assert (schema.get("format"), schema["maxLength"]) == (
+            (None, 255) if dialect is Dialect.POLARIS else ("uuid", 36)
+        )

@@ -1,0 +1,149 @@
+"""The catalog's OpenAPI document, made of its table of routes.
+
+What a route is for is told by its handler; parameters, bodies and answers by the specification that has the operation,
+or by `ours`. What any of our routes may answer or take besides is added by what the route says of itself.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from importlib.metadata import version
+
+from arco_catalog.http.management.routes import MANAGEMENT, TOKENS
+from arco_catalog.http.openapi import referred
+from arco_catalog.http.route import Effect, Route
+from arco_catalog.http.routes import DELEGATION, HEALTH, ROUTES
+from tools.openapi import ours
+from tools.openapi.specifications import Json, components, corrected, nameless, operations
+
+VERSION = "3.1.1"
+KEY: Json = {"$ref": "#/components/parameters/idempotency-key"}
+ERROR: Json = {"$ref": "#/components/schemas/IcebergErrorResponse"}
+ABOUT = (
+    "An Apache Iceberg REST catalog whose only state is an object store. Where there are realms, all of it but their "
+    "management is also served below /api/catalog, where Apache Polaris has it. Errors have the shape of Iceberg's; "
+    "Idempotency-Key makes each change happen at most once."
+)
+
+
+def document() -> Json:
+    """All that any server may serve. Raises `LookupError` for a route that nobody describes."""
+    routes = {route.endpoint: route for route in (*HEALTH, *ROUTES, *DELEGATION, TOKENS, *MANAGEMENT)}
+    paths: dict[str, Json] = {}
+    for route in routes.values():
+        path, operation = _operation(route)
+        paths.setdefault(path, {})[route.method.lower()] = operation
+    paths = corrected(paths)
+    return {
+        "openapi": VERSION,
+        "info": {
+            "title": "Arco catalog",
+            "version": version("arco-catalog"),
+            "description": ABOUT,
+            "license": {"name": "Apache 2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0.html"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {**_components(paths), "securitySchemes": _security_schemes()},
+    }
+
+
+def _operation(route: Route) -> tuple[str, Json]:
+    """Where the document has a route, and what it says of it."""
+    specified = operations().get(nameless(route.endpoint))
+    path, described = (specified.path, specified.described) if specified else (route.template, _ours(route))
+    parameters = [*described["parameters"], *ours.QUERIES.get(route.endpoint, ())]
+    if route.effect is not Effect.READS and route.has_prefix and KEY not in parameters:
+        parameters.append(KEY)
+    responses = {status: _answer(route, status, answer) for status, answer in described["responses"].items()}
+    for status in _refusals(route):
+        responses.setdefault(status, _answer(route, status, {}))
+    told = {
+        "tags": described.get("tags", ["Management API"]),
+        "summary": _summary(route),
+        "operationId": described["operationId"],
+        **({"deprecated": True} if described.get("deprecated") else {}),
+        **({"security": []} if route.public else {}),
+        "parameters": parameters,
+        **({"requestBody": _body(route, described["requestBody"])} if "requestBody" in described else {}),
+        "responses": dict(sorted(responses.items())),
+    }
+    return path, {name: part for name, part in told.items() if part != [] or name == "security"}
+
+
+def _ours(route: Route) -> Json:
+    described = ours.OPERATIONS.get(route.endpoint)
+    if described is None:
+        raise LookupError(f"no specification has {route.endpoint}: describe it in tools/openapi/ours.py")
+    return described
+
+
+def _summary(route: Route) -> str:
+    """The first sentence of what its handler says."""
+    text = " ".join((route.handler.__doc__ or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=[a-z`)])\. ", text)[0].rstrip(".").replace("`", "")
+
+
+def _body(route: Route, body: Json) -> Json:
+    """A body, which must be there even where a specification forgot to say so."""
+    return {**body, "required": True} if route.has_body else body
+
+
+def _answer(route: Route, status: str, answer: Json) -> Json:
+    """An answer with what OpenAPI wants said of each: errors with the body that all of ours have, and to HEAD none."""
+    if route.method == "HEAD":
+        return {"description": _phrase(status)}
+    if "$ref" in answer:
+        return answer
+    body = {} if status.startswith(("2", "3")) else {"content": {"application/json": {"schema": ERROR}}}
+    return {"description": _phrase(status), **body, **answer}
+
+
+def _phrase(status: str) -> str:
+    return HTTPStatus(int(status)).phrase if status.isdigit() and status != "419" else _NAMELESS[status]
+
+
+_NAMELESS: Mapping[str, str] = {"419": "Authentication Timeout", "5XX": "Server Error"}
+
+
+def _refusals(route: Route) -> Iterator[str]:
+    """How any route of its kind may be refused."""
+    changes = route.effect is not Effect.READS
+    takes_body = route.has_body or route.optional_json or route.takes_form
+    yield from ("400", "403", "5XX", *ours.REFUSALS.get(route.endpoint, ()))
+    if not route.public:
+        yield "401"
+    if "{" in route.template:
+        yield "404"
+    if changes:
+        yield from ("409", "415")
+    if changes and route.has_prefix:
+        yield from ("406", "422")
+    if takes_body:
+        yield from ("413", "415")
+
+
+def _components(paths: Json) -> Json:
+    """The components that paths refer to."""
+    known: Json = corrected({**components(), "parameters": {**components()["parameters"], **ours.PARAMETERS}})
+    known["schemas"] = {**known["schemas"], **ours.SCHEMAS}
+    for name, fields in ours.FIELDS.items():
+        schema = known["schemas"][name]
+        known["schemas"][name] = {**schema, "properties": {**schema["properties"], **fields}}
+    found: Json = {kind: dict(sorted(named.items())) for kind, named in referred(paths, known).items()}
+    for name, answer in found["responses"].items():
+        words = re.findall("[A-Z]+[a-z0-9]*", name)
+        found["responses"][name] = {"description": " ".join(words).capitalize(), **answer}
+    return found
+
+
+def _security_schemes() -> Json:
+    return {
+        "OAuth2": {
+            "type": "oauth2",
+            "flows": {
+                "clientCredentials": {"tokenUrl": "/v1/oauth/tokens", "scopes": {"catalog": "All that there is"}}
+            },
+        },
+        "BearerAuth": {"type": "http", "scheme": "bearer"},
+    }

@@ -1,0 +1,220 @@
+"""What no specification describes: endpoints of our own, and what ours take and tell beyond the specifications
+(docs/decisions/0054-the-openapi-document-is-made-of-routes.md)."""
+
+from collections.abc import Mapping, Sequence
+
+from arco_catalog.planning.governance import MAX_CHANGES, MAX_TAG_NAME, MAX_TEXT, NOT_CONTROL, OWNER, QUALITY
+from tools.openapi.specifications import Json
+
+TAG = "Arco API"
+_NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
+_TABLE = f"{_NAMESPACE}/tables/{{table}}"
+
+
+def _reference(kind: str, name: str) -> Json:
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def _json(schema: Json) -> Json:
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def _in_path(*names: str) -> list[Json]:
+    return [_reference("parameters", name) for name in names]
+
+
+def _health(name: str) -> Json:
+    described = _json(_reference("schemas", "Health")) if name == "health" else {}
+    return {"tags": [TAG], "operationId": name, "parameters": [], "responses": {"200": described}}
+
+
+_GOVERNANCE = _reference("schemas", "Governance")
+_MERGE_PATCH: Json = {
+    "content": {
+        kind: {"schema": _reference("schemas", "GovernancePatch")}
+        for kind in ("application/merge-patch+json", "application/json")
+    }
+}
+
+
+def _governance(of: str, path: str, *parameters: str) -> Mapping[str, Json]:
+    """The two operations on the governance of something."""
+    named: Json = {"tags": [TAG], "parameters": _in_path("prefix", "namespace", *parameters)}
+    responses: Json = {"200": _json(_GOVERNANCE)}
+    return {
+        f"GET {path}/governance": {**named, "operationId": f"get{of}Governance", "responses": responses},
+        f"POST {path}/governance": {
+            **named,
+            "operationId": f"update{of}Governance",
+            "requestBody": _MERGE_PATCH,
+            "responses": responses,
+        },
+    }
+
+
+OPERATIONS: Mapping[str, Json] = {
+    **_governance("Namespace", _NAMESPACE),
+    **_governance("Table", _TABLE, "table"),
+    **_governance("View", f"{_NAMESPACE}/views/{{view}}", "view"),
+    "GET /health": _health("health"),
+    "HEAD /health": _health("healthExists"),
+    "GET /openapi.json": {
+        "tags": [TAG],
+        "operationId": "getOpenApi",
+        "parameters": [_reference("parameters", "if-none-match")],
+        "responses": {
+            "200": {"headers": {"ETag": {"schema": {"type": "string"}}}, **_json({"type": "object"})},
+            "304": {},
+        },
+    },
+    f"POST {_TABLE}/undrop": {
+        "tags": [TAG],
+        "operationId": "undropTable",
+        "parameters": _in_path("prefix", "namespace", "table"),
+        "responses": {"204": {}},
+    },
+    "POST /api/v1/{prefix}/lineage": {
+        "tags": [TAG],
+        "operationId": "postEvent",
+        "parameters": _in_path("prefix"),
+        "requestBody": _json(_reference("schemas", "LineageEvent")),
+        "responses": {"201": {}},
+    },
+}
+"""Whole operations, by their endpoints."""
+
+_DELETED: Json = {
+    "name": "deleted",
+    "in": "query",
+    "required": False,
+    "description": "List tables that were dropped and can be restored.",
+    "schema": {"type": "boolean"},
+}
+_STAGED_LOCATION: Json = {
+    "name": "staged-location",
+    "in": "query",
+    "required": False,
+    "description": "Where the files of a staged table lie, once for each place.",
+    "schema": {"type": "array", "items": {"type": "string"}},
+    "explode": True,
+}
+QUERIES: Mapping[str, Sequence[Json]] = {
+    f"GET {_NAMESPACE}/tables": [_DELETED],
+    f"GET {_TABLE}/credentials": [_STAGED_LOCATION],
+    f"POST {_TABLE}/sign": [_STAGED_LOCATION],
+}
+"""Parameters that operations of specifications have besides."""
+
+_NOT_DELEGATED, _TOO_MANY_SECRETS = ("406",), ("429",)
+REFUSALS: Mapping[str, Sequence[str]] = {
+    f"GET {_TABLE}/credentials": _NOT_DELEGATED,
+    f"POST {_TABLE}/sign": _NOT_DELEGATED,
+    "GET /polaris/v1/{prefix}/namespaces/{namespace}/generic-tables/{generic-table}": _NOT_DELEGATED,
+    "POST /api/v1/{prefix}/lineage": ("406",),
+    "POST /v1/oauth/tokens": _TOO_MANY_SECRETS,
+    "POST /api/management/v1/principals/{principal}/reset": _TOO_MANY_SECRETS,
+}
+"""How operations are refused besides."""
+
+PARAMETERS: Mapping[str, Json] = {
+    "if-none-match": {"name": "If-None-Match", "in": "header", "required": False, "schema": {"type": "string"}},
+}
+
+_NAMED: Json = {
+    "type": "object",
+    "required": ["namespace", "name"],
+    "properties": {
+        "namespace": {"type": "string", "minLength": 1, "maxLength": 4096},
+        "name": {"type": "string", "minLength": 1, "maxLength": 4096},
+        "facets": {"type": "object"},
+    },
+}
+_RUN: Json = {
+    "type": "object",
+    "required": ["runId"],
+    "properties": {"runId": {"type": "string", "format": "uuid"}, "facets": {"type": "object"}},
+}
+
+_STRINGS: Json = {"type": "object", "additionalProperties": {"type": "string"}}
+_NO_CONTROLS = f"^{NOT_CONTROL}*$"
+_TAGS = rf"^arco\.(column\.(0|[1-9][0-9]{{0,8}})\.)?tag\.{NOT_CONTROL}{{1,{MAX_TAG_NAME}}}$"
+
+
+def _said(least: int) -> Json:
+    return {"type": ["string", "null"], "minLength": least, "maxLength": MAX_TEXT, "pattern": _NO_CONTROLS}
+
+
+SCHEMAS: Mapping[str, Json] = {
+    "Governance": {
+        "description": "Owner, quality and tags of a namespace, table or view; of columns by their field ids.",
+        **_STRINGS,
+    },
+    "GovernancePatch": {
+        "description": "A JSON merge patch (RFC 7386): null removes a name.",
+        "type": "object",
+        "maxProperties": MAX_CHANGES,
+        "properties": {OWNER: _said(1), QUALITY: _said(1)},
+        "patternProperties": {_TAGS: _said(0)},
+        "additionalProperties": False,
+    },
+    "FieldLabels": {
+        "type": "object",
+        "required": ["field-id", "labels"],
+        "properties": {"field-id": {"type": "integer"}, "labels": _STRINGS},
+    },
+    "Labels": {
+        "description": "What the catalog says of a table or view besides its metadata.",
+        "type": "object",
+        "properties": {
+            "object-labels": _STRINGS,
+            "fields": {"type": "array", "items": _reference("schemas", "FieldLabels")},
+        },
+    },
+    "LineageEvent": {
+        "description": "An event of OpenLineage (https://openlineage.io/spec/2-0-2/OpenLineage.json).",
+        "type": "object",
+        "required": ["eventTime", "producer", "schemaURL"],
+        "properties": {
+            "eventTime": {"type": "string", "format": "date-time"},
+            "eventType": {"enum": ["START", "RUNNING", "COMPLETE", "ABORT", "FAIL", "OTHER"]},
+            "producer": {"type": "string", "minLength": 1, "maxLength": 4096},
+            "schemaURL": {"type": "string", "minLength": 1, "maxLength": 4096},
+        },
+        "anyOf": [
+            {
+                "required": ["job"],
+                "properties": {
+                    "run": _RUN,
+                    "job": _NAMED,
+                    "inputs": {"type": "array", "items": _NAMED, "maxItems": 10_000},
+                    "outputs": {"type": "array", "items": _NAMED, "maxItems": 10_000},
+                },
+            },
+            {"required": ["dataset"], "properties": {"dataset": _NAMED}},
+        ],
+    },
+    "Health": {
+        "type": "object",
+        "required": ["status", "warehouses"],
+        "properties": {
+            "status": {"type": "string", "const": "ok"},
+            "warehouses": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["name", "read_only_because"],
+                    "properties": {
+                        "name": {"type": "string"},
+                        "read_only_because": {"type": ["string", "null"]},
+                    },
+                },
+            },
+        },
+    },
+}
+
+FIELDS: Mapping[str, Mapping[str, Json]] = {
+    "LoadTableResult": {"labels": _reference("schemas", "Labels")},
+    "LoadViewResult": {"labels": _reference("schemas", "Labels")},
+}
+"""What schemas of the specifications have besides: Iceberg's has labels since the version that is extracted."""
