@@ -8,11 +8,12 @@ from urllib.parse import unquote, urlsplit
 
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.session import outside_realms
-from arco_catalog.iceberg.errors import CatalogError, NotFound
+from arco_catalog.iceberg.errors import CatalogError, InternalError, NotFound
 from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.open import WITHOUT_CONDITIONAL_DELETE
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.paths import Paths
+from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.store_clock import MAX_CORRECTION_MS, PRECISION_MS
 from storage_backends import StoreDenied, StoreError
 from storage_backends.open import canonical_url
@@ -107,7 +108,7 @@ class Checks:
         begun_ms = session.runtime.now_ms()
         try:
             page = await store.list("")
-            head = await session.state.head()
+            head = await _head(session)
         except StoreDenied as error:
             self._done.append(Check("store", Status.FAILED, str(error), denied(str(error), self._options.store)))
             return
@@ -124,6 +125,8 @@ class Checks:
         if deployed is not None:
             self._done += deployed
             self._done.append(await conditional_writes(session, self._options.store))
+        elif isinstance(head, Check):
+            self._done.append(head)
         elif head.version is None:
             others = sorted(
                 {entry.key.removesuffix(MANIFEST) for entry in page.entries if entry.key.endswith(MANIFEST)}
@@ -264,6 +267,14 @@ def clock(behind_ms: int) -> Check:
     found = f"this machine's clock is {skew / 1000:,.1f} s {side} the store's"
     status = Status.WARNING if skew < MAX_CORRECTION_MS else Status.FAILED
     return Check("clock", status, found, "set the clock (chrony, ntpd): engines refuse metadata from the future")
+
+
+async def _head(session: Session) -> RegistryState | Check:
+    """HEAD of the catalog, or what is wrong with it."""
+    try:
+        return await session.state.head()
+    except InternalError as error:
+        return Check("catalog", Status.FAILED, error.message, "`arco fsck` says more; docs/recovery.md has the steps")
 
 
 def no_catalog(options: CatalogOptions, others: list[str]) -> Check:

@@ -15,7 +15,9 @@ from storage_backends.s3.config import S3Config
 from storage_backends.url import StoreUrl
 
 ICEBERG = "1.11.0"
-SPARK_RUNTIME = f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ICEBERG}"
+SCALA_OF_SPARK = {"3.5": "2.12", "4.0": "2.13", "4.1": "2.13"}
+"""The Scala that PyPI's PySpark is built with, of each Spark that is supported, the newest last."""
+SPARK = [*SCALA_OF_SPARK][-1]
 FLINK_RUNTIME = f"org.apache.iceberg:iceberg-flink-runtime-2.1:{ICEBERG}"
 AWS_BUNDLE = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG}"
 GCP_BUNDLE = f"org.apache.iceberg:iceberg-gcp-bundle:{ICEBERG}"
@@ -94,6 +96,11 @@ def client_config(
     settings = settings.delegated()
     blocks = [block(uri, warehouse, settings, login) for block in (_spark, _pyiceberg, _trino, _flink)]
     return "\n\n".join([*blocks, _duckdb(uri, warehouse, login)])
+
+
+def spark_runtime(spark: str) -> str:
+    """Maven coordinates of Iceberg for a Spark, given by its two numbers. Raises `KeyError` if it is not supported."""
+    return f"org.apache.iceberg:iceberg-spark-runtime-{spark}_{SCALA_OF_SPARK[spark]}:{ICEBERG}"
 
 
 def store_settings(store: str, environment: Mapping[str, str]) -> StoreSettings:
@@ -180,10 +187,10 @@ def _spark(uri: str, warehouse: str, store: StoreSettings, login: Login | None) 
         **{f"{catalog}.{name}": value for name, value in store.spark.items()},
     }
     lines = [
-        f"spark-sql --packages {','.join(filter(None, (SPARK_RUNTIME, store.package)))}",
+        f"spark-sql --packages {','.join(filter(None, (spark_runtime(SPARK), store.package)))}",
         *(f"--conf {name}={value}" for name, value in settings.items()),
     ]
-    return "# Spark 4.1, on a command line\n" + " \\\n  ".join(lines)
+    return f"# Spark {SPARK}, on a command line\n" + " \\\n  ".join(lines)
 
 
 def _pyiceberg(uri: str, warehouse: str, store: StoreSettings, login: Login | None) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.state.characters import escaped
 
-DURATIONS = frozenset({"age_ms"})
+DURATIONS = frozenset({"age_ms", "lease_ms"})
 """Fields that end in `_ms` and hold a duration, not a point in time."""
 
 
@@ -30,8 +30,8 @@ def _with_times(value: JsonValue) -> JsonValue:
             shown: JsonObject = {}
             for name, member in value.items():
                 shown[name] = _with_times(member)
-                if name.endswith("_ms") and name not in DURATIONS and isinstance(member, int):
-                    shown["time" if name == "at_ms" else f"{name.removesuffix('_ms')}_time"] = format_iso(member)
+                if name.endswith(("_ms", "_ts")) and name not in DURATIONS and isinstance(member, int):
+                    shown["time" if name == "at_ms" else f"{name[:-3]}_time"] = format_iso(member)
             return shown
         case list():
             return [_with_times(member) for member in value]
@@ -76,7 +76,7 @@ def format_client(source: JsonObject) -> str | None:
     authenticated, and in old records that did not distinguish."""
     claims = "claims " if source.get("claimed") is True or "principal" not in source else ""
     match source:
-        case {"kind": "IcebergRest", "client_info": str(client)}:
+        case {"kind": "IcebergRest" | "Notification", "client_info": str(client)}:
             return client
         case {"kind": "Servo", "run_id": str(run), "task_id": str(task)}:
             return f"{claims}Servo run {run}, task {task}"

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from arco_catalog.cli.options import MultiOption, Option
+from arco_catalog.cli.options import MultiOption, Option, instant
 from arco_catalog.config import variables
 from arco_catalog.config.parsing import parse_realm
 from arco_catalog.config.variable import Variable
@@ -21,6 +21,7 @@ REALM = Option(
 """One realm: a command is about one, a server may be about several."""
 
 TABLE = "NAMESPACE.TABLE"
+EXAMPLE_TIME = "2026-11-22T10:30:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ def add_catalog(parser: argparse.ArgumentParser, environment: Mapping[str, str])
 def add_json(parser: argparse.ArgumentParser, prints: str) -> None:
     """Declares `--json`, which prints that."""
     parser.add_argument("--json", action="store_true", help=f"print {prints}")
+
+
+def add_at(parser: argparse.ArgumentParser, shows: str) -> None:
+    """Declares `--at`, which shows that of an earlier time."""
+    parser.add_argument("--at", type=instant, metavar="TIME", help=f"show {shows} at this time, such as {EXAMPLE_TIME}")
 
 
 def add_table(parser: argparse.ArgumentParser, help_text: str = "the table") -> None:

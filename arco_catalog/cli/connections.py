@@ -3,9 +3,12 @@
 import asyncio
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from arco_catalog.cli.crowd import Crowd
+from arco_catalog.cli.tls import subject_of
+from arco_catalog.http.principal import CLIENT_CERTIFICATE
 
 MAX_OVERHEAD_BYTES = 256 << 10
 """How many bytes a client may send in a row without completing a request's head (target and headers) or a piece of its
@@ -17,6 +20,8 @@ first is answered, but one packet can hold thousands."""
 HEAD_SECONDS = 75.0
 """How long a client may take from opening a connection, or beginning a request, to the end of the head: as long as an
 idle connection is kept. Where connections are short it is less (`Crowd`)."""
+FRAMING = (b"content-length", b"transfer-encoding")
+"""Headers that say how long a body is."""
 READ_SECONDS = 60.0
 """How long a client may take to drain the full write buffer of its connection so far that more can be written. An
 answer goes out in pieces, so a large one may take longer in all."""
@@ -24,7 +29,10 @@ answer goes out in pieces, so a large one may take longer in all."""
 
 class BoundedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with limits on the bytes outside of bodies, and on the time that a client takes to send a head or to
-    read an answer. Bodies are limited where they are read. Tells its `crowd` when it is new, busy, idle or gone."""
+    read an answer. Bodies are limited where they are read. Tells its `crowd` when it is new, busy, idle or gone.
+
+    It declines what clients offer to upgrade to (RFC 9110, section 7.8): Java's client offers HTTP/2 on each
+    connection. The parser takes such a head for a whole message, so another one reads the body."""
 
     def __init__(self, crowd: Crowd, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -32,6 +40,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._overhead = 0
         self._queued = 0
         """Bytes of the requests that wait behind another."""
+        self._resuming = False
+        """While the parser reads a head again, only to know how long the body is."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
 
@@ -46,6 +56,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
+        tls = transport.get_extra_info("ssl_object")
+        subject = None if tls is None else subject_of(tls.getpeercert())
+        if subject is not None:
+            self.app_state = {**self.app_state, CLIENT_CERTIFICATE: subject}
         self._crowd.came(self)
         self._start_head_timer()
 
@@ -58,13 +72,34 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._keep(self._overhead + len(data), self._queued)
-        super().data_received(data)
+        self._parse(data)
         if self.pipeline:
             self._keep(self._overhead, self._queued + len(data))
         if self._overhead > MAX_OVERHEAD_BYTES and not self.transport.is_closing():
             # Without an answer: the head of the request has not arrived, so there is nothing to answer.
             self.transport.close()
         self._crowd.check_kept(self)
+
+    def _parse(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.logger.warning("Invalid HTTP request received.")
+            self.send_400_response("Invalid HTTP request received.")
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+
+    def _decline(self, rest: bytes) -> None:
+        """Reads on behind a head that offered an upgrade: the body, and whatever comes then."""
+        framing = [b"%b: %b\r\n" % header for header in self.headers if header[0] in FRAMING]
+        self.parser = httptools.HttpRequestParser(self)
+        self._resuming = True
+        try:
+            self.parser.feed_data(b"".join([b"POST / HTTP/1.1\r\n", *framing, b"\r\n"]))
+        finally:
+            self._resuming = False
+        self._parse(rest)
 
     def send_400_response(self, msg: str) -> None:
         """Answers 400 to bytes that are no request, and closes. Only closes while an earlier request waits for its
@@ -75,12 +110,24 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
+        if self._resuming:
+            return
         if len(self.pipeline) >= MAX_PIPELINED:
             raise ConnectionError("too many pipelined requests on this connection")
         super().on_message_begin()
         self._start_head_timer()
 
+    def on_url(self, url: bytes) -> None:
+        if not self._resuming:
+            super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._resuming:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        if self._resuming:
+            return
         self._stop_head_timer()
         self._keep(0, self._queued)
         self._crowd.busy(self)
@@ -91,6 +138,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         self._keep(0, self._queued)
         super().on_message_complete()
 

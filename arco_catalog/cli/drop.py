@@ -1,34 +1,53 @@
-"""`arco drop`: takes the name of a table or view away. No file is deleted."""
+"""`arco drop`: takes the name of a table, or of anything else, away. Files are deleted with --purge alone, later."""
+
+from contextlib import suppress
 
 from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.identifiers import parse_identifier
 from arco_catalog.cli.session import another, carry_out, writing
-from arco_catalog.iceberg.errors import NoSuchTable, NoSuchView
-from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.iceberg.errors import NoSuchSemanticModel, NoSuchTable, NoSuchView
+from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.drop import drop_table, drop_view
+from arco_catalog.operations.generic_tables import drop_generic_table
+from arco_catalog.operations.inspect import inspect_relation
+from arco_catalog.operations.semantic_models import drop_semantic_model
 from arco_catalog.state.characters import escaped
+
+OTHERS = (
+    ("view", drop_view, NoSuchView),
+    ("generic-table", drop_generic_table, NoSuchTable),
+    ("semantic-model", drop_semantic_model, NoSuchSemanticModel),
+)
+"""What a name can mean besides a table, how it is dropped, and what says that it means none."""
 
 
 def run(options: CatalogOptions, name: str, *, purge: bool, as_json: bool) -> int:
     """Drops what has the name, and says how it comes back. Raises `CliError`."""
     namespace, table = parse_identifier(name)
 
-    async def work() -> str:
+    async def work() -> tuple[str, JsonValue]:
         async with writing(options, "drop") as session:
             try:
                 await drop_table(session, namespace, table, purge)
-                return "table"
+                left = await inspect_relation(another(session), namespace, table) if purge else {}
+                return "table", left.get("purge_after_ms")
             except NoSuchTable as missing:
-                try:
-                    if not purge:
-                        await drop_view(another(session), namespace, table)
-                        return "view"
-                except NoSuchView:
-                    pass
+                for kind, drop, absent in () if purge else OTHERS:
+                    with suppress(absent):
+                        await drop(another(session), namespace, table)
+                        return kind, None
                 raise CliError(missing.message) from missing
 
-    dropped: JsonObject = {"name": name, "type": carry_out(work), "purge_requested": purge}
-    print(json_text(dropped) if as_json else escaped(f"Dropped {dropped['type']} {name}: `arco undrop` brings it back"))
+    kind, begins = carry_out(work)
+    dropped: JsonObject = {"name": name, "type": kind, "purge_requested": purge, "purge_after_ms": begins}
+    print(json_text(dropped) if as_json else escaped(f"Dropped {dropped['type']} {name}: {_way_back(begins)}"))
     return 0
+
+
+def _way_back(begins: JsonValue) -> str:
+    if begins is None:
+        return "`arco undrop` brings it back"
+    return f"`arco undrop` brings it back until {format_time(begins)} UTC, when its files are deleted"

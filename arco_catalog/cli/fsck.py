@@ -1,17 +1,37 @@
-"""`arco fsck`: reads everything that a catalog has stored, and says what does not fit together."""
+"""`arco fsck`: reads everything that a catalog has stored, says what does not fit together, and mends what is safe to
+mend."""
 
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
 from arco_catalog.cli.columns import as_json as json_text
 from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.output import table
-from arco_catalog.cli.session import carry_out, looking, no_warehouse, saying_that_it_waits
-from arco_catalog.iceberg.json import JsonValue
-from arco_catalog.operations.fsck.check import check
-from arco_catalog.operations.fsck.examination import Examination
-from arco_catalog.operations.fsck.findings import Code, Finding, Severity
+from arco_catalog.cli.session import (
+    another,
+    carry_out,
+    deployment,
+    looking,
+    no_warehouse,
+    operator_request,
+    saying_that_it_waits,
+    writing,
+)
+from arco_catalog.iceberg.errors import BadRequest, CatalogError
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.fsck.check import check, check_tables
+from arco_catalog.operations.fsck.codes import Code, Severity
+from arco_catalog.operations.fsck.examination import Examination, Findings
+from arco_catalog.operations.fsck.files import Scope
+from arco_catalog.operations.fsck.findings import Finding, Repair
+from arco_catalog.operations.fsck.realm import check_realm
+from arco_catalog.operations.fsck.service import check_service
+from arco_catalog.protocol.catalog import Session
+from storage_backends import StoreError
 
 DAY_MS = 24 * 60 * 60 * 1000
 REPORT_MS = 1000
@@ -20,34 +40,180 @@ MOST = 100
 """Findings of one code that are listed for people."""
 HEADINGS = ("SEVERITY", "CODE", "OBJECT", "FOUND")
 ADVICE = ("CODE", "MEANS", "WHAT TO DO")
+REPAIRS = ("CODE", "OBJECT", "REPAIR", "OUTCOME")
 ORDER = list(Severity)
 
 
-def run(options: CatalogOptions, *, as_json: bool) -> int:
-    """Prints what was found. Returns 1 if there is an error among it. Raises `CliError`."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be done beside the check of one catalog: check the realm and every catalog of it, look at the files of
+    tables, mend what can be mended; and whether that is carried out, or only told."""
 
-    async def work() -> tuple[list[Finding], int]:
-        async with looking(options, "fsck", DAY_MS) as session:
-            examination = Examination(session)
-            found: list[Finding] = []
-            progress = Progress(session.runtime.now_ms)
-            async with saying_that_it_waits(options.store):
-                page = await session.state.store.list(f"{examination.paths.state}/")
-            if not page.entries:
-                raise no_warehouse(session, options.store)
-            async for finding in check(examination, progress.told):
-                found.append(finding)
-            return found, examination.looked_at
+    every: bool = False
+    data: bool = False
+    tables: tuple[str, ...] = ()
+    after: str = ""
+    repair: bool = False
+    apply: bool = False
 
-    found, looked_at = carry_out(work)
-    found.sort(key=lambda finding: (ORDER.index(finding.diagnosis.severity), finding.code, finding.where))
-    errors = sum(finding.diagnosis.severity is Severity.ERROR for finding in found)
+
+class Outcome(StrEnum):
+    """What became of a repair."""
+
+    PLANNED = "planned"
+    MENDED = "mended"
+    NOT_NEEDED = "not needed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A finding, and what became of its repair."""
+
+    finding: Finding
+    outcome: Outcome
+    error: str = ""
+
+    def to_json(self) -> JsonObject:
+        """For `--json`."""
+        finding = self.finding
+        return {"code": finding.code, "where": finding.where, "outcome": self.outcome, "error": self.error or None}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of a check."""
+
+    found: Sequence[Finding]
+    repaired: Sequence[Repaired]
+    looked_at: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether no error is left, and no repair failed."""
+        mended = {id(each.finding) for each in self.repaired if each.outcome is Outcome.MENDED}
+        errors = [each for each in self.found if each.diagnosis.severity is Severity.ERROR and id(each) not in mended]
+        return not errors and all(each.outcome is not Outcome.FAILED for each in self.repaired)
+
+
+def run(options: CatalogOptions, wanted: Wanted, *, as_json: bool) -> int:
+    """Prints what was found, and what became of repairs. Returns 1 if an error is left. Raises `CliError`."""
+    if wanted.apply and not wanted.repair:
+        raise CliError("--apply carries out repairs: give --repair, too")
+    if (wanted.tables or wanted.after) and not wanted.data:
+        raise CliError("--table and --after choose whose files are looked at: give --data, too")
+    if (wanted.tables or wanted.after) and wanted.every:
+        raise CliError("--table and --after choose tables of one catalog: leave --all out")
+
+    async def work() -> Report:
+        checking = _Checking(wanted)
+        if wanted.every:
+            await _check_deployment(options, checking)
+        else:
+            async with (writing if wanted.apply else looking)(options, "fsck", DAY_MS) as session:
+                async with saying_that_it_waits(options.store):
+                    if not await _has_state(session):
+                        raise no_warehouse(session, options.store)
+                await checking.catalog(session)
+        return Report(sorted(checking.found, key=_by_severity), checking.repaired, checking.looked_at)
+
+    report = carry_out(work)
     if as_json:
-        listed: list[JsonValue] = [finding.to_json() for finding in found]
-        print(json_text({"ok": errors == 0, "objects": looked_at, "findings": listed}))
+        print(json_text(to_json(report)))
     else:
-        print(as_text(found, looked_at))
-    return 1 if errors else 0
+        print(as_text(report.found, report.looked_at))
+        if wanted.repair:
+            print(repairs_as_text(report.repaired, apply=wanted.apply))
+    return 0 if report.ok else 1
+
+
+class _Checking:
+    """What was found so far, and what became of repairs."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self.found: list[Finding] = []
+        self.repaired: list[Repaired] = []
+        self.looked_at = 0
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything may be mended."""
+        return self._wanted.apply
+
+    async def catalog(self, session: Session) -> None:
+        """Checks a catalog."""
+        wanted = self._wanted
+        scope = Scope(frozenset(wanted.tables), wanted.after) if wanted.data else None
+        examination = self._examination(session)
+        some = scope is not None and (scope.tables or scope.after)
+        await self._take(examination, check_tables(examination, scope) if scope and some else check(examination, scope))
+        unknown = set(wanted.tables) - {relation.name for relation in examination.relations.values()}
+        if unknown and examination.index_read:
+            raise CliError(f"there is no table {min(unknown)}")
+
+    async def realm(self, session: Session) -> bool:
+        """Checks the registry of a realm. Returns whether it tells of the realm's catalogs."""
+        examination = self._examination(session)
+        await self._take(examination, check_realm(examination))
+        return examination.index_read
+
+    async def service(self, session: Session) -> None:
+        """Checks the tasks and markers of the delegation service."""
+        examination = self._examination(session)
+        await self._take(examination, check_service(examination))
+
+    def _examination(self, session: Session) -> Examination:
+        return Examination(session, progress=Progress(session.runtime.now_ms).told)
+
+    async def _take(self, examination: Examination, findings: Findings) -> None:
+        found = [finding async for finding in findings]
+        self.found += found
+        self.looked_at += examination.looked_at
+        for finding in found:
+            if self._wanted.repair and finding.repair is not None:
+                self.repaired.append(await self._mended(examination.session, finding, finding.repair))
+
+    async def _mended(self, session: Session, finding: Finding, repair: Repair) -> Repaired:
+        if not self._wanted.apply:
+            return Repaired(finding, Outcome.PLANNED)
+        try:
+            mended = await repair(another(session))
+        except (StoreError, CatalogError) as error:
+            return Repaired(finding, Outcome.FAILED, str(error))
+        return Repaired(finding, Outcome.MENDED if mended else Outcome.NOT_NEEDED)
+
+
+async def _check_deployment(options: CatalogOptions, checking: _Checking) -> None:
+    """Checks a realm and each of its catalogs, or the one catalog of a store that has none; and the delegation
+    service."""
+    async with deployment(options, "fsck", DAY_MS, writes=checking.writes) as deployed:
+        if deployed.service is not None:
+            await checking.service(deployed.service)
+        if deployed.registry is not None and not await checking.realm(deployed.registry):
+            return
+        for each in await deployed.catalogs():
+            try:
+                opened = each.open()
+            except BadRequest as error:
+                checking.found.append(Finding(Code.CATALOG_OUT_OF_REACH, each.name, error.message))
+                continue
+            session = opened.session(operator_request(opened.runtime, "fsck", DAY_MS))
+            if await _has_state(session):
+                await checking.catalog(session)
+            elif each.realm is None:
+                raise no_warehouse(session, options.store)
+            else:
+                checking.found.append(Finding(Code.CATALOG_MISSING, session.state.paths.state, f"catalog {each.name}"))
+
+
+async def _has_state(session: Session) -> bool:
+    page = await session.state.store.list(f"{session.state.paths.state}/")
+    return bool(page.entries)
+
+
+def _by_severity(finding: Finding) -> tuple[int, str, str]:
+    return ORDER.index(finding.diagnosis.severity), finding.code, finding.where
 
 
 class Progress:
@@ -57,11 +223,19 @@ class Progress:
         self._now_ms = now_ms
         self._next_ms = now_ms() + REPORT_MS
 
-    def told(self, looked_at: int) -> None:
+    def told(self, examination: Examination) -> None:
         """A line, unless there was one just before."""
         if self._now_ms() >= self._next_ms:
             self._next_ms = self._now_ms() + REPORT_MS
-            print(f"arco: {looked_at:,} objects looked at so far", file=sys.stderr, flush=True)
+            at = f", now at the files of {examination.at}" if examination.at else ""
+            print(f"arco: {examination.looked_at:,} objects looked at so far{at}", file=sys.stderr, flush=True)
+
+
+def to_json(report: Report) -> JsonObject:
+    """What came of a check, for `--json`."""
+    listed: list[JsonValue] = [finding.to_json() for finding in report.found]
+    repairs: list[JsonValue] = [each.to_json() for each in report.repaired]
+    return {"ok": report.ok, "objects": report.looked_at, "findings": listed, "repairs": repairs}
 
 
 def as_text(found: Sequence[Finding], looked_at: int) -> str:
@@ -83,3 +257,20 @@ def as_text(found: Sequence[Finding], looked_at: int) -> str:
     return "\n".join(
         [table(HEADINGS, lines), *left, "", table(ADVICE, advice), "", f"{looked_at:,} objects were looked at: {told}."]
     )
+
+
+def repairs_as_text(repaired: Sequence[Repaired], *, apply: bool) -> str:
+    """What became of repairs, or what would."""
+    if not repaired:
+        return "\nNothing of this is mended by --repair."
+    lines = [
+        (
+            each.finding.code,
+            each.finding.where,
+            each.finding.diagnosis.repair,
+            f"{each.outcome}{': ' if each.error else ''}{each.error}",
+        )
+        for each in repaired
+    ]
+    left = [] if apply else ["", "Nothing was written. To carry out the repairs, add --apply."]
+    return "\n".join(["", table(REPAIRS, lines), *left])

@@ -10,6 +10,7 @@ from arco_catalog.cli.identifiers import format_namespace
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, managing, reading
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.as_of import registry_at
 from arco_catalog.operations.history import history
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.fields import mapping, optional_text, texts
@@ -17,13 +18,17 @@ from arco_catalog.state.fields import mapping, optional_text, texts
 HEADINGS = ("TIME (UTC)", "COMMIT", "WHAT", "NAME", "BY", "ENTITY")
 
 
-def run(options: CatalogOptions, limit: int, *, of_realm: bool, own: bool, as_json: bool) -> int:
-    """Prints the newest operations on the registry of a catalog, or on that of the realm. Raises `CliError`."""
+def run(
+    options: CatalogOptions, limit: int, *, at_ms: int | None = None, of_realm: bool, own: bool, as_json: bool
+) -> int:
+    """Prints the newest operations on the registry of a catalog, or on that of the realm; those up to a time, if one is
+    given. Raises `CliError`."""
 
     async def read() -> list[JsonObject]:
         found: list[JsonObject] = []
         async with _realm(options) if of_realm else reading(options, "history") as session:
-            async for operation in history(session, own=own):
+            newest = None if at_ms is None else await registry_at(session, at_ms)
+            async for operation in history(session, own=own, newest=newest):
                 found.append(operation)
                 if len(found) == limit:
                     break
@@ -53,13 +58,13 @@ def _columns(operation: JsonObject) -> tuple[str, ...]:
         format_time(operation.get("at_ms")),
         format_text(operation.get("sequence")),
         format_text(operation.get("kind")) + purged,
-        _names(operation),
+        format_names(operation),
         format_author(operation),
         format_text(operation.get("entity")),
     )
 
 
-def _names(operation: JsonObject) -> str:
+def format_names(operation: JsonObject) -> str:
     """What an operation was on: a table, say, or what is given to whom."""
     to, given = mapping(operation, "to"), _given(operation)
     if given is not None:

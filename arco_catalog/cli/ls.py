@@ -1,4 +1,4 @@
-"""`arco ls`: the namespaces, tables and views that there are."""
+"""`arco ls`: the namespaces, and what lies in them, that there are or were at a time."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
@@ -10,35 +10,52 @@ from arco_catalog.cli.identifiers import format_namespace, parse_namespace
 from arco_catalog.cli.output import table
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.as_of import Listing, registry_at
 from arco_catalog.operations.listing import Listed, Paging, list_namespaces, list_relations
 from arco_catalog.protocol.catalog import Session
 from arco_catalog.state.characters import escaped
+from arco_catalog.state.entries import DESCRIBED_KINDS
 from arco_catalog.state.fields import texts
 from arco_catalog.state.index import Namespace
 
 HEADINGS = ("TYPE", "NAME")
 
+Level = Callable[[Namespace], AsyncIterator[tuple[str, str]]]
+"""The kinds and names of what is in a namespace."""
 
-def run(options: CatalogOptions, namespace: str | None, limit: int | None, *, recursive: bool, as_json: bool) -> int:
-    """Prints what is in a namespace, or at the top. Raises `CliError`."""
+
+def run(
+    options: CatalogOptions,
+    namespace: str | None,
+    limit: int | None,
+    *,
+    at_ms: int | None = None,
+    recursive: bool,
+    as_json: bool,
+) -> int:
+    """Prints what is in a namespace, or at the top; what was there at a time, if one is given. Raises `CliError`."""
     top = () if namespace is None else parse_namespace(namespace)
 
     async def read() -> tuple[list[JsonObject], bool]:
         found: list[JsonObject] = []
-        async with reading(options, "ls") as session, aclosing(_entries(session, top, recursive)) as entries:
-            async for entry in entries:
-                if len(found) == limit:
-                    return found, True
-                found.append(entry)
+        async with reading(options, "ls") as session:
+            level: Level = partial(_level, session)
+            if at_ms is not None:
+                level = Listing(session, await registry_at(session, at_ms), at_ms).level
+            async with aclosing(_entries(level, top, recursive)) as entries:
+                async for entry in entries:
+                    if len(found) == limit:
+                        return found, True
+                    found.append(entry)
         return found, False
 
     found, more = carry_out(read)
     if as_json:
         print(json_text([*found]))
     elif not found:
-        print(
-            "There is nothing in this catalog." if not top else escaped(f"There is nothing in {format_namespace(top)}.")
-        )
+        verb = "is" if at_ms is None else "was"
+        where = escaped(format_namespace(top)) if top else "this catalog"
+        print(f"There {verb} nothing in {where}.")
     else:
         print(table(HEADINGS, [(str(entry["type"]), str(entry["full_name"])) for entry in found]))
     if more and not as_json:
@@ -46,19 +63,25 @@ def run(options: CatalogOptions, namespace: str | None, limit: int | None, *, re
     return 0
 
 
-async def _entries(session: Session, namespace: Namespace, recursive: bool) -> AsyncGenerator[JsonObject, None]:
-    """What is in a namespace: tables, views, then namespaces, each followed by what is in it."""
-    for kind in ("table", "view") if namespace else ():
-        async for item in _all(partial(list_relations, session, namespace, kind)):
-            if isinstance(item, dict):
-                yield _entry(kind, (*namespace, str(item["name"])))
-    async for item in _all(partial(list_namespaces, session, namespace)):
-        inner = texts({"levels": item}, "levels")
-        yield _entry("namespace", inner)
-        if recursive:
-            async with aclosing(_entries(session, inner, recursive)) as entries:
+async def _entries(level: Level, namespace: Namespace, recursive: bool) -> AsyncGenerator[JsonObject, None]:
+    """What is in a namespace: tables, views and so on, then namespaces, each followed by what is in it."""
+    async for kind, name in level(namespace):
+        inner = (*namespace, name)
+        yield _entry(kind, inner)
+        if recursive and kind == "namespace":
+            async with aclosing(_entries(level, inner, recursive)) as entries:
                 async for entry in entries:
                     yield entry
+
+
+async def _level(session: Session, namespace: Namespace) -> AsyncIterator[tuple[str, str]]:
+    """What is in a namespace now."""
+    for kind in ("table", "view", *DESCRIBED_KINDS) if namespace else ():
+        async for item in _all(partial(list_relations, session, namespace, kind)):
+            if isinstance(item, dict):
+                yield kind, str(item["name"])
+    async for item in _all(partial(list_namespaces, session, namespace)):
+        yield "namespace", texts({"levels": item}, "levels")[-1]
 
 
 def _entry(kind: str, levels: Namespace) -> JsonObject:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import CatalogOptions, Command, add_catalog, add_json, add_table
+from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_at, add_catalog, add_json, add_table
 from arco_catalog.cli.options import positive
 from arco_catalog.config import variables
 
@@ -25,15 +25,18 @@ lists changes of the realm's catalogs, principals and principal roles instead.
 
 examples:
   arco history --store file:/var/lib/arco
+  arco history --at '2026-11-22 10:30' --store file:/var/lib/arco
   arco history --limit 1000 --json --store s3://bucket/catalog
 """
 SHOW_EXAMPLES = """\
 Shows the catalog's records of a table or view: its pointer and recent commits,
 a transaction's intent on it, and the idempotency keys of requests on it that
-are in progress or were left unfinished. Writes nothing.
+are in progress or were left unfinished. With --at it shows what the name meant
+at a time, and which metadata file was current. Writes nothing.
 
 examples:
   arco show sales.orders --store file:/var/lib/arco
+  arco show sales.orders --at 2026-11-22T10:30:00Z --store file:/var/lib/arco
 """
 UNDROP_EXAMPLES = """\
 Restores the table or view that was dropped last under the name, with its
@@ -44,6 +47,23 @@ its snapshots is missing.
 examples:
   arco undrop sales.orders --store s3://bucket/catalog
 """
+TASKS_EXAMPLES = """\
+Lists the catalog's tasks: purges of dropped tables that wait, are under way or
+have ended. `show` tells how far one is, with --follow until it ends; `run` does
+what is due, or one task, in this process, as `arco serve` does beside requests,
+or with --spark on Spark, which also purges a table that others are in the way
+of, and keeps what they lead to. `retry` submits a failed task again, which goes
+on where it was.
+
+examples:
+  arco tasks --store s3://bucket/catalog
+  arco tasks show TASK --follow --store s3://bucket/catalog
+  arco tasks list --status failure --store s3://bucket/catalog
+  arco tasks run --store s3://bucket/catalog
+  arco tasks run --all --seconds 600 --store s3://bucket/catalog
+  arco tasks run TASK --spark --store s3://bucket/catalog
+  arco tasks retry TASK --store s3://bucket/catalog
+"""
 RECONCILE_EXAMPLES = """\
 Writes the receipts of commits whose writers crashed, in every catalog of a
 realm. It is safe to interrupt, to run twice at once and to run beside live
@@ -53,6 +73,19 @@ The exit code is 1 if some metadata could not be read.
 examples:
   arco reconcile --dry-run --store s3://bucket/catalog
   arco reconcile --seconds 600 --json --store s3://bucket/catalog
+"""
+GC_EXAMPLES = """\
+Lists what nothing in the catalog leads to any more, and what is older than it
+is kept: by kind, with count, size and reason. Deletes it only with --delete.
+It runs over every catalog of a realm, may be interrupted, and runs beside live
+servers. Files of tables are never deleted, but for metadata files that never
+became current. ARCO_RECEIPT_RETENTION and ARCO_UNDROP_RETENTION say how long
+receipts, and dropped tables, are kept. The exit code is 1 if some records
+could not be read: they are kept.
+
+examples:
+  arco gc --store file:/var/lib/arco
+  arco gc --delete --seconds 600 --store s3://bucket/catalog
 """
 INIT_EXAMPLES = """\
 Makes an empty catalog in a store, after seeing that the store keeps what
@@ -77,14 +110,27 @@ examples:
 """
 FSCK_EXAMPLES = """\
 Reads everything that the catalog has stored (registry, pointers, current
-metadata files, receipts, markers, transactions, claims) and lists what does not
-fit together, with a code, what it means and what mends it: docs/fsck.md. Writes
-nothing, and may run beside live servers. The exit code is 1 if an error was
-found.
+metadata files, receipts, markers, transactions, claims, tasks) and lists what
+does not fit together, with a code, what it means and what mends it:
+docs/fsck.md. Writes nothing, and may run beside live servers. The exit code is
+1 if an error is left.
+
+--data looks at the files of live tables, too: it reads the manifests of all
+snapshots, and looks whether each file is there and has its size. Tables are
+taken in the order of their names: one that was cut short goes on with --after.
+
+--all checks a realm's own registry (catalogs, principals, roles) and every
+catalog of it.
+
+--repair tells which findings can be mended without any risk, and with --apply
+mends them, beside live servers, too.
 
 examples:
   arco fsck --store file:/var/lib/arco
-  arco fsck --json --store s3://bucket/catalog
+  arco fsck --data --after sales.orders --json --store s3://bucket/catalog
+  arco fsck --data --table sales.orders --store s3://bucket/catalog
+  arco fsck --all --store s3://bucket/catalog
+  arco fsck --repair --apply --store s3://bucket/catalog
 """
 DOCTOR_EXAMPLES = """\
 Checks what has to be so before a catalog can work: the packages installed, the
@@ -122,6 +168,7 @@ def _receipts(parsed: argparse.Namespace) -> int:
 
 def _add_history(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
+    add_at(parser, "what had happened")
     parser.add_argument(
         "--limit", type=positive, default=50, metavar="N", help="show this many operations [default 50]"
     )
@@ -138,20 +185,26 @@ def _history(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import history
 
     return history.run(
-        CatalogOptions.of(parsed), parsed.limit, of_realm=parsed.realm_history, own=parsed.all, as_json=parsed.json
+        CatalogOptions.of(parsed),
+        parsed.limit,
+        at_ms=parsed.at,
+        of_realm=parsed.realm_history,
+        own=parsed.all,
+        as_json=parsed.json,
     )
 
 
 def _add_show(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_table(parser)
     add_catalog(parser, environment)
+    add_at(parser, "what the name meant and which metadata file was current")
     add_json(parser, "everything, as a JSON object")
 
 
 def _show(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import show
 
-    return show.run(CatalogOptions.of(parsed), parsed.table, as_json=parsed.json)
+    return show.run(CatalogOptions.of(parsed), parsed.table, at_ms=parsed.at, as_json=parsed.json)
 
 
 def _add_undrop(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -171,6 +224,52 @@ def _undrop(parsed: argparse.Namespace) -> int:
     return undrop.run(CatalogOptions.of(parsed), parsed.table, force=parsed.force, as_json=parsed.json)
 
 
+def _add_tasks(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    parser.add_argument(
+        "action", nargs="?", choices=("list", "show", "run", "retry"), default="list", help="[default list]"
+    )
+    parser.add_argument("task", nargs="?", metavar="TASK", help="the task's id; of run: this one, else what is due")
+    parser.add_argument("--status", type=str.upper, metavar="STATUS", help="with list: tasks in this status alone")
+    parser.add_argument("--follow", action="store_true", help="with show: print the task until it has ended")
+    parser.add_argument(
+        "--all", action="store_true", help="with run: in every catalog of the realm; with --json a line for each"
+    )
+    parser.add_argument(
+        "--seconds", type=positive, metavar="N", help="with run --all: stop after this many; the next run goes on"
+    )
+    parser.add_argument(
+        "--spark", action="store_true", help="with run: on Spark, which keeps what others lead to; also what has failed"
+    )
+    add_catalog(parser, environment)
+    add_json(parser, "whole tasks, as JSON")
+
+
+def _tasks(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import tasks
+    from arco_catalog.state.task import Status
+
+    options, task = CatalogOptions.of(parsed), parsed.task
+    if parsed.action in ("show", "retry") and task is None:
+        parsed.parser.error(f"arco tasks {parsed.action} TASK: the task's id is required")
+    if parsed.status is not None and parsed.status not in [*Status]:
+        parsed.parser.error(f"--status {parsed.status}: expected {', '.join(Status)}")
+    if parsed.seconds is not None and not parsed.all:
+        parsed.parser.error("--seconds is for arco tasks run --all")
+    if parsed.spark and (parsed.action != "run" or parsed.seconds is not None):
+        parsed.parser.error("--spark is for arco tasks run, without --seconds")
+    if parsed.spark:
+        return tasks.run_on_spark(options, task, every=parsed.all)
+    if parsed.action == "list":
+        return tasks.run_list(options, parsed.status, as_json=parsed.json)
+    if parsed.action == "show":
+        return tasks.run_show(options, task, follow=parsed.follow, as_json=parsed.json)
+    if parsed.action == "run" and parsed.all:
+        return tasks.run_all(options, task, parsed.seconds, as_json=parsed.json)
+    if parsed.action == "run":
+        return tasks.run_due(options, task, as_json=parsed.json)
+    return tasks.run_retry(options, task, as_json=parsed.json)
+
+
 def _add_reconcile(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
     parser.add_argument(
@@ -186,6 +285,21 @@ def _reconcile(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import reconcile
 
     return reconcile.run(CatalogOptions.of(parsed), parsed.seconds, dry=parsed.dry_run, as_json=parsed.json)
+
+
+def _add_gc(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    add_catalog(parser, environment)
+    parser.add_argument("--delete", action="store_true", help="delete what is listed")
+    parser.add_argument(
+        "--seconds", type=positive, metavar="N", help="stop after this many seconds; the next run collects the rest"
+    )
+    add_json(parser, "counts by kind, as a JSON object")
+
+
+def _gc(parsed: argparse.Namespace) -> int:
+    from arco_catalog.cli import gc
+
+    return gc.run(CatalogOptions.of(parsed), parsed.seconds, delete=parsed.delete, as_json=parsed.json)
 
 
 def _add_init(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
@@ -236,13 +350,28 @@ def _doctor(parsed: argparse.Namespace) -> int:
 
 def _add_fsck(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_catalog(parser, environment)
+    parser.add_argument("--all", action="store_true", help="check the realm's own registry, and every catalog of it")
+    parser.add_argument("--data", action="store_true", help="look at the files of live tables, too")
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar=TABLE,
+        help="with --data: only at those of this table",
+    )
+    parser.add_argument(
+        "--after", default="", metavar=TABLE, help="with --data: only at those of tables after this one, by name"
+    )
+    parser.add_argument("--repair", action="store_true", help="tell what can be mended without any risk")
+    parser.add_argument("--apply", action="store_true", help="with --repair: mend it, rather than only say so")
     add_json(parser, "every finding, as a JSON object")
 
 
 def _fsck(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import fsck
 
-    return fsck.run(CatalogOptions.of(parsed), as_json=parsed.json)
+    wanted = fsck.Wanted(parsed.all, parsed.data, tuple(parsed.table), parsed.after, parsed.repair, parsed.apply)
+    return fsck.run(CatalogOptions.of(parsed), wanted, as_json=parsed.json)
 
 
 COMMANDS = (
@@ -269,5 +398,7 @@ COMMANDS = (
     ),
     Command("show", "show the catalog's records of a table", SHOW_EXAMPLES, _add_show, _show),
     Command("undrop", "restore a dropped table or view", UNDROP_EXAMPLES, _add_undrop, _undrop),
+    Command("tasks", "list tasks such as purges, follow, run and retry them", TASKS_EXAMPLES, _add_tasks, _tasks),
+    Command("gc", "list, or delete, what the catalog needs no longer", GC_EXAMPLES, _add_gc, _gc),
     Command("reconcile", "write missing receipts of commits", RECONCILE_EXAMPLES, _add_reconcile, _reconcile),
 )

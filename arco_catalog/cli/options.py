@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from arco_catalog.config.parsing import parse_count
 from arco_catalog.config.variable import Variable
@@ -97,3 +98,16 @@ def positive(text: str) -> int:
         return parse_count(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def instant(text: str) -> int:
+    """A time in milliseconds since 1970: ISO 8601, in UTC unless it says otherwise. Raises
+    `argparse.ArgumentTypeError`."""
+    try:
+        said = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"expected a time such as 2026-11-22T10:30:00Z or '2026-11-22 10:30' (UTC), got {text!r}"
+        ) from error
+    known = said if said.tzinfo is not None else said.replace(tzinfo=UTC)
+    return (known - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

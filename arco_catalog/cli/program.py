@@ -4,9 +4,18 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 
-from arco_catalog.cli import catalog_commands, completion_command, operator_commands, serve_command, table_commands
+from arco_catalog.cli import (
+    catalog_commands,
+    completion_command,
+    delegation_command,
+    governance_command,
+    operator_commands,
+    pipeline_command,
+    recovery_commands,
+    serve_command,
+    table_commands,
+)
 from arco_catalog.cli.errors import CliError
 from arco_catalog.cli.serve_command import SERVE
 from arco_catalog.config.variables import STORE, STORES
@@ -21,7 +30,11 @@ COMMANDS = (
     serve_command.COMMAND,
     *table_commands.COMMANDS,
     *operator_commands.COMMANDS,
+    *recovery_commands.COMMANDS,
+    pipeline_command.COMMAND,
     catalog_commands.COMMAND,
+    governance_command.COMMAND,
+    delegation_command.COMMAND,
     completion_command.COMMAND,
 )
 
@@ -70,10 +83,20 @@ def _run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         return INTERRUPTED
 
 
+class _TellVersion(argparse.Action):
+    """Looks the version up when it is asked for: that takes nearly as long as all else that a command imports."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"arco {version('arco-catalog')}")
+        parser.exit()
+
+
 def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     """The grammar, its defaults taken from the environment."""
     parser = argparse.ArgumentParser("arco", description=ABOUT, epilog=MORE)
-    parser.add_argument("--version", action="version", version=f"arco {version('arco-catalog')}")
+    parser.add_argument("--version", action=_TellVersion, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in COMMANDS:
         made = commands.add_parser(

@@ -8,14 +8,15 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import cast
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol, cast
 
 import uvicorn
 import uvloop
 
 from arco_catalog.cli.accepting import Acceptor
+from arco_catalog.cli.background_work import policies_of, working
 from arco_catalog.cli.connections import BoundedProtocol
 from arco_catalog.cli.crowd import Crowd, most_connections
 from arco_catalog.cli.errors import CliError
@@ -27,17 +28,22 @@ from arco_catalog.cli.tls import Certificate, certificate_of
 from arco_catalog.http.app import create_app
 from arco_catalog.http.browsers import parse_host
 from arco_catalog.http.middleware.cors import parse_origin
-from arco_catalog.http.options import HttpOptions
-from arco_catalog.http.realms import Served
+from arco_catalog.http.options import KEY_LIFETIME_MS, HttpOptions
+from arco_catalog.http.realms import RealmService, Served
 from arco_catalog.http.routes import import_handlers
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.operations.open import long_lived, open_catalog
+from arco_catalog.operations.purge.delegate import Delegate
+from arco_catalog.operations.purge.worker import delegate_from_env
+from arco_catalog.planning.purge import PurgeMode, PurgeSettings, vended_ms
 from arco_catalog.protocol.catalog import Catalog, Settings
 from arco_catalog.protocol.operation_request import Dialect
-from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.state.runtime import Runtime, SystemRuntime
+from arco_catalog.tasks.loop import WakeUp
 from arco_catalog.telemetry.lines import Write
 from arco_catalog.telemetry.logs import configure_logging
 from arco_catalog.telemetry.setup import server_telemetry
+from arco_catalog.telemetry.tasks_line import TaskLines
 from arco_catalog.telemetry.telemetry import Telemetry
 from storage_backends import StoreError
 from storage_backends.open import canonical_url, opener_in
@@ -47,6 +53,22 @@ KEEP_ALIVE_SECONDS = 75
 MARGIN_SECONDS = 5
 
 _REQUESTS = logging.getLogger("arco_catalog.http.requests")
+
+
+class Logged(Protocol):
+    """What a server's command line said of its log."""
+
+    @property
+    def log_format(self) -> str: ...
+
+    @property
+    def log_level(self) -> str: ...
+
+    @property
+    def metrics_namespace(self) -> str | None: ...
+
+    @property
+    def environment(self) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +94,12 @@ class ServeOptions:
     cache_memory: int
     max_body: int
     max_metadata: int
+    keys_enabled: bool = True
+    key_lifetime_ms: int = KEY_LIFETIME_MS
+    metrics: str = "count"
+    purge: PurgeSettings = field(default_factory=PurgeSettings)
+    tasks: bool = True
+    task_properties: Sequence[str] = ()
     realm: Sequence[str] = ()
     auth: Sequence[str] = ()
     token_key_file: str | None = None
@@ -80,6 +108,7 @@ class ServeOptions:
     base_path: str = ""
     tls_cert: str | None = None
     tls_key: str | None = None
+    tls_client_ca: str | None = None
     listener: int | None = None
     """The descriptor of the socket to serve, where a supervisor has opened it; this process reports to it instead of
     printing."""
@@ -99,6 +128,9 @@ class ServeOptions:
             allowed_hosts=parsed.allowed_host,
             allowed_origins=parsed.allowed_origin,
             dialect=Dialect(parsed.idempotency_dialect),
+            keys_enabled=parsed.idempotency_enabled,
+            key_lifetime_ms=parsed.idempotency_lifetime,
+            metrics=parsed.metrics,
             gzip=parsed.gzip,
             log_format=parsed.log_format,
             metrics_namespace=parsed.metrics_namespace,
@@ -109,6 +141,15 @@ class ServeOptions:
             cache_memory=parsed.cache_memory,
             max_body=parsed.max_body,
             max_metadata=parsed.max_metadata,
+            purge=PurgeSettings(
+                PurgeMode(parsed.purge_mode),
+                parsed.purge_undrop_window,
+                parsed.purge_trust_locations,
+                parsed.purge_whole_location,
+                vended_ms(parsed.vending_lifetime),
+            ),
+            tasks=parsed.tasks,
+            task_properties=parsed.task_property,
             realm=parsed.realm,
             auth=parsed.auth,
             token_key_file=parsed.token_key_file,
@@ -117,6 +158,7 @@ class ServeOptions:
             base_path=parsed.base_path,
             tls_cert=parsed.tls_cert,
             tls_key=parsed.tls_key,
+            tls_client_ca=parsed.tls_client_ca,
             listener=parsed.listener,
             environment=parsed.environment,
         )
@@ -133,15 +175,19 @@ def run(options: ServeOptions) -> int:
 
 async def _serve(options: ServeOptions) -> None:
     import_handlers()
-    hosts = _parsed("--allowed-host", parse_host, options.allowed_hosts)
-    origins = _parsed("--allowed-origin", parse_origin, options.allowed_origins)
-    certificate = certificate_of(options.tls_cert, options.tls_key)
+    hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
+    origins = parsed_each("--allowed-origin", parse_origin, options.allowed_origins)
+    certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
     with _listener(options) as listener:
-        telemetry = _telemetry(options)
-        async with _served(options) as (catalog, what), _followed(certificate):
+        telemetry = telemetry_of(options)
+        wake_up = WakeUp()
+        async with _served(options, wake_up) as (catalog, what), followed(certificate):
             http = HttpOptions(
                 base_path=options.base_path.encode(),
                 dialect=options.dialect,
+                keys_enabled=options.keys_enabled,
+                key_lifetime_ms=options.key_lifetime_ms,
+                keep_reports=options.metrics == "store",
                 gzip=options.gzip,
                 health=True,
                 allowed_hosts=hosts,
@@ -171,7 +217,28 @@ async def _serve(options: ServeOptions) -> None:
             )
             if options.listener is not None:
                 asyncio.get_running_loop().add_reader(sys.stdin, server.end)
-            await server.serve([listener])
+            async with _working(options, catalog, what.realms, wake_up):
+                await server.serve([listener])
+
+
+def _working(
+    options: ServeOptions, catalog: Catalog, realms: RealmService | None, wake_up: WakeUp
+) -> AbstractAsyncContextManager[None]:
+    """Works on tasks for as long as the context lasts, if that is wanted and can be done."""
+    policies = policies_of(options.task_properties)
+    if not options.tasks or catalog.settings.read_only_because is not None:
+        return nullcontext()
+    write = _to_stderr if options.log_format == "json" else None
+    lines = TaskLines(write, options.metrics_namespace, catalog.runtime.now_ms)
+    delegate = _delegate(options, catalog.runtime)
+    return working(catalog, None if realms is None else realms.realms, policies, delegate, wake_up, lines.tell)
+
+
+def _delegate(options: ServeOptions, runtime: Runtime) -> Delegate | None:
+    try:
+        return delegate_from_env(options.environment, runtime)
+    except ValueError as error:
+        raise CliError(str(error)) from error
 
 
 class Server(uvicorn.Server):
@@ -226,7 +293,8 @@ def _listener(options: ServeOptions) -> socket.socket:
     return socket.socket(fileno=options.listener)
 
 
-def _parsed(option: str, parse: Callable[[str], str], values: Sequence[str]) -> tuple[str, ...]:
+def parsed_each(option: str, parse: Callable[[str], str], values: Sequence[str]) -> tuple[str, ...]:
+    """What the values of an option mean. Raises `CliError`."""
     try:
         return tuple(parse(value) for value in values)
     except ValueError as error:
@@ -241,8 +309,9 @@ def _announce(options: ServeOptions, catalog: Catalog, has_realm: bool, listener
         print(json.dumps(asdict(report)), flush=True)
 
 
-def _telemetry(options: ServeOptions) -> Telemetry | None:
-    """Lines of JSON for each request where the log is JSON, lines of text where it goes down to `debug`."""
+def telemetry_of(options: Logged) -> Telemetry | None:
+    """Lines of JSON for each request where the log is JSON, lines of text where it goes down to `debug`. Raises
+    `CliError`."""
     if options.log_format == "json":
         lines: dict[str, Write] = {"json": _to_stderr}
     elif options.log_level == "debug":
@@ -263,9 +332,10 @@ def _to_stderr(line: str) -> None:
 
 
 @asynccontextmanager
-async def _served(options: ServeOptions) -> AsyncIterator[tuple[Catalog, Served]]:
+async def _served(options: ServeOptions, wake_up: WakeUp) -> AsyncIterator[tuple[Catalog, Served]]:
     """What is served: the catalog, or the realms of its store, if there are any. Raises `CliError`."""
-    async with long_lived(await _open(options)) as catalog:
+    async with long_lived(await _open(options)) as opened:
+        catalog = replace(opened, notify_workers=wake_up.task_due) if options.tasks else opened
         try:
             async with served(catalog, options, SystemRuntime()) as what:
                 yield catalog, what
@@ -274,7 +344,7 @@ async def _served(options: ServeOptions) -> AsyncIterator[tuple[Catalog, Served]
 
 
 @asynccontextmanager
-async def _followed(certificate: Certificate | None) -> AsyncIterator[None]:
+async def followed(certificate: Certificate | None) -> AsyncIterator[None]:
     """Meanwhile the files of a certificate are read again when they change."""
     following = None if certificate is None else asyncio.create_task(certificate.follow(SystemRuntime().sleep))
     try:
@@ -290,6 +360,7 @@ async def _open(options: ServeOptions) -> Catalog:
         allow_location_overlap=options.allow_location_overlap,
         max_metadata_bytes=options.max_metadata,
         cache_bytes=options.cache_memory,
+        purge=options.purge,
     )
     try:
         async with saying_that_it_waits(options.store):

@@ -19,6 +19,9 @@ SERVE = (
     MultiOption("--allowed-origin", variables.ALLOWED_ORIGINS),
     Switch("--allow-location-overlap", variables.ALLOW_LOCATION_OVERLAP),
     Option("--idempotency-dialect", variables.IDEMPOTENCY_DIALECT),
+    Option("--idempotency-enabled", variables.IDEMPOTENCY_ENABLED),
+    Option("--idempotency-lifetime", variables.IDEMPOTENCY_LIFETIME),
+    Option("--metrics", variables.METRICS),
     Switch("--gzip", variables.GZIP),
     Option("--log-format", variables.LOG_FORMAT),
     Option("--metrics-namespace", variables.METRICS_NAMESPACE),
@@ -29,6 +32,12 @@ SERVE = (
     Option("--cache-memory", variables.CACHE_MEMORY),
     Option("--max-body", variables.MAX_BODY),
     Option("--max-metadata", variables.MAX_METADATA),
+    Option("--purge-mode", variables.PURGE_MODE),
+    Option("--purge-undrop-window", variables.PURGE_UNDROP_WINDOW),
+    Switch("--purge-trust-locations", variables.PURGE_TRUST_LOCATIONS),
+    Switch("--purge-whole-location", variables.PURGE_WHOLE_LOCATION),
+    Option("--tasks", variables.TASKS),
+    MultiOption("--task-property", variables.TASK_PROPERTIES),
     Switch("--quiet", variables.QUIET),
     MultiOption("--realm", variables.REALM),
     MultiOption("--auth", variables.AUTH),
@@ -38,6 +47,7 @@ SERVE = (
     Option("--base-path", variables.BASE_PATH),
     Option("--tls-cert", variables.TLS_CERT),
     Option("--tls-key", variables.TLS_KEY),
+    Option("--tls-client-ca", variables.TLS_CLIENT_CA),
 )
 
 EXAMPLES = """\

@@ -2,16 +2,18 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.errors import CliError, NotThere
-from arco_catalog.config.variables import MAX_METADATA
+from arco_catalog.config.variables import ALLOW_LOCATION_OVERLAP, MAX_METADATA
 from arco_catalog.iceberg.errors import CatalogError, NotFound
-from arco_catalog.operations.catalogs import DeployedCatalog, deployed_catalogs, realm_exists
+from arco_catalog.operations.catalogs import DeployedCatalog, Inventory, realm_exists, take_inventory
+from arco_catalog.operations.delegation_service.state import service_state
+from arco_catalog.operations.environment import purge_from_env, retention_from_env
 from arco_catalog.operations.open import build_catalog, open_catalog
 from arco_catalog.operations.realms import Realm, realm_beside
 from arco_catalog.protocol.catalog import Catalog, Session, Settings
@@ -75,6 +77,57 @@ async def writing(options: CatalogOptions, command: str, timeout_ms: int = TIMEO
 
 
 @asynccontextmanager
+async def mending(options: CatalogOptions, command: str, timeout_ms: int) -> AsyncIterator[Session]:
+    """A session that may write, whether HEAD is there or not. Raises `CliError` over a store that ignores conditions,
+    and `NotThere` if there is no such realm, no such catalog in it, or nothing at all where the catalog should be."""
+    async with looking(options, command, timeout_ms) as session:
+        page = await session.state.store.list(f"{session.state.paths.state}/")
+        if not page.entries:
+            raise no_warehouse(session, options.store)
+    async with _store(options, probed=True) as catalog:
+        yield _session(await _named(catalog, options), command, timeout_ms)
+
+
+@asynccontextmanager
+async def mending_realm(
+    options: CatalogOptions, command: str, timeout_ms: int, *, writes: bool
+) -> AsyncIterator[Session]:
+    """A session with the registry of a realm, whether its HEAD is there or not. Raises `NotThere` if nothing of a realm
+    is, and `CliError` over a store that ignores conditions, if it `writes`."""
+    if writes:
+        async with mending_realm(options, command, timeout_ms, writes=False):
+            pass  # before the store is probed, which makes its folder
+    async with _store(options, probed=writes) as catalog:
+        realm = realm_beside(catalog, _urls(options)[0], options.realm)
+        session = _session(realm.registry, command, timeout_ms)
+        page = await session.state.store.list(session.state.paths.registry_commits)
+        if not page.entries:
+            raise NotThere(f"there is no realm in {options.store} (check --realm)")
+        yield session
+
+
+@asynccontextmanager
+async def whole(
+    options: CatalogOptions, command: str, timeout_ms: int, *, realm: bool | None, writes: bool
+) -> AsyncIterator[tuple[Session, Realm | None]]:
+    """A session with the registry of the realm, and the realm; or with the one catalog of a store that has none.
+    `realm` says which of the two is wanted, None to see what is there. Raises `CliError` over a store that ignores
+    conditions, if it `writes`, and `NotThere` where there should be something and is nothing."""
+    async with _store(options, probed=writes) as catalog:
+        found = realm_beside(catalog, _urls(options)[0], options.realm)
+        async with saying_that_it_waits(options.store):
+            if realm if realm is not None else await realm_exists(found):
+                yield _session(found.registry, command, timeout_ms), found
+                return
+        if realm is None and options.realm is not None:
+            raise NotThere(f"there is no realm in {options.store} (check --realm)")
+        session = _session(catalog, command, timeout_ms)
+        if realm is None:
+            await _require_warehouse(session, options.store)
+        yield session, None
+
+
+@asynccontextmanager
 async def making(options: CatalogOptions, command: str, timeout_ms: int = TIMEOUT_MS) -> AsyncIterator[Session]:
     """A session that may write, also where nothing is yet. Raises `CliError` over a store that ignores conditions, and
     where a realm is that has no such catalog: one outside of it would be of no use."""
@@ -89,12 +142,19 @@ async def making(options: CatalogOptions, command: str, timeout_ms: int = TIMEOU
 @asynccontextmanager
 async def each_catalog(options: CatalogOptions, *, writes: bool) -> AsyncIterator[Sequence[DeployedCatalog]]:
     """The catalogs of the realm, or the one of a store that has none. Raises as `reading` does, or as `writing`."""
+    async with all_state(options, writes=writes) as inventory:
+        yield inventory.catalogs
+
+
+@asynccontextmanager
+async def all_state(options: CatalogOptions, *, writes: bool) -> AsyncIterator[Inventory]:
+    """The same catalogs, and what else has state beside them."""
     if writes:
-        async with each_catalog(options, writes=False):
+        async with all_state(options, writes=False):
             pass
     async with _store(options, probed=writes) as catalog:
-        found = await _deployed(catalog, options)
-        if found and found[0].realm is None:
+        found = await _inventory(catalog, options)
+        if not found.registries:
             await _require_warehouse(_session(catalog, "", TIMEOUT_MS), options.store)
         yield found
 
@@ -111,6 +171,36 @@ async def managing(options: CatalogOptions, command: str, *, writes: bool) -> As
         if not await realm_exists(realm):
             raise NotThere(f"there is no realm in {options.store}: `arco bootstrap` makes one (check --realm)")
         yield realm, _session(realm.registry, command, TIMEOUT_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A realm's registry, and its catalogs: None where there is no realm, but the one catalog. `catalogs` is to be
+    asked for once the registry is known to be readable. Raises as `each_catalog` does. `service` is the delegation
+    service, None where none was ever run."""
+
+    registry: Session | None
+    service: Session | None
+    catalogs: Callable[[], Awaitable[Sequence[DeployedCatalog]]]
+
+
+@asynccontextmanager
+async def deployment(
+    options: CatalogOptions, command: str, timeout_ms: int, *, writes: bool
+) -> AsyncIterator[Deployed]:
+    """Whatever the realm has, in whatever state, or the one catalog of a store without any."""
+    async with _store(options, probed=writes) as catalog:
+        realm = realm_beside(catalog, _urls(options)[0], options.realm)
+        async with saying_that_it_waits(options.store):
+            registry = await _if_any(_session(realm.registry, command, timeout_ms))
+            service = await _if_any(_session(service_state(catalog), command, timeout_ms))
+        yield Deployed(registry, service, lambda: _deployed(catalog, options))
+
+
+async def _if_any(session: Session) -> Session | None:
+    """A session, if there is any state for it."""
+    page = await session.state.store.list(f"{session.state.paths.state}/")
+    return session if page.entries else None
 
 
 def operator_request(runtime: Runtime, command: str, timeout_ms: int = TIMEOUT_MS) -> OperationRequest:
@@ -139,9 +229,14 @@ async def _store(options: CatalogOptions, *, probed: bool) -> AsyncIterator[Cata
 
 async def _deployed(catalog: Catalog, options: CatalogOptions) -> Sequence[DeployedCatalog]:
     """The catalogs of the realm, or the store's one. Raises `NotThere`."""
+    return (await _inventory(catalog, options)).catalogs
+
+
+async def _inventory(catalog: Catalog, options: CatalogOptions) -> Inventory:
+    """All that has state. Raises `NotThere`."""
     named = () if options.realm is None else (options.realm,)
     try:
-        return await deployed_catalogs(catalog, _urls(options)[0], named)
+        return await take_inventory(catalog, _urls(options)[0], named)
     except NotFound as error:
         raise NotThere(error.message) from error
     except StoreDenied:
@@ -194,8 +289,8 @@ async def _require_warehouse(session: Session, url: str) -> None:
 def no_warehouse(session: Session, url: str) -> NotThere:
     """What is said where a command finds nothing."""
     return NotThere(
-        f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it "
-        "(check --store and --warehouse; `arco init` makes one)"
+        f"there is no warehouse {session.settings.warehouse!r} in {url}: nothing was ever made in it, or all of its "
+        "state is gone (check --store and --warehouse; `arco init` makes one, `arco restore --from` brings one back)"
     )
 
 
@@ -210,5 +305,13 @@ def another(session: Session) -> Session:
 
 
 def _settings(options: CatalogOptions) -> Settings:
-    """As `arco serve` was told how large metadata may be: what it serves is read here."""
-    return Settings(options.warehouse, max_metadata_bytes=MAX_METADATA.read(options.environment))
+    """As `arco serve` was told how large metadata may be: what it serves is read here; whether locations may overlap;
+    what a drop with purge does; and how long is kept what may be collected."""
+    environment = options.environment
+    return Settings(
+        options.warehouse,
+        max_metadata_bytes=MAX_METADATA.read(environment),
+        allow_location_overlap=ALLOW_LOCATION_OVERLAP.read(environment),
+        purge=purge_from_env(environment),
+        retention=retention_from_env(environment),
+    )

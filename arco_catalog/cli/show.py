@@ -1,11 +1,13 @@
 """`arco inspect_relation`: prints the records of one table: pointer, recent commits, open intent and markers."""
 
 from arco_catalog.cli.columns import as_json as json_text
-from arco_catalog.cli.columns import columns, format_client, format_duration, format_text, format_time
+from arco_catalog.cli.columns import columns, format_author, format_client, format_duration, format_text, format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
+from arco_catalog.cli.output import facts
 from arco_catalog.cli.session import carry_out, reading
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.as_of import relation_at
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.state.characters import escaped
 from arco_catalog.state.fields import mapping, sequence, texts
@@ -13,38 +15,84 @@ from arco_catalog.state.fields import mapping, sequence, texts
 MARKERS = ("AGE", "SLOT", "REQUEST", "BY", "ATTEMPT", "MARKER")
 
 
-def run(options: CatalogOptions, table: str, *, as_json: bool) -> int:
-    """Prints what is known of a table. Raises `CliError`."""
+def run(options: CatalogOptions, table: str, *, at_ms: int | None = None, as_json: bool) -> int:
+    """Prints what is known of a table, or what it was at a time. Raises `CliError`."""
     namespace, name = parse_identifier(table)
 
     async def read() -> JsonObject:
         async with reading(options, "show") as session:
+            if at_ms is not None:
+                return await relation_at(session, namespace, name, at_ms)
             return await inspect_relation(session, namespace, name)
 
     shown = carry_out(read)
-    print(json_text(shown) if as_json else escaped(as_text(shown)))
+    told = as_text if at_ms is None else as_text_then
+    print(json_text(shown) if as_json else escaped(told(shown)))
     return 0
+
+
+def as_text_then(shown: JsonObject) -> str:
+    """What a table was, a fact a line."""
+    registry = mapping(shown, "registry")
+    made = f"{format_text(registry.get('commit'))}, made {format_time(registry.get('at_ms'))}"
+    return facts(
+        [
+            *_meant(shown),
+            ("snapshot", format_text(shown.get("snapshot_id"))),
+            ("committed by", format_author(shown)),
+            ("registry", made),
+        ]
+    )
+
+
+def _meant(shown: JsonObject) -> list[tuple[str, str]]:
+    """What the name means, and its metadata file."""
+    return [
+        *_named(shown),
+        ("metadata", format_text(shown.get("metadata_location"))),
+        ("  made", format_time(shown.get("metadata_ms"))),
+        ("  from", format_text(mapping(shown, "base").get("metadata_location"))),
+    ]
 
 
 def as_text(shown: JsonObject) -> str:
     """A fact a line, then the open markers in columns."""
-    base = mapping(shown, "base")
-    facts = [
-        (format_text(shown.get("type")), f"{format_text(shown.get('name'))} ({_state(shown)})"),
-        ("entity", format_text(shown.get("entity"))),
-        ("uuid", format_text(shown.get("uuid"))),
-        *(("location", location) for location in texts(shown, "locations")),
-        ("metadata", format_text(shown.get("metadata_location"))),
-        ("  made", format_time(shown.get("metadata_ms"))),
-        ("  from", format_text(base.get("metadata_location"))),
+    if shown.get("type") == "generic-table":
+        return facts([*_named(shown), *_described(mapping(shown, "table"))])
+    if shown.get("type") == "semantic-model":
+        document = mapping(shown, "document")
+        said = [("version", document.get("version")), ("model", document.get("semantic_model"))]
+        return facts([*_named(shown), *((label, format_text(value)) for label, value in said)])
+    if "notified" in shown:
+        return facts([*_meant(shown), ("notified", format_time(shown.get("notified")))])
+    said = [
+        *_meant(shown),
         ("updated", _updated(shown)),
         ("moves", format_text(shown.get("sequence"))),
         *(("  recent" if place == 0 else "", move) for place, move in enumerate(texts(shown, "recent"))),
         ("drop's mark", format_text(shown.get("dropped_by"))),
         ("intent", _intent(mapping(shown, "intent"))),
     ]
-    width = max(len(label) for label, _ in facts)
-    return "\n".join(f"{label.ljust(width)}  {value}" for label, value in facts) + f"\n\n{_markers(shown)}"
+    width = max(len(label) for label, _ in said)
+    return "\n".join(f"{label.ljust(width)}  {value}" for label, value in said) + f"\n\n{_markers(shown)}"
+
+
+def _named(shown: JsonObject) -> list[tuple[str, str]]:
+    return [
+        (format_text(shown.get("type")), f"{format_text(shown.get('name'))} ({_state(shown)})"),
+        ("entity", format_text(shown.get("entity"))),
+        *([("uuid", format_text(shown.get("uuid")))] if "uuid" in shown else []),
+        *(("location", location) for location in texts(shown, "locations")),
+        *((name, format_text(said)) for name, said in sorted(mapping(shown, "governance").items())),
+    ]
+
+
+def _described(table: JsonObject) -> list[tuple[str, str]]:
+    return [
+        ("format", format_text(table.get("format"))),
+        ("doc", format_text(table.get("doc"))),
+        *((name, format_text(value)) for name, value in mapping(table, "properties").items()),
+    ]
 
 
 def _state(shown: JsonObject) -> str:

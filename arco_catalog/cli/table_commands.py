@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 
-from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_catalog, add_json, add_table
+from arco_catalog.cli.command import TABLE, CatalogOptions, Command, add_at, add_catalog, add_json, add_table
 from arco_catalog.cli.options import positive
 
 LS_EXAMPLES = """\
@@ -14,6 +14,7 @@ examples:
   arco ls --store file:/var/lib/arco
   arco ls sales --store file:/var/lib/arco
   arco ls -R --json --store s3://bucket/catalog
+  arco ls sales --at 2026-11-22T10:30:00Z --store file:/var/lib/arco
 """
 INFO_EXAMPLES = """\
 Shows a table's or view's schema, its newest snapshots, its size as its
@@ -35,8 +36,8 @@ examples:
 """
 DROP_EXAMPLES = """\
 Drops a table or view, as a drop through REST does. No file is deleted, and
-`arco undrop` brings it back. With --purge it is remembered that a purge was
-asked for.
+`arco undrop` brings it back. With --purge a table's files are deleted when the
+time to undo the drop has passed, by `arco serve` or `arco tasks run`.
 
 examples:
   arco drop sales.orders --store file:/var/lib/arco
@@ -76,6 +77,7 @@ def _add_ls(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> 
     parser.add_argument("-R", "--recursive", action="store_true", help="list what lies further down too")
     add_catalog(parser, environment)
     parser.add_argument("--limit", type=positive, metavar="N", help="list this many [default all]")
+    add_at(parser, "what there was")
     add_json(parser, "a JSON array of types, namespaces and names")
 
 
@@ -83,7 +85,12 @@ def _ls(parsed: argparse.Namespace) -> int:
     from arco_catalog.cli import ls
 
     return ls.run(
-        CatalogOptions.of(parsed), parsed.namespace, parsed.limit, recursive=parsed.recursive, as_json=parsed.json
+        CatalogOptions.of(parsed),
+        parsed.namespace,
+        parsed.limit,
+        at_ms=parsed.at,
+        recursive=parsed.recursive,
+        as_json=parsed.json,
     )
 
 
@@ -129,7 +136,7 @@ def _register(parsed: argparse.Namespace) -> int:
 def _add_drop(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add_table(parser, "the table or view")
     add_catalog(parser, environment)
-    parser.add_argument("--purge", action="store_true", help="remember that a purge was asked for; of tables only")
+    parser.add_argument("--purge", action="store_true", help="delete the files later; of tables only")
     add_json(parser, "what was dropped, as a JSON object")
 
 

@@ -1,11 +1,13 @@
-"""TLS for `arco serve`: the certificate of its files, read again when they change."""
+"""TLS for servers: the certificate of its files, and the authorities that clients' must be of, read again when they
+change."""
 
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from arco_catalog.cli.errors import CliError
 
@@ -21,10 +23,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass
 class Certificate:
-    """A certificate and its key, in two files. `context` is for new connections; others keep what they began with."""
+    """A certificate and its key, in two files. `context` is for new connections; others keep what they began with. With
+    `client_ca`, a file, only clients pass that show a certificate of an authority in it."""
 
     certificate: str
     key: str
+    client_ca: str | None = None
     _seen: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -33,7 +37,9 @@ class Certificate:
             self._seen = self._times()
             self.context = self._read()
         except (OSError, ValueError) as error:
-            raise CliError(f"--tls-cert {self.certificate} --tls-key {self.key}: {_reason(error)}") from error
+            authorities = "" if self.client_ca is None else f" --tls-client-ca {self.client_ca}"
+            named = f"--tls-cert {self.certificate} --tls-key {self.key}{authorities}"
+            raise CliError(f"{named}: {_reason(error)}") from error
 
     async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
         """Reads the files again when they change, until it is cancelled."""
@@ -53,23 +59,39 @@ class Certificate:
             _LOG.error("the certificate in %s stays as it was read before: %s", self.certificate, _reason(error))
 
     def _times(self) -> tuple[int, ...]:
-        return tuple(Path(file).stat().st_mtime_ns for file in (self.certificate, self.key))
+        files = (self.certificate, self.key, *(() if self.client_ca is None else (self.client_ca,)))
+        return tuple(Path(file).stat().st_mtime_ns for file in files)
 
     def _read(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         context.load_cert_chain(self.certificate, self.key, password=_refuse_password)
+        if self.client_ca is not None:
+            context.load_verify_locations(cafile=self.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
         return context
 
 
-def certificate_of(certificate: str | None, key: str | None) -> Certificate | None:
-    """The certificate of two options; None if neither is given. Raises `CliError`."""
-    if certificate is None and key is None:
+def certificate_of(certificate: str | None, key: str | None, client_ca: str | None = None) -> Certificate | None:
+    """The certificate of these options; None if none is given. Raises `CliError`."""
+    if certificate is None and key is None and client_ca is None:
         return None
     if certificate is None or key is None:
         raise CliError("TLS takes both --tls-cert and --tls-key")
-    return Certificate(certificate, key)
+    return Certificate(certificate, key, client_ca)
+
+
+def subject_of(peer: Mapping[str, Any] | None) -> str | None:
+    """Whom a client's certificate, as `SSLObject.getpeercert` has it, is for: its subject, or where that is empty, its
+    first URI or DNS name. None if it says neither, or there is no certificate."""
+    if not peer:
+        return None
+    parts = [f"{name}={value}" for group in peer.get("subject", ()) for name, value in group]
+    if parts:
+        return ",".join(parts)
+    names = [f"{kind}={value}" for kind, value in peer.get("subjectAltName", ()) if kind in ("URI", "DNS")]
+    return names[0] if names else None
 
 
 def _refuse_password() -> str:

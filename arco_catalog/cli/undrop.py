@@ -1,9 +1,11 @@
 """`arco undrop`: restores the table or view that was dropped last under a name."""
 
 from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_time
 from arco_catalog.cli.command import CatalogOptions
 from arco_catalog.cli.identifiers import parse_identifier
-from arco_catalog.cli.session import carry_out, writing
+from arco_catalog.cli.session import another, carry_out, writing
+from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import JsonObject
 from arco_catalog.operations.inspect import inspect_relation
 from arco_catalog.operations.undrop import undrop
@@ -16,9 +18,19 @@ def run(options: CatalogOptions, table: str, *, force: bool, as_json: bool) -> i
 
     async def work() -> JsonObject:
         async with writing(options, "undrop") as session:
-            await undrop(session, namespace, name, force=force)
-            return await inspect_relation(session, namespace, name) if as_json else {}
+            try:
+                before = await inspect_relation(session, namespace, name)
+            except CatalogError:  # the undrop says what is wrong
+                before = {}
+            await undrop(another(session), namespace, name, force=force)
+            now = await inspect_relation(another(session), namespace, name) if as_json else {}
+            return {**now, "purge_after_ms": before.get("purge_after_ms")}
 
     restored = carry_out(work)
-    print(json_text(restored) if as_json else escaped(f"Restored {table}"))
+    print(json_text(restored) if as_json else escaped(f"Restored {table}{_averted(restored)}"))
     return 0
+
+
+def _averted(restored: JsonObject) -> str:
+    begins = restored.get("purge_after_ms")
+    return "" if begins is None else f": its files would have been deleted after {format_time(begins)} UTC"

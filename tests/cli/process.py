@@ -79,7 +79,14 @@ async def arco(*arguments: str, **environment: str) -> Finished:
 @asynccontextmanager
 async def serving(store: str, *options: str, **environment: str) -> AsyncIterator[Server]:
     """Runs `arco serve` on a free port for as long as it is needed."""
-    process = await start("serve", "--store", store, "--port", "0", *options, **environment)
+    async with running("serve", "--store", store, "--port", "0", *options, **environment) as server:
+        yield server
+
+
+@asynccontextmanager
+async def running(*arguments: str, **environment: str) -> AsyncIterator[Server]:
+    """Runs a server of `arco` for as long as it is needed."""
+    process = await start(*arguments, **environment)
     assert process.stdout is not None
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
+import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
@@ -123,6 +124,42 @@ def test_heads_that_are_not_complete_and_those_that_wait_are_counted() -> None:
     protocol.connection_lost(None)
     assert crowd.kept_bytes == 0
     assert not crowd.full
+    assert transport.closed
+
+
+OFFER = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAM\r\n"
+"""What Java's client sends first on each connection."""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"Content-Length: 4\r\n\r\nbody", b"Transfer-Encoding: chunked\r\n\r\n1\r\nb\r\n3\r\nody\r\n0\r\n\r\n"],
+    ids=["length", "chunks"],
+)
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+def test_a_request_that_offers_another_protocol_is_read_as_any(body: bytes, size: int) -> None:
+    protocol, _, transport = connected()
+    sent = OFFER + body
+    for start in range(0, len(sent), size):
+        protocol.data_received(sent[start : start + size])
+
+    assert (bytes(protocol.cycle.body), protocol.cycle.more_body) == (b"body", False)
+    protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + OFFER + body)
+    assert [bytes(cycle.body) for cycle, _ in reversed(protocol.pipeline)] == [b"", b"body"]
+    assert not transport.closed
+
+
+def test_an_offer_without_a_body_is_a_whole_request() -> None:
+    protocol, _, _ = connected()
+    protocol.data_received(OFFER.replace(b"POST", b"GET") + b"\r\n")
+
+    assert (protocol.cycle.scope["method"], protocol.cycle.more_body) == ("GET", False)
+
+
+def test_what_follows_an_offer_and_is_no_body_is_refused() -> None:
+    protocol, _, transport = connected()
+    protocol.data_received(OFFER + b"Transfer-Encoding: chunked\r\n\r\nnot a chunk\r\n")
+
     assert transport.closed
 
 

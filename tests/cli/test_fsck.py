@@ -1,16 +1,22 @@
 """`arco fsck` over a folder that holds a real catalog."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from arco_catalog.cli.fsck import MOST, Progress, as_text
-from arco_catalog.operations.fsck.findings import Code, Finding
+from arco_catalog.operations.fsck.codes import Code
+from arco_catalog.operations.fsck.examination import Examination
+from arco_catalog.operations.fsck.findings import Finding
+from arco_catalog.operations.load import load_table
 from arco_catalog.protocol.catalog import Settings
+from storage_backends import ABSENT
 from storage_backends.local.store import LocalStore
 from tests.cli.process import arco
-from tools.support.catalog_fixture import CatalogFixture
+from tools.support.catalog_fixture import NS, CatalogFixture
+from tools.support.manifests import LIST_SCHEMA, avro, manifest
 
 
 @pytest.fixture
@@ -26,6 +32,12 @@ def the_pointer(folder: Path) -> Path:
     """The table's pointer."""
     (pointer,) = folder.glob("arco/_catalog/iceberg_pointers/*.json")
     return pointer
+
+
+def the_receipt(folder: Path) -> Path:
+    """The receipt of the table's creation."""
+    (receipt,) = folder.glob("arco/_catalog/events/*/iceberg/committed/*.json")
+    return receipt
 
 
 async def test_a_sound_catalog_is_said_to_be_sound(folder: Path) -> None:
@@ -44,7 +56,7 @@ async def test_an_error_is_told_with_its_remedy_and_ends_the_command_with_1(fold
 
     assert ended.code == 1
     assert "pointer-unreadable" in ended.out
-    assert "restore its newest readable version" in ended.out
+    assert "then run `arco restore`" in ended.out
     assert (told["ok"], [finding["code"] for finding in told["findings"]]) == (False, ["pointer-unreadable"])
     assert told["findings"][0]["where"] == pointer.relative_to(folder).as_posix()
 
@@ -73,8 +85,86 @@ def test_many_findings_of_one_kind_are_cut_and_counted() -> None:
 def test_progress_is_told_once_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     times = iter([0, 500, 1_500, 1_500, 1_600])
     progress = Progress(lambda: next(times))
+    examination = Examination(CatalogFixture().session())
 
     for looked_at in (10, 20, 30):
-        progress.told(looked_at)
+        examination.looked_at = looked_at
+        examination.at = "db.t"
+        progress.told(examination)
 
-    assert capsys.readouterr().err == "arco: 20 objects looked at so far\n"
+    assert capsys.readouterr().err == "arco: 20 objects looked at so far, now at the files of db.t\n"
+
+
+async def test_repairs_are_told_and_carried_out_only_where_that_is_asked_for(folder: Path) -> None:
+    receipt = the_receipt(folder)
+    body = receipt.read_bytes()
+    receipt.unlink()
+    age(folder)
+
+    planned = await arco("fsck", "--repair", "--store", folder.as_uri())
+    assert not receipt.exists()
+    mended = json.loads((await arco("fsck", "--repair", "--apply", "--json", "--store", folder.as_uri())).out)
+    again = await arco("fsck", "--store", folder.as_uri())
+
+    assert planned.code == 0
+    assert "planned" in planned.out
+    assert "To carry out the repairs, add --apply." in planned.out
+    assert [(each["code"], each["outcome"]) for each in mended["repairs"]] == [("receipt-missing", "mended")]
+    assert receipt.read_bytes() == body
+    assert "Nothing is wrong." in again.out
+
+
+def age(folder: Path) -> None:
+    """Makes all that is stored an hour older."""
+    for file in folder.rglob("*.json"):
+        was = file.stat()
+        os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns - 3_600 * 10**9))
+
+
+async def test_files_are_looked_at_where_that_is_asked_for(folder: Path) -> None:
+    fixture = CatalogFixture(LocalStore(folder), settings=Settings("arco"), url=folder.as_uri())
+    place = str(json.loads((await load_table(fixture.session(), NS, "t")).metadata)["location"])
+    await fixture.commit(
+        {
+            "requirements": [],
+            "updates": [
+                {
+                    "action": "add-snapshot",
+                    "snapshot": {
+                        "snapshot-id": 1,
+                        "sequence-number": 1,
+                        "timestamp-ms": fixture.runtime.now_ms(),
+                        "manifest-list": f"{place}/metadata/snap-1.avro",
+                        "summary": {"operation": "append"},
+                        "schema-id": 0,
+                    },
+                }
+            ],
+        }
+    )
+    path = Path(place.removeprefix("file://"))
+    key = path.relative_to(folder).as_posix()
+    store = LocalStore(folder)
+    entries = manifest([f"{place}/data/gone.parquet"])
+    await store.put(f"{key}/metadata/m.avro", entries, ABSENT)
+    listed = [{"manifest_path": f"{place}/metadata/m.avro", "manifest_length": len(entries)}]
+    schema = {**LIST_SCHEMA, "fields": LIST_SCHEMA["fields"][:2]}  # type: ignore[index]
+    await store.put(f"{key}/metadata/snap-1.avro", avro(schema, listed), ABSENT)
+
+    plain = await arco("fsck", "--store", folder.as_uri())
+    ended = await arco("fsck", "--data", "--table", "db.t", "--json", "--store", folder.as_uri())
+    later = await arco("fsck", "--data", "--after", "db.t", "--store", folder.as_uri())
+    unknown = await arco("fsck", "--data", "--table", "db.x", "--store", folder.as_uri())
+
+    assert (plain.code, later.code) == (0, 0)
+    assert (ended.code, [each["code"] for each in json.loads(ended.out)["findings"]]) == (1, ["data-file-missing"])
+    assert (unknown.code, "there is no table db.x" in unknown.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"), [(["--apply"], "give --repair, too"), (["--table", "db.t"], "give --data, too")]
+)
+async def test_options_that_say_nothing_alone_are_refused(folder: Path, arguments: list[str], told: str) -> None:
+    ended = await arco("fsck", *arguments, "--store", folder.as_uri())
+
+    assert (ended.code, told in ended.err) == (1, True)

@@ -44,7 +44,7 @@ def source(tmp_path: Path) -> Catalog:
     """A catalog in SQLite with a.t and a.u."""
     (tmp_path / "src").mkdir()
     made = load_catalog("src", type="sql", uri=f"sqlite:///{tmp_path}/src.db", warehouse=f"file://{tmp_path}/src")
-    made.create_namespace("a", {"comment": "theirs", "location": f"file://{tmp_path}/src/a"})
+    made.create_namespace("a", {"comment": "theirs", "arco.owner": "theirs", "location": f"file://{tmp_path}/src/a"})
     for name in ("t", "u"):
         made.create_table(("a", name), schema=SCHEMA)
     return made

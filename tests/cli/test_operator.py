@@ -212,7 +212,7 @@ async def test_a_purge_that_was_asked_for_is_shown_and_undone(fixture: CatalogFi
     await drop_table(fixture.session(), NS, "t", purge=True)
     assert (await said(folder, "show", "db.t")).startswith("table        db.t (dropped, a purge was asked for)\n")
     assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is True
-    assert await said(folder, "undrop", "db.t") == "Restored db.t\n"
+    assert (await said(folder, "undrop", "db.t")).startswith("Restored db.t: its files would have been deleted after ")
     assert json.loads(await said(folder, "show", "db.t", "--json"))["purge_requested"] is False
 
 
@@ -437,4 +437,4 @@ async def test_an_entity_that_there_is_not_is_one_clear_line(fixture: CatalogFix
     nobody = "01KAN0Y7Q2M3C4D5E6F7G8H9JK"
     ended = await arco("receipts", nobody, "--store", f"file:{folder}")
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == f"arco: No table or view has the entity id {nobody}\n"
+    assert ended.err.startswith(f"arco: No table or view has the entity id {nobody}, or its pointer is gone")

@@ -7,6 +7,7 @@ import pytest
 from arco_catalog.cli.program import COMMANDS as PROGRAM
 from arco_catalog.cli.program import SERVE, build_parser, main
 from arco_catalog.cli.serve import ServeOptions
+from arco_catalog.planning.purge import PurgeMode, PurgeSettings
 from arco_catalog.protocol.operation_request import Dialect
 
 COMMANDS = [[], *([command.name] for command in PROGRAM)]
@@ -50,6 +51,9 @@ ENVIRONMENT = {
     "ARCO_ALLOWED_ORIGINS": "https://a.example,https://b.example",
     "ARCO_ALLOW_LOCATION_OVERLAP": "true",
     "ARCO_IDEMPOTENCY_DIALECT": "polaris",
+    "ARCO_IDEMPOTENCY_ENABLED": "false",
+    "ARCO_IDEMPOTENCY_LIFETIME": "PT1H",
+    "ARCO_METRICS": "store",
     "ARCO_GZIP": "true",
     "ARCO_LOG_FORMAT": "JSON",
     "ARCO_METRICS_NAMESPACE": "Lake",
@@ -61,6 +65,12 @@ ENVIRONMENT = {
     "ARCO_CACHE_MEMORY": "64mb",
     "ARCO_MAX_BODY": "2048KB",
     "ARCO_MAX_METADATA": "1048577",
+    "ARCO_PURGE_MODE": "sync",
+    "ARCO_PURGE_UNDROP_WINDOW": "P2D",
+    "ARCO_PURGE_TRUST_LOCATIONS": "true",
+    "ARCO_PURGE_WHOLE_LOCATION": "true",
+    "ARCO_TASKS": "false",
+    "ARCO_TASK_PROPERTIES": "delegation.retry.default.max-attempts=3, a=b",
     "ARCO_REALM": "acme,umbrella",
     "ARCO_AUTH": "internal,oidc",
     "ARCO_TOKEN_KEY_FILE": "/etc/arco/token.key",
@@ -69,6 +79,7 @@ ENVIRONMENT = {
     "ARCO_BASE_PATH": "/iceberg/",
     "ARCO_TLS_CERT": "/etc/arco/tls.crt",
     "ARCO_TLS_KEY": "/etc/arco/tls.key",
+    "ARCO_TLS_CLIENT_CA": "/etc/arco/clients.crt",
 }
 
 
@@ -85,6 +96,9 @@ def test_every_option_has_a_variable() -> None:
         allowed_hosts=("lake.example", "*"),
         allowed_origins=("https://a.example", "https://b.example"),
         dialect=Dialect.POLARIS,
+        keys_enabled=False,
+        key_lifetime_ms=3_600_000,
+        metrics="store",
         gzip=True,
         log_format="json",
         metrics_namespace="Lake",
@@ -95,6 +109,9 @@ def test_every_option_has_a_variable() -> None:
         cache_memory=64 << 20,
         max_body=2048 << 10,
         max_metadata=1048577,
+        purge=PurgeSettings(PurgeMode.SYNC, 2 * 86_400_000, True, True, 900_000),
+        tasks=False,
+        task_properties=("delegation.retry.default.max-attempts=3", "a=b"),
         realm=("acme", "umbrella"),
         auth=("internal", "oidc"),
         token_key_file="/etc/arco/token.key",
@@ -103,6 +120,7 @@ def test_every_option_has_a_variable() -> None:
         base_path="/iceberg",
         tls_cert="/etc/arco/tls.crt",
         tls_key="/etc/arco/tls.key",
+        tls_client_ca="/etc/arco/clients.crt",
     )
 
 
@@ -113,11 +131,15 @@ def test_flags_win_over_variables() -> None:
         *("--allowed-host", "a.example", "b"),
         *("--allowed-origin", "https://a.example", "http://b:1"),
         *("--allow-location-overlap", "false", "--idempotency-dialect", "iceberg", "--quiet", "no"),
+        *("--idempotency-enabled", "true", "--idempotency-lifetime", "90s", "--metrics", "count"),
         *("--gzip", "false", "--log-format", "text", "--metrics-namespace", "Sea"),
         *("--max-connections", "9", "--request-memory", "3MB", "--cache-memory", "4MB", "--max-body", "5MB"),
+        *("--purge-mode", "off", "--purge-undrop-window", "1h", "--purge-trust-locations", "no", "--tasks", "true"),
+        *("--purge-whole-location", "no"),
+        *("--task-property", "c=d"),
         *("--max-metadata", "6GB", "--realm", "other", "--auth", "gateway", "--token-key-file", "key"),
         *("--vending-lifetime", "43200", "--vending-keys-file", "keys"),
-        *("--base-path", "/", "--tls-cert", "crt", "--tls-key", "tls.key"),
+        *("--base-path", "/", "--tls-cert", "crt", "--tls-key", "tls.key", "--tls-client-ca", "ca"),
     ]
     assert parsed(*arguments, **ENVIRONMENT) == ServeOptions(
         store="memory:",
@@ -129,6 +151,8 @@ def test_flags_win_over_variables() -> None:
         allowed_hosts=("a.example", "b"),
         allowed_origins=("https://a.example", "http://b:1"),
         dialect=Dialect.ICEBERG,
+        keys_enabled=True,
+        key_lifetime_ms=90_000,
         gzip=False,
         log_format="text",
         metrics_namespace="Sea",
@@ -139,6 +163,8 @@ def test_flags_win_over_variables() -> None:
         cache_memory=4 << 20,
         max_body=5 << 20,
         max_metadata=6 << 30,
+        purge=PurgeSettings(PurgeMode.OFF, 3_600_000, vended_ms=43_200_000),
+        task_properties=("c=d",),
         realm=("other",),
         auth=("gateway",),
         token_key_file="key",
@@ -147,6 +173,7 @@ def test_flags_win_over_variables() -> None:
         base_path="",
         tls_cert="crt",
         tls_key="tls.key",
+        tls_client_ca="ca",
     )
 
 
@@ -177,6 +204,7 @@ def test_an_empty_variable_is_none() -> None:
             {"ARCO_IDEMPOTENCY_DIALECT": "dutch"},
             "ARCO_IDEMPOTENCY_DIALECT: expected iceberg or polaris, got 'dutch'",
         ),
+        (["--idempotency-lifetime", "P2D"], {}, "expected a length of time from PT1S to P1D, got 'P2D'"),
         (["--log-level", "loud"], {}, "unknown log level 'loud': expected one of debug, info, warning, error"),
         (["--log-format", "xml"], {}, "unknown log format 'xml': expected text or json"),
         ([], {"ARCO_QUIET": "maybe"}, "expected true or false, got 'maybe'"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from arco_catalog.cli.session import writing
 from arco_catalog.operations.create import create_table
 from arco_catalog.operations.namespaces import create_namespace
 from arco_catalog.state.locations import Location
-from tests.cli.process import arco, serving
+from tests.cli.process import TIMEOUT_SECONDS, arco, serving
 from tests.support.served_realms import LOGINS, Root
 from tools.support.request_bodies import schema
 
@@ -29,7 +30,7 @@ class Store:
         self.url = f"file:{folder}"
         self.folder = folder
         self.realm = realm
-        self._captured = captured
+        self.captured = captured
         self.root = self.json("bootstrap")
 
     @property
@@ -39,13 +40,13 @@ class Store:
     def run(self, *command: str, code: int = 0) -> str:
         """What a command says; if it fails, why."""
         assert main([*command, *self.options], {}) == code
-        out, err = self._captured.readouterr()
+        out, err = self.captured.readouterr()
         return err if code else out
 
     def json(self, *command: str, code: int = 0) -> Any:
         """The document that it prints."""
         assert main([*command, *self.options, "--json"], {}) == code
-        return json.loads(self._captured.readouterr().out)
+        return json.loads(self.captured.readouterr().out)
 
     def table(self, catalog: str, name: str) -> None:
         """Makes a table in `db` of a catalog."""
@@ -253,3 +254,85 @@ def test_the_tenant_of_an_azure_account_is_taken_from_its_settings_or_missed(cap
     assert storage_of(location, unknown) == {"storageType": "AZURE"}
     assert "AZURE_TENANT_ID" in capsys.readouterr().err
     assert storage_of(Location.parse("s3://b/x"), unknown) == {"storageType": "S3"}
+
+
+def dropped(store: Store) -> list[Path]:
+    """Drops a table of each catalog, with purge. Returns their folders."""
+    folders = []
+    for catalog in ("arco", "sales"):
+        store.table(catalog, "t")
+        folders.append(Path(store.json("info", "db.t", "--warehouse", catalog)["location"].removeprefix("file://")))
+        command = ["drop", "db.t", "--purge", "--warehouse", catalog, *store.options]
+        assert main(command, {"ARCO_PURGE_UNDROP_WINDOW": "PT0S"}) == 0
+        store.captured.readouterr()
+    return folders
+
+
+def files(folders: Sequence[Path]) -> list[Path]:
+    return [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+
+
+def test_tasks_of_every_catalog_are_done_by_one_run(store: Store) -> None:
+    folders = dropped(store)
+    assert files(folders)
+    lines = [json.loads(line) for line in store.run("tasks", "run", "--all", "--json").splitlines()]
+    assert [(line["Warehouse"], line["TasksExecuted"], line["stopped"]) for line in lines] == [
+        ("arco", 1, False),
+        ("sales", 1, False),
+    ]
+    assert files(folders) == []
+    assert len(store.json("tasks", "list", "--status", "retry_scheduled")) == 1  # until no credentials are valid
+    assert store.json("tasks", "list", "--status", "failure") == []
+    again = store.run("tasks", "run", "--all", "--seconds", "60")
+    assert again == "".join(f"{name}: 0 tasks were executed: 0 completed, 0 failed\n" for name in ("arco", "sales"))
+
+
+async def test_a_server_purges_in_each_catalog_of_its_realms(store: Store) -> None:
+    folders = await asyncio.to_thread(dropped, store)
+    named = () if store.realm is None else ("--realm", store.realm)
+    logged = ("--log-format", "json", "--metrics-namespace", "Test", "--auth", "none")
+    async with serving(store.url, "--workers", "1", "--quiet", *logged, *named) as server:
+        assert server.process.stderr is not None
+        told: dict[str, Any] = {}
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while len(told) < 2:
+                line = json.loads(await server.process.stderr.readline())
+                if line.get("Operation") == "tasks":
+                    told[line["Warehouse"]] = line
+        assert {name: line["TasksExecuted"] for name, line in told.items()} == {"arco": 1, "sales": 1}
+        assert "_aws" in told["arco"]
+    assert files(folders) == []
+
+
+def test_what_is_said_of_tasks_must_make_sense(store: Store, capsys: Captured) -> None:
+    for said in (["run", "--seconds", "5"], ["list", "--status", "done"]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["tasks", *said, *store.options], {})
+    assert "expected SUBMITTED, ACQUIRING_RESOURCES" in capsys.readouterr().err
+
+
+def test_all_of_a_realm_is_checked_at_once(store: Store) -> None:
+    store.table("sales", "t")
+    sound = store.json("fsck", "--all")
+    assert (sound["findings"], sound["ok"]) == ([], True)
+    assert sound["objects"] > store.json("fsck", "--warehouse", "sales")["objects"]
+
+    state = store.folder / (store.realm or "") / "_realm"
+    [pointer] = (state / "catalogs").glob("*/_catalog/iceberg_pointers/*.json")
+    pointer.write_bytes(b"{")
+    assert [each["code"] for each in store.json("fsck", "--all", code=1)["findings"]] == ["pointer-unreadable"]
+    shutil.rmtree(pointer.parents[2])
+    assert [each["code"] for each in store.json("fsck", "--all", code=1)["findings"]] == ["catalog-missing"]
+    (state / "core/manifest.json").unlink()
+    assert [each["code"] for each in store.json("fsck", "--all", code=1)["findings"]] == ["manifest-missing"]
+
+
+def test_all_of_a_store_without_a_realm_is_its_one_catalog(tmp_path: Path, capsys: Captured) -> None:
+    store = f"file:{tmp_path}/store"
+    assert main(["fsck", "--all", "--store", store], {}) == 2
+    assert main(["init", "--store", store], {}) == 0
+    capsys.readouterr()
+    assert main(["fsck", "--all", "--store", store], {}) == 0
+    assert "Nothing is wrong." in capsys.readouterr().out
+    assert main(["fsck", "--all", "--data", "--table", "db.t", "--store", store], {}) == 1
+    assert "leave --all out" in capsys.readouterr().err

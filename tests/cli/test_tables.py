@@ -115,10 +115,12 @@ def test_info_shows_schema_size_and_health(fixture: CatalogFixture, store: str, 
 def test_drop_and_undrop_and_rename_go_the_way_of_requests(
     fixture: CatalogFixture, store: str, capsys: Captured
 ) -> None:
-    assert said(capsys, store, "drop", "db.t", "--purge") == "Dropped table db.t: `arco undrop` brings it back\n"
+    dropped = said(capsys, store, "drop", "db.t", "--purge")
+    assert dropped.startswith("Dropped table db.t: `arco undrop` brings it back until 20")
+    assert dropped.endswith(" UTC, when its files are deleted\n")
     assert "Table does not exist: db.t" in said(capsys, store, "drop", "db.t", code=1)
     assert json.loads(said(capsys, store, "show", "db.t", "--json"))["purge_requested"] is True
-    said(capsys, store, "undrop", "db.t")
+    assert said(capsys, store, "undrop", "db.t").startswith("Restored db.t: its files would have been deleted after 20")
     assert said(capsys, store, "rename", "db.t", 'db."in.ner".u') == 'Renamed table db.t to db."in.ner".u\n'
     assert json.loads(said(capsys, store, "rename", "db.v", "db.w", "--json")) == {
         "type": "view",
@@ -130,6 +132,50 @@ def test_drop_and_undrop_and_rename_go_the_way_of_requests(
     assert json.loads(said(capsys, store, "drop", "db.w", "--json"))["type"] == "view"
     kinds = [each["kind"] for each in json.loads(said(capsys, store, "history", "--json"))]
     assert kinds[:5] == ["drop-view", "rename-view", "rename-table", "undrop", "drop-table"]
+
+
+def test_governance_is_shown_and_set_as_requests_do(fixture: CatalogFixture, store: str, capsys: Captured) -> None:
+    assert said(capsys, store, "governance", "show", "db.t", "--json") == "{}\n"
+    changes = ("arco.owner=ada", "arco.tag.a=b=c", "arco.column.1.tag.pii=")
+    told = said(capsys, store, "governance", "set", "db.t", *changes)
+    assert [line.split() for line in told.splitlines()] == [
+        ["arco.column.1.tag.pii"],
+        ["arco.owner", "ada"],
+        ["arco.tag.a", "b=c"],
+    ]
+    assert said(capsys, store, "governance", "show", "db.t") == told
+    assert json.loads(said(capsys, store, "governance", "set", "db.t", "--remove", "arco.owner", "--json")) == {
+        "arco.tag.a": "b=c",
+        "arco.column.1.tag.pii": "",
+    }
+    assert "arco.tag.a" in said(capsys, store, "show", "db.t")
+    assert json.loads(said(capsys, store, "governance", "set", "db.v", "arco.quality=good", "--json"))
+    assert "good" in said(capsys, store, "governance", "show", "db.v")
+    assert json.loads(said(capsys, store, "governance", "set", "db", "arco.owner=eve", "--namespace", "--json"))
+    assert "eve" in said(capsys, store, "governance", "show", "db", "--namespace")
+    assert "Table does not exist: db.x" in said(capsys, store, "governance", "show", "db.x", code=1)
+    assert "Table does not exist: db.x" in said(capsys, store, "governance", "set", "db.x", "arco.owner=a", code=1)
+    assert "governance has the names" in said(capsys, store, "governance", "set", "db.t", "owner=ada", code=1)
+    assert "each key once" in said(capsys, store, "governance", "set", "db.t", "arco.owner", code=1)
+    kinds = [each["kind"] for each in json.loads(said(capsys, store, "history", "--json"))]
+    assert kinds[:4] == ["govern-namespace", "govern-view", "govern-table", "govern-table"]
+
+
+@pytest.mark.parametrize("given", [["set", "db.t"], ["show", "db.t", "arco.owner=ada"], ["show"], ["drop", "db.t"]])
+def test_governance_says_what_it_takes(given: list[str], store: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["governance", *given, "--store", store], {})
+    assert ended.value.code == 2
+
+
+def test_undrop_asks_the_variable_of_the_server_whether_locations_may_overlap(
+    fixture: CatalogFixture, store: str, capsys: Captured
+) -> None:
+    location = json.loads(said(capsys, store, "info", "db.t", "--json"))["metadata_location"]
+    said(capsys, store, "drop", "db.t")
+    said(capsys, store, "register", "db.u", location)
+    assert "overlaps" in said(capsys, store, "undrop", "db.t", code=1)
+    assert main(["undrop", "db.t", "--store", store], {"ARCO_ALLOW_LOCATION_OVERLAP": "true"}) == 0
 
 
 def test_register_gives_a_file_a_name_and_makes_its_namespaces_if_asked(
@@ -157,6 +203,8 @@ NEEDING_A_STORE = [
     ["import", "list", os.devnull, "--apply"],
     ["rename", "db.t", "db.u"],
     ["drop", "db.t"],
+    ["governance", "show", "db.t"],
+    ["governance", "set", "db.t", "arco.owner=ada"],
 ]
 
 
@@ -184,7 +232,7 @@ def test_completion_of_bash_completes_commands_options_and_choices() -> None:
         asked = f"{code}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _arco; echo ${{COMPREPLY[@]}}"
         return set(subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout.split())
 
-    assert completed("arco", "re") == {"register", "rename", "receipts", "reconcile"}
+    assert completed("arco", "re") == {"register", "rename", "receipts", "reconcile", "restore"}
     assert completed("arco", "completion", "") >= {"bash", "zsh", "fish"}
     assert completed("arco", "ls", "--l") == {"--limit"}
     assert completed("arco", "import", "f") == {"folder"}

@@ -1,0 +1,77 @@
+"""The worker of `arco serve`: beside its requests it works on the tasks of each catalog that it serves."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from arco_catalog.cli.errors import CliError
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.catalogs import DeployedCatalog, catalogs_of_realm
+from arco_catalog.operations.purge.delegate import Delegate
+from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.operations.realms import Realm
+from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.tasks.loop import Report, WakeUp, keep_working
+from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.tasks.worker import Worker
+
+Catalogs = Callable[[], Awaitable[Sequence[DeployedCatalog]]]
+
+
+@asynccontextmanager
+async def working(
+    catalog: Catalog,
+    realms: Mapping[str, Realm] | None,
+    policies: TaskPolicies,
+    delegate: Delegate | None,
+    wake_up: WakeUp,
+    report: Report,
+) -> AsyncIterator[None]:
+    """Works on tasks for as long as the context lasts, of `catalog` or of those that the realms have. What is under way
+    then is given back."""
+
+    async def served() -> Sequence[DeployedCatalog]:
+        if realms is None:
+            return [DeployedCatalog(catalog.settings.warehouse, lambda: catalog)]
+        return [each for realm in realms.values() for each in await catalogs_of_realm(realm) or ()]
+
+    workers = ServedWorkers(served, policies, delegate)
+    work = asyncio.create_task(keep_working(workers.now, catalog.runtime, wake_up, report))
+    try:
+        yield
+    finally:
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+
+
+def policies_of(properties: Sequence[str]) -> TaskPolicies:
+    """What options say of leases and retries. Raises `CliError`."""
+    try:
+        return TaskPolicies.of_pairs(properties)
+    except ValueError as error:
+        raise CliError(f"--task-property: {error}") from error
+
+
+class ServedWorkers:
+    """A worker for each catalog that can be opened, kept for as long as the catalog stays what it is."""
+
+    def __init__(self, catalogs: Catalogs, policies: TaskPolicies, delegate: Delegate | None) -> None:
+        self._catalogs = catalogs
+        self._policies = policies
+        self._delegate = delegate
+        self._workers: dict[str, tuple[Catalog, Worker]] = {}
+
+    async def now(self) -> Mapping[str, Worker]:
+        """See `Workers`. A catalog that can't be opened has none: requests for it say why."""
+        there: dict[str, tuple[Catalog, Worker]] = {}
+        for deployed in await self._catalogs():
+            with suppress(CatalogError):
+                catalog = deployed.open()
+                root = catalog.paths.root
+                known = self._workers.get(root)
+                if known is None or known[0] is not catalog:
+                    known = catalog, task_worker(catalog, self._policies, delegate=self._delegate)
+                there[root] = known
+        self._workers = there
+        return {root: worker for root, (_, worker) in there.items()}

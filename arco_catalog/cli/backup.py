@@ -1,0 +1,100 @@
+"""`arco backup` and `arco restore --from`: all that a catalog has stored, to a file and back."""
+
+from pathlib import Path
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_text, format_time
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.output import table
+from arco_catalog.cli.restore import NEXT
+from arco_catalog.cli.session import carry_out, whole
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.recovery.archive import Archive, ArchiveWriter
+from arco_catalog.operations.recovery.backup import backup
+from arco_catalog.operations.recovery.unpack import restore_backup
+from arco_catalog.state.fields import mapping, sequence
+
+DAY_MS = 24 * 60 * 60 * 1000
+HEADINGS = ("REGISTRY", "HEAD", "COMMITS", "TIME (UTC)", "TABLES AND VIEWS")
+
+
+def run_backup(options: CatalogOptions, to: str, *, as_json: bool) -> int:
+    """Writes an archive. Returns 1 if objects that should be in it were missing. Raises `CliError`."""
+
+    async def work() -> JsonObject:
+        async with whole(options, "backup", DAY_MS, realm=None, writes=False) as (session, realm):
+            archive = ArchiveWriter(Path(to))
+            first: JsonObject = {
+                "id": session.runtime.ulid(),
+                "of": options.store,
+                "made_ms": session.now_ms(),
+                "realm": realm is not None,
+                "prefix": session.state.paths.state.removesuffix(session.state.paths.folder),
+            }
+            archive.begin(first)
+            try:
+                return {**first, **await backup(session, realm, archive)}
+            finally:
+                archive.abandon()
+
+    made = carry_out(work)
+    missing = [
+        str(entity)
+        for each in sequence(made, "registries")
+        if isinstance(each, dict)
+        for entity in sequence(each, "pointers_missing")
+    ]
+    if as_json:
+        print(json_text(made))
+    else:
+        print(_registries(made))
+        print(f"Wrote {made['objects']:,} objects, {made['bytes']:,} bytes, to {to}")
+        for entity in missing:
+            print(f"The pointer of {entity} is missing, here as in the catalog: `arco restore` finds it again")
+    return 1 if missing else 0
+
+
+def run_restore(options: CatalogOptions, archive: str, *, dry: bool, as_json: bool) -> int:
+    """Makes a catalog out of an archive. Raises `CliError`."""
+
+    async def work() -> JsonObject:
+        read = await Archive.opened(Path(archive))
+        async with whole(options, "restore", DAY_MS, realm=read.realm, writes=not dry) as (session, _):
+            return await restore_backup(session, read, dry=dry)
+
+    report = carry_out(work)
+    if as_json:
+        print(json_text(report))
+        return 0
+    held = mapping(report, "archive")
+    print(_registries(held))
+    verb = "It would be restored" if dry else "Restored"
+    print(f"{verb}: {held['objects']:,} objects, as of {format_time(held.get('made_ms'))} (UTC)")
+    taken_back = sum(
+        each["purges_taken_back"]
+        for each in sequence(report, "registries")
+        if isinstance(each, dict) and isinstance(each["purges_taken_back"], int)
+    )
+    if taken_back:
+        count = "1 dropped table is" if taken_back == 1 else f"{taken_back:,} dropped tables are"
+        print(
+            f"{count} no longer to be purged, and the files stay: the tasks of these purges will end without deleting"
+        )
+    if not dry:
+        print(NEXT)
+    return 0
+
+
+def _registries(told: JsonObject) -> str:
+    lines = [
+        (
+            format_text(each.get("manifest")),
+            format_text(each.get("head")),
+            format_text(each.get("sequence")),
+            format_time(each.get("head_ms")),
+            format_text(each.get("pointers")),
+        )
+        for each in sequence(told, "registries")
+        if isinstance(each, dict)
+    ]
+    return table(HEADINGS, lines)

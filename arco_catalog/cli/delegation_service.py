@@ -1,0 +1,236 @@
+"""`arco delegation-service`: one process that purges tables for catalogs until it is told to stop."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import uvicorn
+import uvloop
+
+from arco_catalog.authentication.authentication import Authentication
+from arco_catalog.authentication.configured import INTERNAL, Configured, configured
+from arco_catalog.cli.crowd import Crowd, most_connections
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.listening import listen, uri_of
+from arco_catalog.cli.malloc import configure_malloc
+from arco_catalog.cli.serve import KEEP_ALIVE_SECONDS, Server, followed, parsed_each, telemetry_of
+from arco_catalog.cli.session import saying_that_it_waits
+from arco_catalog.cli.tls import certificate_of
+from arco_catalog.config.variables import AUTH, TOKEN_KEY_FILE
+from arco_catalog.http.asgi import Asgi
+from arco_catalog.http.browsers import is_loopback, parse_host
+from arco_catalog.http.delegation_service.app import create_delegation_app
+from arco_catalog.http.delegation_service.authentication import CertificateCallers, ForTasks
+from arco_catalog.http.delegation_service.shapes import BASE
+from arco_catalog.http.options import HttpOptions
+from arco_catalog.iceberg.errors import CatalogError
+from arco_catalog.operations.catalogs import deployed_catalogs
+from arco_catalog.operations.delegation_service.places import Places
+from arco_catalog.operations.delegation_service.service import Access, DelegationService
+from arco_catalog.operations.delegation_service.state import service_state
+from arco_catalog.operations.open import location_of, long_lived, open_catalog
+from arco_catalog.operations.realms import realms_beside
+from arco_catalog.protocol.catalog import Catalog, Settings
+from arco_catalog.protocol.operation_request import Dialect
+from arco_catalog.state.locations import Location
+from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.telemetry.logs import configure_logging
+from storage_backends import StoreError
+from storage_backends.open import canonical_url, opener_in
+
+GOODBYE_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationOptions:
+    """What the command line and the environment said."""
+
+    store: str
+    host: str
+    port: int
+    warehouse: str
+    allowed_locations: Sequence[str]
+    delegation_locations: Sequence[str]
+    delegation_endpoints: Sequence[str]
+    allowed_hosts: Sequence[str]
+    dialect: Dialect
+    log_format: str
+    metrics_namespace: str | None
+    log_level: str
+    max_connections: int
+    request_memory: int
+    cache_memory: int
+    max_body: int
+    max_metadata: int
+    task_properties: Sequence[str]
+    realm: Sequence[str]
+    auth: Sequence[str]
+    token_key_file: str | None
+    base_path: str
+    tls_cert: str | None
+    tls_key: str | None
+    tls_client_ca: str | None
+    environment: Mapping[str, str] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, parsed: argparse.Namespace) -> "DelegationOptions":
+        """Takes the parser's result over."""
+        return cls(
+            store=parsed.store,
+            host=parsed.host,
+            port=parsed.port,
+            warehouse=parsed.warehouse,
+            allowed_locations=parsed.allowed_location,
+            delegation_locations=parsed.delegation_location,
+            delegation_endpoints=parsed.delegation_endpoint,
+            allowed_hosts=parsed.allowed_host,
+            dialect=Dialect(parsed.idempotency_dialect),
+            log_format=parsed.log_format,
+            metrics_namespace=parsed.metrics_namespace,
+            log_level=parsed.log_level,
+            max_connections=parsed.max_connections,
+            request_memory=parsed.request_memory,
+            cache_memory=parsed.cache_memory,
+            max_body=parsed.max_body,
+            max_metadata=parsed.max_metadata,
+            task_properties=parsed.task_property,
+            realm=parsed.realm,
+            auth=parsed.auth,
+            token_key_file=parsed.token_key_file,
+            base_path=parsed.base_path,
+            tls_cert=parsed.tls_cert,
+            tls_key=parsed.tls_key,
+            tls_client_ca=parsed.tls_client_ca,
+            environment=parsed.environment,
+        )
+
+
+def run(options: DelegationOptions) -> int:
+    """Serves until a signal says stop. Returns the exit code. Raises `CliError` if it can't start."""
+    configure_malloc()
+    configure_logging(sys.stderr, options.log_level, json=options.log_format == "json")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(options))
+    return 0
+
+
+async def _serve(options: DelegationOptions) -> None:
+    hosts = parsed_each("--allowed-host", parse_host, options.allowed_hosts)
+    certificate = certificate_of(options.tls_cert, options.tls_key, options.tls_client_ca)
+    with listen(options.host, options.port) as listener:
+        telemetry = telemetry_of(options)
+        http = HttpOptions(
+            base_path=options.base_path.encode(),
+            dialect=options.dialect,
+            health=True,
+            allowed_hosts=hosts,
+            max_body_bytes=options.max_body,
+            request_memory_bytes=options.request_memory,
+        )
+        async with _opened(options) as catalog, _callers(options, catalog) as authentication, followed(certificate):
+            service = _service(options, catalog)
+            app: Asgi = create_delegation_app(service, http, telemetry, authentication)
+            if authentication is None and options.tls_client_ca is not None:
+                app = CertificateCallers(app)
+            config = uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=GOODBYE_SECONDS,
+            )
+            crowd = Crowd(most_connections(options.max_connections), asyncio.get_running_loop().time)
+            uri = uri_of(listener, tls=certificate is not None) + options.base_path + BASE
+            async with _swept(service):
+                await Server(config, crowd, lambda: _announce(uri), certificate).serve([listener])
+
+
+def _announce(uri: str) -> None:
+    print(f"Arco's delegation service is at {uri} (Ctrl-C stops it)", flush=True)
+
+
+@asynccontextmanager
+async def _opened(options: DelegationOptions) -> AsyncIterator[Catalog]:
+    """The store of the service, and of the catalogs beside it. Raises `CliError`."""
+    settings = Settings(options.warehouse, max_metadata_bytes=options.max_metadata, cache_bytes=options.cache_memory)
+    try:
+        async with saying_that_it_waits(options.store):
+            url, *allowed = (
+                canonical_url(url, options.environment) for url in (options.store, *options.allowed_locations)
+            )
+            opener = opener_in(options.environment)
+            catalog = await open_catalog(settings, url, allowed, SystemRuntime(), opener)
+    except (CatalogError, StoreError, ValueError, OSError) as error:
+        raise CliError(f"cannot open the store {options.store}: {error}") from error
+    async with long_lived(catalog):
+        if catalog.settings.read_only_because is not None:
+            raise CliError(f"tasks can't be kept in {options.store}: {catalog.settings.read_only_because}")
+        yield catalog
+
+
+@asynccontextmanager
+async def _callers(options: DelegationOptions, catalog: Catalog) -> AsyncIterator[Authentication | None]:
+    """Who is let in by token; None where certificates say who calls, or nobody does. Raises `CliError` where that would
+    be anybody from another machine."""
+    runtime = SystemRuntime()
+    realms = realms_beside(catalog, _url(options), options.realm)
+    try:
+        wanted = _wanted(options, realms[0].name, runtime)
+    except ValueError as error:
+        raise CliError(str(error)) from error
+    if wanted is None or wanted.open:
+        if options.tls_client_ca is None and options.host != "localhost" and not is_loopback(options.host):
+            raise CliError(
+                f"other machines can reach {options.host}, and whoever is let in deletes files: say who that is by "
+                "--auth or --tls-client-ca"
+            )
+        yield None
+        return
+    try:
+        yield Authentication((ForTasks(wanted.authentication, {realm.name: realm for realm in realms}),))
+    finally:
+        await wanted.close()
+
+
+def _wanted(options: DelegationOptions, realm: str, runtime: SystemRuntime) -> Configured | None:
+    said = {AUTH.name: ",".join(options.auth)}
+    if options.token_key_file is not None and INTERNAL in options.auth:
+        said[TOKEN_KEY_FILE.name] = options.token_key_file
+    return configured({**options.environment, **said}, realm, runtime)
+
+
+def _service(options: DelegationOptions, catalog: Catalog) -> DelegationService:
+    """The service over an open store. Raises `CliError` for what the options say."""
+    url = _url(options)
+    try:
+        allowed = [Location.parse(each) for each in options.delegation_locations]
+        policies = TaskPolicies.of_pairs(options.task_properties)
+    except (CatalogError, ValueError) as error:
+        raise CliError(str(error)) from error
+    places = Places(allowed, location_of(url), lambda: deployed_catalogs(catalog, url, options.realm))
+    access = Access(places, options.environment, options.delegation_endpoints)
+    return DelegationService(service_state(catalog), access, policies)
+
+
+def _url(options: DelegationOptions) -> str:
+    return canonical_url(options.store, options.environment)
+
+
+@asynccontextmanager
+async def _swept(service: DelegationService) -> AsyncIterator[None]:
+    """Meanwhile tasks that nobody is at are ended. Afterwards what is under way is left."""
+    sweeping = asyncio.create_task(service.sweep())
+    try:
+        yield
+    finally:
+        sweeping.cancel()
+        with suppress(asyncio.CancelledError):
+            await sweeping
+        await service.close()

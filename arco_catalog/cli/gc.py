@@ -1,0 +1,121 @@
+"""`arco gc`: lists what the catalog needs no longer, and deletes it if told to."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_time
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.output import table
+from arco_catalog.cli.session import all_state, carry_out, operator_request
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.catalogs import DeployedCatalog, Owner
+from arco_catalog.operations.collection.collect import collect, collect_all
+from arco_catalog.operations.collection.stats import CollectionStats
+from arco_catalog.planning.collection import WHY, Kind
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.runtime import SystemRuntime
+
+DAY_MS = 24 * 60 * 60 * 1000
+MARGIN_MS = 60 * 1000
+"""What a run that was told to stop may take to end."""
+REPORT_MS = 1000
+"""How often progress is told, at most."""
+HEADINGS = ("KIND", "COUNT", "BYTES", "OLDEST (UTC)", "WHY")
+
+Collected = Sequence[tuple[DeployedCatalog, CollectionStats]]
+
+
+def run(options: CatalogOptions, seconds: int | None, *, delete: bool, as_json: bool) -> int:
+    """Prints what may be collected, or was. Returns 1 if anything could not be read. Raises `CliError`."""
+    timeout_ms = DAY_MS if seconds is None else seconds * 1000 + MARGIN_MS
+    runtime = SystemRuntime()
+    request = operator_request(runtime, "gc", timeout_ms)
+    progress = Progress(runtime.now_ms).told
+
+    async def collection(session: Session) -> CollectionStats:
+        end_ms = session.request.deadline_ms - MARGIN_MS
+        return await collect(session, delete=delete, progress=progress, should_stop=lambda: runtime.now_ms() >= end_ms)
+
+    async def work() -> Collected:
+        async with all_state(options, writes=delete) as inventory:
+            return [each async for each in collect_all(inventory, request, runtime, collection)]
+
+    collected = carry_out(work)
+    if as_json:
+        print(json_text(as_document(collected, delete=delete)))
+    else:
+        print("\n\n".join(_sections(collected, delete=delete)))
+    return 1 if any(stats.unreadable_count for _, stats in collected) else 0
+
+
+class Progress:
+    """Tells on stderr how far a run has come, once a second."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._next_ms = now_ms() + REPORT_MS
+
+    def told(self, stats: CollectionStats) -> None:
+        """A line, unless there was one just before."""
+        if self._now_ms() >= self._next_ms:
+            self._next_ms = self._now_ms() + REPORT_MS
+            print(
+                f"arco: {stats.listed:,} objects listed so far, {stats.count:,} to collect",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def as_document(collected: Collected, *, delete: bool) -> JsonObject:
+    """The counts of all; in a realm, and beside a delegation service, also those of each catalog, and of what is
+    `beside` the catalogs: the realm's registry, the service."""
+    total = CollectionStats()
+    for _, stats in collected:
+        total.add(stats)
+    document: JsonObject = {"deleted": delete, **total.to_json()}
+    if len(collected) == 1 and collected[0][0].realm is None:
+        return document
+    catalogs: list[JsonValue] = []
+    beside: list[JsonValue] = []
+    for each, stats in collected:
+        if each.owner is Owner.CATALOG:
+            catalogs.append({"name": each.name, **stats.to_json()})
+        else:
+            beside.append({"owner": each.owner.value, "name": each.name, **stats.to_json()})
+    return {**document, "catalogs": catalogs, "beside": beside}
+
+
+def _sections(collected: Collected, *, delete: bool) -> Iterator[str]:
+    for each, stats in collected:
+        yield _heading(each, alone=len(collected) == 1) + as_text(stats, delete=delete)
+
+
+def _heading(each: DeployedCatalog, *, alone: bool) -> str:
+    match each.owner:
+        case Owner.CATALOG:
+            return "" if alone else escaped(f"Catalog {each.name}:\n")
+        case Owner.REALM:
+            return escaped(f"Registry of the realm {each.realm}:\n")
+        case Owner.SERVICE:
+            return "Delegation service:\n"
+
+
+def as_text(stats: CollectionStats, *, delete: bool) -> str:
+    """What was found, by kind."""
+    lines = [
+        (kind.value, f"{found.count:,}", f"{found.bytes:,}", format_time(found.oldest_ms), WHY[kind])
+        for kind in Kind
+        if (found := stats.kinds.get(kind)) is not None
+    ]
+    told = [table(HEADINGS, lines), ""] if lines else []
+    done = "were deleted" if delete else "can be deleted (dry run: --delete deletes them)"
+    told.append(f"{stats.count:,} objects with {stats.bytes:,} bytes {done}; {stats.listed:,} were listed.")
+    if stats.stopped:
+        told.append("Stopped before the end; the next run collects the rest.")
+    if stats.unreadable:
+        told += ["", "Could not be read, and is kept:", *(f"  {escaped(what)}" for what in stats.unreadable)]
+        if stats.unreadable_count > len(stats.unreadable):
+            told.append(f"  ... and {stats.unreadable_count - len(stats.unreadable):,} more")
+    return "\n".join(told)

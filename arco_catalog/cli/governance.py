@@ -1,0 +1,90 @@
+"""`arco governance`: owners, qualities and tags, by the operations of REST, directly at the store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_text
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.identifiers import parse_identifier, parse_namespace
+from arco_catalog.cli.output import facts
+from arco_catalog.cli.session import another, carry_out, reading, writing
+from arco_catalog.iceberg.errors import NoSuchTable, NoSuchView
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.governance import (
+    govern_namespace,
+    govern_relation,
+    namespace_governance,
+    relation_governance,
+)
+from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.protocol.catalog import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was said: of a table or view, or of a `namespace`, and what is to change."""
+
+    name: str
+    namespace: bool
+    changes: Sequence[str] = ()
+    removed: Sequence[str] = ()
+
+    @property
+    def patch(self) -> JsonObject:
+        """The changes as a merge patch. Raises `CliError`."""
+        patch: JsonObject = dict.fromkeys(self.removed)
+        for change in self.changes:
+            key, equals, value = change.partition("=")
+            if not equals or key in patch:
+                raise CliError(f"expected KEY=VALUE, each key once, got {change!r}")
+            patch[key] = value
+        return patch
+
+
+def run(options: CatalogOptions, wanted: Wanted, *, writes: bool, as_json: bool) -> int:
+    """Shows governance, once it was changed if that is wanted. Raises `CliError`."""
+    patch = wanted.patch
+
+    async def work() -> JsonObject:
+        if not writes:
+            async with reading(options, "governance show") as session:
+                return await _shown(session, wanted)
+        async with writing(options, "governance set") as session:
+            return await _changed(session, wanted, patch)
+
+    shown = carry_out(work)
+    print(json_text(shown) if as_json else facts([(name, format_text(value)) for name, value in sorted(shown.items())]))
+    return 0
+
+
+async def _shown(session: Session, wanted: Wanted) -> JsonObject:
+    if wanted.namespace:
+        return await namespace_governance(session, parse_namespace(wanted.name))
+    identifier = parse_identifier(wanted.name)
+    try:
+        return await relation_governance(session, *identifier, "table")
+    except NoSuchTable as missing:
+        try:
+            return await relation_governance(another(session), *identifier, "view")
+        except NoSuchView:
+            raise CliError(missing.message) from missing
+
+
+async def _changed(session: Session, wanted: Wanted, patch: JsonObject) -> JsonObject:
+    if wanted.namespace:
+        return _told(await govern_namespace(session, parse_namespace(wanted.name), patch))
+    identifier = parse_identifier(wanted.name)
+    try:
+        return _told(await govern_relation(session, *identifier, "table", patch))
+    except NoSuchTable as missing:
+        try:
+            return _told(await govern_relation(another(session), *identifier, "view", patch))
+        except NoSuchView:
+            raise CliError(missing.message) from missing
+
+
+def _told(answer: Answer) -> JsonObject:
+    assert isinstance(answer, Document)
+    return answer.body or {}

@@ -1,0 +1,58 @@
+"""`arco pipeline` on the command line."""
+
+import argparse
+from collections.abc import Mapping
+
+from arco_catalog.cli.command import CatalogOptions, Command, add_catalog
+
+EXAMPLES = """\
+Runs a job of the data pipeline on this machine, with Spark: `reconcile` writes
+receipts that crashed writers owe, `compact` brings the tables of the namespace
+`system` up to date, which tell of all commits, tables and snapshots, and
+`maintain` carries out the policies by which tables are compacted, their
+snapshots expired and their orphan files removed. Any job may be interrupted,
+run again, and run beside servers.
+
+examples:
+  arco pipeline run compact --uri http://127.0.0.1:8181
+  arco pipeline run maintain --uri http://127.0.0.1:8181 --dry-run
+  arco pipeline run maintain --uri http://127.0.0.1:8181 --max-bytes 100G
+  arco pipeline run reconcile --store s3://bucket/catalog
+"""
+SERVED = ("compact", "maintain")
+"""Those that write through the catalog's server."""
+JOBS = ("reconcile", *SERVED)
+
+
+def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    """Declares which job, over which catalog, and how it reaches the catalog's server."""
+    parser.add_argument("action", choices=("run",), help="what to do: run a job")
+    parser.add_argument("job", choices=JOBS, help="which job: reconcile, compact or maintain")
+    parser.add_argument("--uri", metavar="URL", help="where the catalog's server answers, for compact and maintain")
+    parser.add_argument(
+        "--credential-file", metavar="FILE", help="holds CLIENT_ID:CLIENT_SECRET of the pipeline's principal"
+    )
+    parser.add_argument(
+        "--master", metavar="MASTER", default="local[*]", help="where Spark runs [default local[*]: on this machine]"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="of maintain: tell what would be done, change nothing")
+    parser.add_argument("--max-bytes", metavar="BYTES", help="of maintain: rewrite so many at most, such as 100G")
+    parser.add_argument("--minutes", metavar="N", type=float, help="of maintain: begin nothing more after so long")
+    parser.add_argument("--jars", metavar="FILES", help="of maintain: Iceberg's jars for Spark [default: fetched]")
+    add_catalog(parser, environment)
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Runs it."""
+    from arco_catalog.cli import pipeline
+
+    if parsed.job in SERVED and parsed.uri is None:
+        parsed.parser.error(f"{parsed.job} needs --uri: it writes tables through the catalog's server")
+    limits = pipeline.Limits(parsed.dry_run, parsed.max_bytes, parsed.minutes, parsed.jars)
+    if parsed.job != "maintain" and limits != pipeline.Limits():
+        parsed.parser.error("--dry-run, --max-bytes, --minutes and --jars are of maintain")
+    connection = pipeline.Connection(parsed.uri, parsed.credential_file) if parsed.job in SERVED else None
+    return pipeline.run(CatalogOptions.of(parsed), parsed.job, connection, limits, parsed.master)
+
+
+COMMAND = Command("pipeline", "run jobs of the data pipeline with Spark", EXAMPLES, add_arguments, run)

@@ -1,0 +1,170 @@
+"""`arco restore`: finds HEAD and pointers again, and says what an operator has to choose."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_text, format_time
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.errors import CliError
+from arco_catalog.cli.history import format_names
+from arco_catalog.cli.output import table
+from arco_catalog.cli.session import carry_out, looking, mending, mending_realm
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.recovery.restore import Choices, restore
+from arco_catalog.operations.recovery.rewind import rewind
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.fields import mapping, sequence
+from storage_backends.open import open_versions
+
+NEXT = "Now run: arco reconcile, arco fsck"
+DAY_MS = 24 * 60 * 60 * 1000
+COMMITS = ("COMMIT", "TIME (UTC)", "WHAT", "NAME", "KNOWN BY")
+FILES = ("METADATA FILE", "TIME (UTC)", "KNOWN BY")
+
+
+def run(
+    options: CatalogOptions,
+    head: str | None,
+    pointers: Mapping[str, str],
+    *,
+    replace: bool,
+    of_realm: bool,
+    dry: bool,
+    as_json: bool,
+) -> int:
+    """Restores what is lost. Returns 1 if something is left to choose. Raises `CliError`."""
+    choices = Choices(head, pointers, replace)
+
+    async def work() -> JsonObject:
+        async with _opened(options, of_realm=of_realm, dry=dry) as session:
+            return await restore(session, choices, dry=dry)
+
+    report = carry_out(work)
+    print(json_text(report) if as_json else as_text(report))
+    return 0 if report["ok"] is True else 1
+
+
+def run_rewind(options: CatalogOptions, at_ms: int, *, of_realm: bool, dry: bool, as_json: bool) -> int:
+    """Brings a catalog's state back to a time, or all of a realm. Raises `CliError`."""
+
+    async def work() -> JsonObject:
+        versions = open_versions(options.store, options.environment)
+        try:
+            async with _opened(options, of_realm=of_realm, dry=dry) as session:
+                if at_ms >= session.now_ms():
+                    raise CliError(f"{format_time(at_ms)} is yet to come")
+                return await rewind(session, versions, at_ms, dry=dry, tell=tell)
+        finally:
+            await versions.close()
+
+    def tell(change: str) -> None:
+        if not as_json:
+            print(change)
+
+    report = carry_out(work)
+    if as_json:
+        print(json_text(report))
+    else:
+        verb = "would be brought back" if dry else "brought back"
+        print(
+            f"{report['restored']:,} objects {verb} to what they were at {format_time(at_ms)} (UTC), "
+            f"{report['hidden']:,} that were made since {'would be hidden' if dry else 'hidden'}"
+        )
+        if not dry:
+            print("Now run: arco restore, arco reconcile, arco fsck")
+    return 0
+
+
+@asynccontextmanager
+async def _opened(options: CatalogOptions, *, of_realm: bool, dry: bool) -> AsyncIterator[Session]:
+    if of_realm:
+        opened = mending_realm(options, "restore", DAY_MS, writes=not dry)
+    elif dry:
+        opened = looking(options, "restore", DAY_MS)
+    else:
+        opened = mending(options, "restore", DAY_MS)
+    async with opened as session:
+        yield session
+
+
+def as_text(report: JsonObject) -> str:
+    """What was found and done, and what is left to choose."""
+    dry = report["dry_run"] is True
+    parts = [_head(mapping(report, "head"), dry=dry)]
+    pointers = [each for each in sequence(report, "pointers") if isinstance(each, dict)]
+    parts += [_pointer(each, dry=dry) for each in pointers]
+    if not pointers and mapping(report, "head").get("chosen") is not None:
+        parts.append("No pointer is missing or damaged.")
+    if (
+        not dry
+        and report["ok"] is True
+        and any(each.get("restored") is True for each in (mapping(report, "head"), *pointers))
+    ):
+        parts.append(NEXT)
+    return "\n\n".join(parts)
+
+
+def _head(head: JsonObject, *, dry: bool) -> str:
+    if head.get("found") == "live" and not head.get("candidates"):
+        return f"HEAD is there: commit {format_text(head.get('chosen'))}."
+    what = f"HEAD is {format_text(head.get('found'))}."
+    if head.get("chosen") is not None:
+        return f"{what} {_done(head, dry=dry)} commit {format_text(head.get('chosen'))}.{_kept(head)}"
+    candidates = [each for each in sequence(head, "candidates") if isinstance(each, dict)]
+    if not candidates:
+        return f"{what} No commit object is left: restore the objects from a backup."
+    lines = [line for each in candidates for line in _commit_lines(each)]
+    return (
+        f"{what} It was one of these; nothing tells which:\n{table(COMMITS, lines)}\n"
+        "Choose by what clients know to have been done: arco restore --head COMMIT"
+    )
+
+
+def _commit_lines(candidate: JsonObject) -> Sequence[tuple[str, ...]]:
+    known = format_text(candidate.get("evidence"))
+    first = (format_text(candidate.get("commit")), format_time(candidate.get("at_ms")))
+    operations = [each for each in sequence(candidate, "operations") if isinstance(each, dict)]
+    if not operations:
+        return [(*first, "-", "-", known)]
+    return [
+        (*(first if place == 0 else ("", "")), format_text(each.get("kind")), format_names(each), known)
+        for place, each in enumerate(operations)
+    ]
+
+
+def _pointer(pointer: JsonObject, *, dry: bool) -> str:
+    what = (
+        f"The pointer of {format_text(pointer.get('name'))} ({format_text(pointer.get('entity'))}) is "
+        f"{format_text(pointer.get('found'))}."
+    )
+    if pointer.get("error") is not None:
+        return f"{what} {format_text(pointer.get('chosen'))} can't be used: {format_text(pointer.get('error'))}"
+    if pointer.get("chosen") is not None:
+        return f"{what} {_done(pointer, dry=dry)} {format_text(pointer.get('chosen'))}.{_kept(pointer)}"
+    candidates = [each for each in sequence(pointer, "candidates") if isinstance(each, dict)]
+    if not candidates:
+        return (
+            f"{what} No receipt tells what it named: look into the table's metadata folder, and say it with --pointer"
+        )
+    lines = [
+        (
+            format_text(each.get("metadata_location")),
+            format_time(each.get("metadata_ms")),
+            format_text(each.get("evidence")),
+        )
+        for each in candidates
+    ]
+    return (
+        f"{what} It named one of these; nothing tells which:\n{table(FILES, lines)}\n"
+        f"Choose: arco restore --pointer {format_text(pointer.get('entity'))}=METADATA_FILE"
+    )
+
+
+def _done(report: JsonObject, *, dry: bool) -> str:
+    return "It would be restored:" if dry else "Restored:" if report.get("restored") is True else "It is"
+
+
+def _kept(report: JsonObject) -> str:
+    kept = report.get("kept")
+    return "" if kept is None else f" What was there is kept in {format_text(kept)}."

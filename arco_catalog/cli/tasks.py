@@ -1,0 +1,177 @@
+"""`arco tasks`: lists tasks, shows one and follows it, does what is due, and submits a failed one again."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from arco_catalog.cli.columns import as_json as json_text
+from arco_catalog.cli.columns import format_text, format_time
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.cli.output import table
+from arco_catalog.cli.session import another, carry_out, each_catalog, reading, writing
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+from arco_catalog.operations.environment import task_policies_from_env
+from arco_catalog.operations.purge.worker import delegate_from_env, task_worker
+from arco_catalog.operations.run_tasks import run_tasks
+from arco_catalog.operations.tasks import ListedTask, require_task, retry_task, tasks
+from arco_catalog.planning.names import dotted
+from arco_catalog.state.characters import escaped
+from arco_catalog.state.fields import mapping, optional_text, texts
+from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.state.task import ENDED
+from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.telemetry.tasks_line import tasks_line
+
+DAY_MS = 24 * 60 * 60 * 1000
+FOLLOW_SECONDS = 2.0
+HEADINGS = ("TASK", "TYPE", "ABOUT", "STATUS", "ATTEMPTS", "NEXT (UTC)", "RESULT")
+
+
+def run_list(options: CatalogOptions, status: str | None, *, as_json: bool) -> int:
+    """Prints all tasks, or those in one status, those first that are due first. Raises `CliError`."""
+
+    async def work() -> list[ListedTask]:
+        async with reading(options, "tasks") as session:
+            return [found async for found in tasks(session) if status in (None, found.task.status.value)]
+
+    found = sorted(carry_out(work), key=lambda listed: (listed.task.status in ENDED, listed.task.next_run_ms))
+    documents: list[JsonValue] = [to_json(listed) for listed in found]
+    print(json_text(documents) if as_json else table(HEADINGS, [row(listed) for listed in found]))
+    return 0
+
+
+def run_show(options: CatalogOptions, task: str, *, follow: bool, as_json: bool) -> int:
+    """Prints one task; with `follow` again whenever it has changed, until it has ended. Returns 1 if it failed. Raises
+    `CliError`."""
+
+    async def work() -> int:
+        async with reading(options, "tasks", DAY_MS) as session:
+            shown = 0
+            while True:
+                listed = await require_task(another(session), task)
+                if listed.task.number != shown:
+                    shown = listed.task.number
+                    print(json_text(to_json(listed)) if as_json else as_text(listed), flush=True)
+                if not follow or listed.task.status in ENDED:
+                    return 1 if listed.task.status.value == "FAILURE" else 0
+                await session.runtime.sleep(FOLLOW_SECONDS)
+
+    return carry_out(work)
+
+
+def run_due(options: CatalogOptions, task: str | None, *, as_json: bool) -> int:
+    """Does what is due, or one task, and says how many were executed. Raises `CliError`."""
+
+    async def work() -> int:
+        policies = task_policies_from_env(options.environment)
+        async with writing(options, "tasks", DAY_MS) as session:
+            delegate = delegate_from_env(options.environment, session.runtime)
+            worker = task_worker(session.catalog, policies, delegate=delegate)
+            if task is None:
+                return await worker.run_due(lambda: False)
+            await require_task(session, task)
+            return int(await worker.run_task(task))
+
+    executed = carry_out(work)
+    print(json_text({"executed": executed}) if as_json else f"{executed} tasks were executed")
+    return 0
+
+
+def run_all(options: CatalogOptions, task: str | None, seconds: int | None, *, as_json: bool) -> int:
+    """Does what is due in every catalog, or one task in whichever has it, and tells of each catalog. Returns 1 if one
+    of them could not be worked on. Raises `CliError`."""
+    runtime = SystemRuntime()
+    end_ms = runtime.now_ms() + (DAY_MS if seconds is None else seconds * 1000)
+
+    async def work() -> int:
+        policies, failed = task_policies_from_env(options.environment), 0
+        delegate = delegate_from_env(options.environment, runtime)
+        async with (
+            each_catalog(options, writes=True) as catalogs,
+            aclosing(run_tasks(catalogs, runtime, end_ms, policies, task, delegate=delegate)) as worked,
+        ):
+            async for catalog, stats in worked:
+                line = tasks_line(catalog.name, stats, at_ms=runtime.now_ms(), namespace=None)
+                print(line if as_json else counts_as_text(catalog.name, stats), flush=True)
+                failed += stats.error is not None
+        return 1 if failed else 0
+
+    return carry_out(work)
+
+
+def run_on_spark(options: CatalogOptions, task: str | None, *, every: bool) -> int:
+    """Has Spark do what is due, or one task, here or where the settings of its own lead: a process of its own, whose
+    lines are printed as they are. Returns its exit code."""
+    command = [sys.executable, "-m", "reconciler.purge", "--store", options.store]
+    named = {"--task": task, "--realm": options.realm, "--warehouse": None if every else options.warehouse}
+    command += [text for name, value in named.items() if value is not None for text in (name, value)]
+    if options.allowed:
+        command += ["--allowed-location", *options.allowed]
+    environment = {"PYSPARK_PYTHON": sys.executable, **options.environment}
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+def counts_as_text(name: str, stats: WorkStats) -> str:
+    """What was done in one catalog, for people."""
+    if stats.error is not None:
+        return escaped(stats.error)
+    told = f"{stats.executed} tasks were executed: {stats.completed} completed, {stats.failed} failed"
+    stopped = "; stopped before the end" if stats.stopped else ""
+    return escaped(f"{name}: {told}{stopped}")
+
+
+def run_retry(options: CatalogOptions, task: str, *, as_json: bool) -> int:
+    """Submits a failed task again. Raises `CliError`."""
+
+    async def work() -> ListedTask:
+        async with writing(options, "tasks") as session:
+            return ListedTask(await retry_task(session, task, session.runtime), held=False)
+
+    again = carry_out(work)
+    print(json_text(to_json(again)) if as_json else f"Submitted task {task} again")
+    return 0
+
+
+def to_json(listed: ListedTask) -> JsonObject:
+    """What is printed of a task with `--json`: its record, and whether a worker is at it."""
+    return {**listed.task.document, "task_payload": listed.task.payload, "held": listed.held}
+
+
+def about(listed: ListedTask) -> str:
+    """The table that a task is about."""
+    identity = mapping(mapping(listed.task.payload, "operation_parameters"), "table_identity")
+    return dotted(texts(identity, "namespace_levels"), optional_text(identity, "table_name") or "")
+
+
+def row(listed: ListedTask) -> Sequence[str]:
+    """One line of the list."""
+    task = listed.task
+    waits = task.status not in ENDED and not listed.held
+    return (
+        task.id,
+        task.kind,
+        format_text(about(listed)),
+        task.status.value,
+        str(task.attempts),
+        format_time(task.next_run_ms) if waits else "",
+        format_text(task.summary),
+    )
+
+
+def as_text(listed: ListedTask) -> str:
+    """One task for people."""
+    task = listed.task
+    lines = [
+        ("task", task.id),
+        ("type", task.kind),
+        ("about", about(listed)),
+        ("status", task.status.value + (" (a worker is at it)" if listed.held else "")),
+        ("version", str(task.number)),
+        ("attempts", f"{task.attempts} failed"),
+        ("begins", format_time(task.next_run_ms)),
+        ("progress", json_text(task.checkpoint)),
+        ("result", task.summary or ""),
+        ("details", optional_text(task.document, "result_extended") or ""),
+    ]
+    return "\n".join(f"{name:<12} {escaped(value)}" for name, value in lines if value)

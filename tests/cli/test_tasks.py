@@ -1,0 +1,148 @@
+"""`arco tasks`: what operators see of a purge, and what they do with one that failed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from arco_catalog.cli import tasks
+from arco_catalog.cli.columns import format_iso
+from arco_catalog.cli.command import CatalogOptions
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.open import build_catalog
+from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.task_log import list_tasks
+from storage_backends.local.store import LocalStore
+from tests.cli.process import Finished, arco, finished, start
+from tools.support.catalog_fixture import NS, CatalogFixture
+
+SETTINGS = Settings("arco", purge=PurgeSettings(undrop_window_ms=0))
+
+
+class Purged:
+    """A folder with a table that was dropped with purge, and `arco` over it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"file:{folder}"
+        self.fixture = CatalogFixture(LocalStore(folder), settings=SETTINGS)
+        runtime = self.fixture.runtime
+        self.fixture.catalog = build_catalog(SETTINGS, self.fixture.store, self.url, (), runtime)
+        self.task = ""
+
+    async def drop(self) -> None:
+        """Makes a table, and drops it."""
+        await self.fixture.namespace("db")
+        await self.fixture.table("t")
+        await drop_table(self.fixture.session(), NS, "t", purge=True)
+        [self.task] = await list_tasks(self.fixture.session().state)
+
+    async def work(self) -> int:
+        """What a worker of another process does with it."""
+        return await task_worker(self.fixture.catalog).run_due(lambda: False)
+
+    async def arco(self, *arguments: str) -> Finished:
+        return await arco("tasks", *arguments, "--store", self.url)
+
+    async def shown(self) -> JsonObject:
+        told = json.loads((await self.arco("show", self.task, "--json")).out)
+        assert isinstance(told, dict)
+        return told
+
+    def hide_pointer(self) -> None:
+        """Takes away what leads to the table's files, or gives it back."""
+        [there] = [path for path in self.folder.rglob("*") if path.parent.name.startswith("iceberg_pointers")]
+        there.rename(there.with_name(there.name + ".hidden"))
+
+    def restore_pointer(self) -> None:
+        [hidden] = self.folder.rglob("*.hidden")
+        hidden.rename(hidden.with_name(hidden.name.removesuffix(".hidden")))
+
+
+@pytest.fixture
+async def purged(tmp_path: Path) -> Purged:
+    made = Purged(tmp_path / "store")
+    await made.drop()
+    return made
+
+
+async def test_show_tells_what_a_task_is_about_and_how_far_it_is(purged: Purged) -> None:
+    before = await purged.arco("show", purged.task)
+    assert before.code == 0
+    assert f"task         {purged.task}\n" in before.out
+    assert "about        db.t\n" in before.out
+    assert "status       SUBMITTED\n" in before.out
+    assert await purged.work() == 1
+    after = await purged.shown()
+    assert (after["status"], after["result_summary"], after["held"]) == ("SUCCESS", "Purged 1 files", False)
+    created_ms = after["created_ts"]
+    assert isinstance(created_ms, int)
+    assert after["created_time"] == format_iso(created_ms)
+    assert "lease_time" not in after  # a duration
+    assert (await purged.arco("show", "nothing")).err == "arco: Task does not exist: nothing\n"
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+async def test_follow_shows_every_change_until_the_task_has_ended(purged: Purged, as_json: tuple[str, ...]) -> None:
+    following = await start("tasks", "show", purged.task, "--follow", *as_json, "--store", purged.url)
+    assert following.stdout is not None
+    first = await following.stdout.readline()
+    assert await purged.work() == 1
+    ended = await finished(following)
+    assert ended.code == 0
+    told = first.decode() + ended.out
+    assert 0 < told.index("SUBMITTED") < told.index("SUCCESS")
+    assert "Purged 1 files" in told
+
+
+async def test_a_task_that_failed_is_told_and_submitted_again(purged: Purged) -> None:
+    purged.hide_pointer()
+    assert await purged.work() == 1
+    failed = await purged.arco("show", purged.task, "--follow")
+    assert failed.code == 1
+    assert "status       FAILURE\n" in failed.out
+    assert "is gone: its files can't be found" in failed.out
+    listed = json.loads((await purged.arco("--json")).out)
+    assert [(each["task_id"], each["status"]) for each in listed] == [(purged.task, "FAILURE")]
+    assert json.loads((await purged.arco("run", "--json")).out) == {"executed": 0}
+
+    purged.restore_pointer()
+    again = await purged.arco("retry", purged.task)
+    assert (again.code, again.out) == (0, f"Submitted task {purged.task} again\n")
+    told = await purged.shown()
+    assert (told["status"], told["attempt_count"]) == ("SUBMITTED", 0)
+    assert json.loads((await purged.arco("run", "--json")).out) == {"executed": 1}
+
+    assert (await purged.shown())["status"] == "SUCCESS"
+    refused = await purged.arco("retry", purged.task)
+    assert refused.code != 0
+    assert refused.err == f"arco: Task {purged.task} is SUCCESS: only a failed one is submitted again\n"
+
+
+async def test_retry_tells_programs_what_the_task_is_now(purged: Purged) -> None:
+    purged.hide_pointer()
+    await purged.work()
+    again = json.loads((await purged.arco("retry", purged.task, "--json")).out)
+    assert (again["task_id"], again["status"], again["held"]) == (purged.task, "SUBMITTED", False)
+
+
+async def test_spark_is_started_for_the_catalog_and_the_task(purged: Purged, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        started.append(command)
+        return subprocess.CompletedProcess(command, 3)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    options = CatalogOptions(purged.url, "arco", ("s3://bucket/tables",), "north", {})
+    assert tasks.run_on_spark(options, purged.task, every=False) == 3
+    assert tasks.run_on_spark(CatalogOptions(purged.url, "arco"), None, every=True) == 3
+    here = [sys.executable, "-m", "reconciler.purge", "--store", purged.url]
+    one = ["--task", purged.task, "--realm", "north", "--warehouse", "arco"]
+    assert started == [[*here, *one, "--allowed-location", "s3://bucket/tables"], here]
+    assert "--spark is for arco tasks run" in (await purged.arco("retry", purged.task, "--spark")).err
