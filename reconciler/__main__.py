@@ -1,44 +1,47 @@
-"""The reconciler's job: `spark-submit reconciler/job.py`, or `python -m reconciler` (docs/reconciler.md)."""
+"""The jobs: `spark-submit reconciler/job.py JOB`, or `python -m reconciler JOB` (docs/pipeline.md)."""
 
 import argparse
-import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 
-try:
-    from pyspark import SparkConf, SparkContext
-except ModuleNotFoundError as error:
-    raise SystemExit("reconciler: pyspark is not installed: pip install 'arco-catalog[spark]'") from error
-
-from arco_catalog.operations.reconcile_stats import ReconcileStats
-from reconciler.catalog_config import CatalogConfig
-from reconciler.packages import shipped
-from reconciler.spark import reconcile
+EXTRAS = {"pyspark": "spark", "pyiceberg": "pipeline", "pyarrow": "pipeline", "requests": "pipeline"}
+"""What installs a library that is not there."""
+JOBS: Mapping[str, tuple[str, str]] = {
+    "reconcile": ("reconciler.reconcile_job", "Write missing receipts of commits."),
+    "compact": ("reconciler.compact.job", "Bring the tables of the namespace `system` up to date."),
+    "maintain": ("reconciler.maintain.job", "Carry out the policies that tables are maintained by."),
+}
+"""The module of each job, which declares its options and runs it, and what it does."""
+DEFAULT = "reconcile"
+"""The job of a command line that names none."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints a line for each finished part and, on the last line, the counts as JSON. Returns 1 if something could not
-    be read."""
-    parser = argparse.ArgumentParser(prog="reconciler", description="Write missing receipts of commits.")
+    """Runs a job. It tells of its progress on stderr, and its last line is its counts as JSON. Returns 1 if something
+    could not be read."""
+    said = [*(sys.argv[1:] if arguments is None else arguments)]
+    name = said.pop(0) if said and said[0] in JOBS else DEFAULT
+    module, description = JOBS[name]
+    try:
+        job = import_module(module)
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get(error.name or "")
+        if extra is None:
+            raise
+        raise SystemExit(f"reconciler: {error.name} is not installed: pip install 'arco-catalog[{extra}]'") from error
+    parser = argparse.ArgumentParser(prog=f"reconciler {name}", description=description)
     parser.add_argument("--store", required=True, help="URL of the store: s3://bucket/prefix or file:/folder")
     parser.add_argument("--warehouse", required=True, help="name of the catalog in it")
     parser.add_argument("--allowed-location", nargs="+", action="extend", default=[], help="as given to `arco serve`")
-    parser.add_argument("--dry-run", action="store_true", help="report missing receipts; write nothing")
-    options = parser.parse_args(arguments)
-    config = CatalogConfig(options.store, options.warehouse, tuple(options.allowed_location))
-    with SparkContext.getOrCreate(SparkConf().setAppName("arco-reconcile")) as spark, shipped(spark):
-        stats = asyncio.run(reconcile(spark, config, dry=options.dry_run, progress=_show))
-    sys.stdout.write(json.dumps(stats.to_json(), ensure_ascii=False) + "\n")
-    return 1 if stats.unreadable else 0
-
-
-def _show(stats: ReconcileStats) -> None:
-    due = stats.pointers - stats.orphaned - stats.unchanged
-    sys.stderr.write(
-        f"{stats.walked:,} of {due:,} tables walked: {stats.files:,} files, {stats.missing_count:,} receipts missing, "
-        f"{stats.written:,} written\n"
-    )
+    parser.add_argument("--master", help="where Spark runs, unless spark-submit says so: local[*], say")
+    declare: Callable[[argparse.ArgumentParser], None] = job.add_arguments
+    run: Callable[[argparse.Namespace], tuple[Mapping[str, object], int]] = job.run
+    declare(parser)
+    counts, code = run(parser.parse_args(said))
+    sys.stdout.write(json.dumps(counts, ensure_ascii=False) + "\n")
+    return code
 
 
 if __name__ == "__main__":

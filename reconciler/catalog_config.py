@@ -1,13 +1,16 @@
-"""The catalog to walk, as plain values that the driver sends to executors; each opens the catalog itself."""
+"""The catalog to work on, as plain values that the driver sends to executors; each opens the catalog itself."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.operations.catalogs import deployed_catalogs
 from arco_catalog.operations.open import build_catalog
-from arco_catalog.protocol.catalog import Session, Settings
+from arco_catalog.protocol.catalog import Catalog, Session, Settings
 from arco_catalog.protocol.operation_request import OperationRequest
+from arco_catalog.state.memory import MAX_METADATA_BYTES
 from arco_catalog.state.runtime import SystemRuntime
 from storage_backends import ObjectStore
 from storage_backends.open import StoreOpener, canonical_url, open_store
@@ -21,9 +24,15 @@ def open_by_environment(url: str) -> ObjectStore:
     return open_store(url, os.environ)
 
 
+def own_environment() -> Mapping[str, str]:
+    """That of this process."""
+    return os.environ
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogConfig:
-    """How to open a catalog: the URL of its store, its warehouse, and allowed prefixes outside of it.
+    """How to open a catalog: the URL of its store, its warehouse, and allowed prefixes outside of it; `realm` is the
+    folder of its realm, where the store has several.
 
     `opens` opens the store; it must survive pickling, as functions of a module do.
     """
@@ -32,6 +41,22 @@ class CatalogConfig:
     warehouse: str
     allowed: tuple[str, ...] = ()
     opens: StoreOpener = open_by_environment
+    realm: str | None = None
+    max_metadata_bytes: int = MAX_METADATA_BYTES
+
+    @asynccontextmanager
+    async def catalog(self) -> AsyncIterator[Catalog]:
+        """The catalog, opened here: that of the realm where the store has one. Raises as `session` does, `NotFound`,
+        and `StoreError`."""
+        catalog, url = self._build()
+        try:
+            for each in await deployed_catalogs(catalog, url, () if self.realm is None else (self.realm,)):
+                if each.realm is None or each.name == self.warehouse:
+                    yield each.open()
+                    return
+            raise NotFound(f"there is no catalog {self.warehouse!r} in the realm in {self.store}")
+        finally:
+            await catalog.close()
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
@@ -39,14 +64,17 @@ class CatalogConfig:
 
         Whether the store keeps conditions is not asked: a walk only ever writes the bytes that belong where it writes.
         """
-        runtime = SystemRuntime()
-        settings = Settings(self.warehouse)
-        url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))
-        catalog = build_catalog(settings, self.opens(url), url, allowed, runtime, self.opens)
-        deadline_ms = runtime.now_ms() + TIMEOUT_MS
+        catalog, _ = self._build()
+        deadline_ms = catalog.runtime.now_ms() + TIMEOUT_MS
         try:
             yield catalog.session(
                 OperationRequest("POST", "reconcile", "", None, "reconciler", {"kind": "Reconciler"}, deadline_ms)
             )
         finally:
             await catalog.close()
+
+    def _build(self) -> tuple[Catalog, str]:
+        """The one catalog of the store, and the store's URL. Raises `ValueError`."""
+        settings = Settings(self.warehouse, max_metadata_bytes=self.max_metadata_bytes)
+        url, *allowed = (canonical_url(url, os.environ) for url in (self.store, *self.allowed))
+        return build_catalog(settings, self.opens(url), url, allowed, SystemRuntime(), self.opens), url

@@ -1,0 +1,65 @@
+"""A committed receipt as a row of `commits`."""
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.fields import integer, text
+from reconciler.compact.source import judged, source_columns
+from reconciler.compact.values import (
+    long_of,
+    longs_of,
+    namespace_of,
+    object_of,
+    objects_of,
+    properties_of,
+    text_of,
+    texts_of,
+)
+from reconciler.system.definition import Row
+
+
+def needs_metadata(receipt: JsonObject) -> bool:
+    """Whether the row of a receipt says something that only the metadata file knows: a snapshot was added."""
+    return bool(longs_of(receipt.get("added_snapshot_ids")))
+
+
+def commit_row(receipt: JsonObject, document: JsonObject | None, batch: int) -> Row:
+    """The row of a receipt, whose fields have the names that they have today; `document` is the metadata file that the
+    commit made current, None if it is gone, or not needed. Raises `InternalError` for a receipt without its keys."""
+    kind = text_of(receipt.get("entity_type")) or "table"
+    request, source = object_of(receipt.get("request")), object_of(receipt.get("source"))
+    added = longs_of(receipt.get("added_snapshot_ids"))
+    snapshot = _snapshot(document, added[-1]) if document is not None and added else {}
+    summary = properties_of(snapshot.get("summary"))
+    return {
+        "event_id": text(receipt, "event_id"),
+        "commit_key": text(receipt, "commit_key"),
+        "committed_at": integer(receipt, "metadata_ms"),
+        "entity": text(receipt, "entity"),
+        "entity_type": kind,
+        "table_uuid": text_of(receipt.get(f"{kind}_uuid")),
+        "namespace": namespace_of(receipt.get("namespace")),
+        "name": text_of(receipt.get("name")),
+        "metadata_location": text(receipt, "metadata_location"),
+        "previous_metadata_location": text_of(receipt.get("previous_metadata_location")),
+        "sequence_number": long_of(snapshot.get("sequence-number")),
+        "snapshot_id": long_of(receipt.get("snapshot_id")),
+        "added_snapshot_ids": added,
+        "operation": summary.get("operation"),
+        "summary": {name: value for name, value in summary.items() if name != "operation"} if snapshot else None,
+        "requirements": texts_of(receipt.get("requirements")),
+        "updates": texts_of(receipt.get("updates")),
+        "request_method": text_of(request.get("method")),
+        "request_path": text_of(request.get("path")),
+        "attempt": text_of(receipt.get("attempt")),
+        "engine": text_of(receipt.get("engine")),
+        "principal_id": text_of(receipt.get("principal_id")),
+        "source_claimed": source.get("claimed") is True,
+        **source_columns(receipt),
+        **judged(receipt),
+        "metadata_gone": document is None and needs_metadata(receipt),
+        "batch": batch,
+    }
+
+
+def _snapshot(document: JsonObject, snapshot: int) -> JsonObject:
+    snapshots = objects_of(document.get("snapshots"))
+    return next((each for each in snapshots if each.get("snapshot-id") == snapshot), {})

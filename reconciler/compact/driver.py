@@ -1,0 +1,318 @@
+"""The driver of `compact`: what is new, handed out to executors in parts, and committed a batch at a time
+(docs/design/pipeline.md).
+
+It may die anywhere and be run again, and twice at once: each commit holds the rows and the watermark that tells of
+them, and requires the state from which they were read. Who is refused reads anew.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+
+from pyiceberg.manifest import DataFile
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches
+from arco_catalog.protocol.decisions import resolve_for_read
+from arco_catalog.protocol.lookup import entries_in
+from arco_catalog.state.entries import RelationEntry
+from arco_catalog.state.index import relations_in
+from arco_catalog.state.late_receipts import late_marks, unmark
+from arco_catalog.state.paths import commit_key
+from arco_catalog.state.watermarks import BATCH, CLOSED_BEFORE, EVENTS_BATCH, NAMESPACE, REGISTRY_SEQUENCE
+from reconciler.catalog_config import CatalogConfig
+from reconciler.compact.current import Demoted, demote, known_newest
+from reconciler.compact.joining import new_edges, servo_edges
+from reconciler.compact.registry import commits_after
+from reconciler.compact.sources import LINEAGE_EVENTS, RECEIPTS, REPORTS, Batch, Source, find_new, listed
+from reconciler.compact.versions import COLUMNS as VERSION_COLUMNS
+from reconciler.compact.versions import version_of, with_newest
+from reconciler.compact.work import (
+    WriteDated,
+    Written,
+    write_commits,
+    write_events,
+    write_lineage_events,
+    write_reports,
+    write_tasks,
+    write_versions,
+)
+from reconciler.executors import Executors, cut
+from reconciler.system import questions, tables
+from reconciler.system.conditions import among, equal
+from reconciler.system.definition import Row, SystemTable
+from reconciler.system.opened import OpenTable, Superseded, SystemTables
+from reconciler.system.questions import create_views
+from reconciler.system.writing import Writer
+
+BATCH_SIZE = 50_000
+"""Objects of one batch, which is one commit a table."""
+LEAST_PART, MOST_PART = 200, 10_000
+"""Objects of one part: seconds of work, and files that are not small where there is much to write."""
+TRIES = 10
+"""How often what another run overtook is read anew."""
+PROJECTED = (
+    *(tables.COLUMNS, tables.REFS, tables.SNAPSHOTS, tables.FILES_HEALTH, tables.VIEWS),
+    tables.TABLES,
+)
+"""The tables that are read from metadata files, in the order in which a batch is committed to them. The last one is
+committed for every batch: what has a lower watermark had no rows (docs/design/pipeline.md#rule-5)."""
+
+
+@dataclass
+class CompactStats:
+    """What a run did: rows by table, and what it read for them."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    commits: int = 0
+    read: int = 0
+    overtaken: int = 0
+    unreadable: list[str] = field(default_factory=list)
+    unreadable_count: int = 0
+
+    def took(self, parts: Sequence[Written]) -> None:
+        """Counts what parts read, and could not."""
+        for part in parts:
+            self.read += part.read
+            self.unreadable_count += len(part.unreadable)
+            self.unreadable += [*part.unreadable][: max(0, 100 - len(self.unreadable))]
+
+    def committed(self, table: SystemTable, added: Sequence[DataFile]) -> None:
+        """Counts a commit, and the new rows in it."""
+        self.commits += 1
+        self.rows[table.name] = self.rows.get(table.name, 0) + sum(file.record_count for file in added)
+
+    def to_json(self) -> JsonObject:
+        """For the last line of a run."""
+        return {
+            "rows": {**self.rows},
+            "commits": self.commits,
+            "read": self.read,
+            "overtaken": self.overtaken,
+            "unreadable_count": self.unreadable_count,
+            "unreadable": [*self.unreadable],
+        }
+
+
+Progress = Callable[[CompactStats], None]
+
+
+@dataclass
+class Compaction:
+    """One run over one catalog."""
+
+    config: CatalogConfig
+    session: Session
+    system: SystemTables
+    executors: Executors
+    batch_size: int = BATCH_SIZE
+    progress: Progress = lambda stats: None
+    stats: CompactStats = field(default_factory=CompactStats)
+    opened: Sequence[OpenTable] = ()
+    """All tables, as they were before the run read receipts."""
+
+    async def run(self) -> CompactStats:
+        """Brings every table up to what the store holds now. Raises `Superseded` if other runs overtake this one again
+        and again, and what Spark, the store and the catalog raise."""
+        await self._until_done(self._lineage_events)
+        self.opened = [self.system.open(table) for table in tables.ALL]
+        await asyncio.to_thread(create_views, self.system.catalog, self.system.in_trino)
+        joinable = self.system.open(tables.LINEAGE_EVENTS).number(BATCH)
+        for step in (self._receipts, self._registry, self._metadata, self._tasks, self._reports):
+            await self._until_done(step)
+        await self._until_done(partial(self._lineage, joinable))
+        return self.stats
+
+    async def _until_done(self, step: Callable[[], Awaitable[None]]) -> None:
+        for _ in range(TRIES - 1):
+            try:
+                return await step()
+            except Superseded:
+                self.stats.overtaken += 1
+                await self.session.state.pause()
+        return await step()
+
+    async def _receipts(self) -> None:
+        marks, now_ms = await late_marks(self.session.state)
+        own = await self._own_entities()
+        commits = self.system.open(tables.COMMITS)
+        late = {mark.day for mark in marks}
+        own_keys = self._own_keys(own) | await self._own_view_keys(own)
+        found = find_new(self.session, RECEIPTS, commits, now_ms, self.batch_size, late=late, own=own_keys)
+        await self._dated("receipts", commits, found, partial(write_commits, frozenset(own.values())))
+        for mark in marks:
+            if mark.old:
+                await unmark(self.session.state, mark)
+
+    async def _lineage_events(self) -> None:
+        await self._without_marks("OpenLineage events", LINEAGE_EVENTS, tables.LINEAGE_EVENTS, write_lineage_events)
+
+    async def _reports(self) -> None:
+        await self._without_marks("reports", REPORTS, tables.REPORTS, write_reports)
+
+    async def _without_marks(self, name: str, source: Source, definition: SystemTable, write: WriteDated) -> None:
+        """Brings a source up to date into whose days nobody writes later."""
+        table = self.system.open(definition)
+        _, now_ms = await late_marks(self.session.state)
+        await self._dated(name, table, find_new(self.session, source, table, now_ms, self.batch_size), write)
+
+    async def _dated(self, name: str, table: OpenTable, found: AsyncGenerator[Batch, None], write: WriteDated) -> None:
+        async with aclosing(found):
+            async for batch in found:
+                number = table.number(BATCH) + 1
+                parts = await self._execute(name, partial(write, self.config, table.target(), number), batch.keys)
+                self._append(table, parts, {BATCH: str(number), CLOSED_BEFORE: batch.closed_before.isoformat()})
+
+    async def _lineage(self, joinable: int) -> None:
+        """Joins the batches of events up to a number, and tells what Servo's receipts do. All commits that those events
+        may be about are in `commits` by now."""
+        lineage, commits = self.system.open(tables.LINEAGE), self.system.open(tables.COMMITS)
+        events, known = self.system.open(tables.LINEAGE_EVENTS), self.system.open(tables.TABLES)
+        for number in range(lineage.number(EVENTS_BATCH) + 1, joinable + 1):
+            rows = new_edges(number, events, commits, known, lineage)
+            self._tell(lineage, rows, {EVENTS_BATCH: str(number)})
+        reached = commits.number(BATCH)
+        if reached > lineage.number(BATCH):
+            self._tell(lineage, servo_edges(commits, lineage.number(BATCH)), {BATCH: str(reached)})
+
+    def _tell(self, table: OpenTable, rows: Iterable[Row], watermarks: Mapping[str, str]) -> None:
+        """Commits rows that the driver itself has made; the watermarks alone, if there are none."""
+        writer = Writer([table.target()], self.session.runtime.uuid)
+        for row in rows:
+            writer.add(table.definition.name, row)
+        added = writer.finish().get(table.definition.name, ())
+        if added:
+            table.commit(added, watermarks)
+            self.stats.committed(table.definition, added)
+        else:
+            table.mark(watermarks)
+            self.stats.commits += 1
+        self.progress(self.stats)
+
+    async def _registry(self) -> None:
+        events = self.system.open(tables.CATALOG_EVENTS)
+        new = await commits_after(self.session, events.number(REGISTRY_SEQUENCE))
+        for batch in batches(new, self.batch_size):
+            write = partial(write_events, self.config, events.target())
+            parts = await self._execute("registry", write, [commit.id for commit in batch])
+            self._append(events, parts, {REGISTRY_SEQUENCE: str(batch[-1].sequence)})
+
+    async def _metadata(self) -> None:
+        commits = self.system.open(tables.COMMITS)
+        while True:
+            opened = {table.name: self.system.open(table) for table in PROJECTED}
+            reached = opened[tables.TABLES.name].number(BATCH)
+            if reached >= commits.number(BATCH):
+                return
+            await self._project(commits, opened, reached + 1)
+
+    async def _project(self, commits: OpenTable, opened: Mapping[str, OpenTable], number: int) -> None:
+        """Brings one batch of commits into every table that has not seen it."""
+        behind = {name: table for name, table in opened.items() if table.number(BATCH) < number}
+        rows = commits.rows(equal("batch", number), *VERSION_COLUMNS).to_pylist()
+        versions = [version_of(row) for row in rows]
+        touched = sorted({version.entity for version in versions})
+        known = known_newest([opened[tables.TABLES.name], opened[tables.VIEWS.name]], touched)
+        versions = with_newest(versions, known, known_newest([opened[tables.COLUMNS.name]], touched))
+        write = partial(write_versions, self.config, [table.target() for table in behind.values()])
+        parts = await self._execute(f"metadata of batch {number}", write, versions)
+        watermark = {BATCH: str(number)}
+        for table in PROJECTED:
+            if table.name not in behind:
+                continue
+            entities = {
+                version.entity
+                for version in versions
+                if (version.newest_schema if table is tables.COLUMNS else version.newest)
+            }
+            target, added = behind[table.name], _files(parts, table)
+            again = demote(target, entities, self.session.runtime.uuid) if table.has_current else Demoted()
+            if added or again.gone:
+                target.commit([*added, *again.added], watermark, again.gone)
+                self.stats.committed(table, added)
+            elif table is tables.TABLES:
+                target.mark(watermark)
+                self.stats.commits += 1
+            self.progress(self.stats)
+
+    async def _tasks(self) -> None:
+        table = self.system.open(tables.TASKS)
+        paths = self.session.state.paths
+        newest: dict[str, int] = {}
+        async for key in listed(self.session, paths.tasks):
+            task, _, version = key.removeprefix(paths.tasks).removesuffix(".json").partition("/")
+            if version.isdecimal():
+                newest[task] = max(newest.get(task, 0), int(version))
+        known: set[tuple[object, ...]] = set()
+        for some in batches(sorted(newest), 1_000):
+            rows = table.rows(among("task_id", some), "task_id", "task_version").to_pylist()
+            known |= {(row["task_id"], row["task_version"]) for row in rows}
+        new = [task for task, version in newest.items() if (task, version) not in known]
+        for batch in batches(new, self.batch_size):
+            parts = await self._execute("tasks", partial(write_tasks, self.config, table.target()), batch)
+            self._append(table, parts, {})
+
+    def _append(self, table: OpenTable, parts: Sequence[Written], watermarks: Mapping[str, str]) -> None:
+        """Commits the rows of a batch; nothing, if it has none."""
+        added = _files(parts, table.definition)
+        if added:
+            table.commit(added, watermarks)
+            self.stats.committed(table.definition, added)
+        self.progress(self.stats)
+
+    async def _execute(
+        self, name: str, work: Callable[[Sequence[object]], Written], items: Sequence[object]
+    ) -> list[Written]:
+        parts = cut(items, self.executors.parallelism, LEAST_PART, MOST_PART)
+        done = await asyncio.to_thread(self.executors.run, f"compact: {name}", work, parts)
+        self.stats.took(done)
+        return done
+
+    async def _own_entities(self) -> Mapping[str, str]:
+        """The entities of the tables of `system`, by their names."""
+        head = await self.session.state.head()
+        found: dict[str, str] = {}
+        prefix = relations_in((NAMESPACE,))
+        async with aclosing(entries_in(self.session.state, head.index, prefix)) as entries:
+            async for key, entry in entries:
+                found[key.removeprefix(prefix)] = RelationEntry(entry).entity
+        return found
+
+    def _own_keys(self, own: Mapping[str, str]) -> set[str]:
+        """The commit keys of the system tables' own commits, as far back as their logs of metadata files go."""
+        return {
+            commit_key(own[table.definition.name], location)
+            for table in self.opened
+            if table.definition.name in own
+            for location in table.entity_files
+        }
+
+    async def _own_view_keys(self, own: Mapping[str, str]) -> set[str]:
+        """The same of the views that answer usual questions: each has one version."""
+        keys = set[str]()
+        for question in questions.ALL:
+            pointer = await self.session.state.pointer(own[question.name]) if question.name in own else None
+            if pointer is not None:
+                current = await resolve_for_read(self.session.state, pointer)
+                keys.add(commit_key(pointer.entity, current.metadata.location))
+        return keys
+
+
+async def compact(
+    system: SystemTables,
+    config: CatalogConfig,
+    executors: Executors,
+    *,
+    batch_size: int = BATCH_SIZE,
+    progress: Progress = lambda stats: None,
+) -> CompactStats:
+    """One run over a catalog (`Compaction.run`)."""
+    async with config.session() as session:
+        return await Compaction(config, session, system, executors, batch_size, progress).run()
+
+
+def _files(parts: Sequence[Written], table: SystemTable) -> list[DataFile]:
+    return [file for part in parts for file in part.files.get(table.name, ())]

@@ -1,0 +1,95 @@
+"""What the manifests of a table's current snapshot list: the figures by which maintenance decides."""
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.errors import Refusal
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.purge.avro import Unreadable
+from arco_catalog.protocol.catalog import Session
+from reconciler.compact.values import long_of, object_of, objects_of, text_of
+from reconciler.compact.version import Version
+from reconciler.live_files import SMALL, TARGET_BYTES, live_files, manifests_in
+from reconciler.system.definition import Row
+
+
+@dataclass(slots=True)
+class Health:
+    """Counts of live files."""
+
+    target_bytes: int
+    manifests: int = 0
+    data_files: int = 0
+    small_files: int = 0
+    delete_files: int = 0
+    records: int = 0
+    small_bytes: int = 0
+    largest_bytes: int = 0
+    partitions: dict[str, int] = field(default_factory=dict)
+    """Bytes of data files, by their partitions."""
+
+    def add(self, file: JsonObject) -> None:
+        """Counts a live file, as a manifest lists it."""
+        if file.get("content"):  # v1 has none, and no delete files
+            self.delete_files += 1
+            return
+        size = long_of(file.get("file_size_in_bytes")) or 0
+        self.data_files += 1
+        self.records += long_of(file.get("record_count")) or 0
+        self.largest_bytes = max(self.largest_bytes, size)
+        if size < SMALL * self.target_bytes:
+            self.small_files += 1
+            self.small_bytes += size
+        partition = repr(file.get("partition"))
+        self.partitions[partition] = self.partitions.get(partition, 0) + size
+
+    def columns(self) -> Mapping[str, object]:
+        """The counts, as columns."""
+        return {
+            "data_files": self.data_files,
+            "small_files": self.small_files,
+            "delete_files": self.delete_files,
+            "manifests": self.manifests,
+            "records": self.records,
+            "bytes": sum(self.partitions.values()),
+            "small_bytes": self.small_bytes,
+            "largest_bytes": self.largest_bytes,
+            "partitions": len(self.partitions),
+            "largest_partition_bytes": max(self.partitions.values(), default=0),
+        }
+
+
+async def health_row(session: Session, version: Version, document: JsonObject) -> Row | None:
+    """The row of a version; None for a table without snapshot. Manifests that can't be read are told in the row. Raises
+    `StoreError`."""
+    snapshots = objects_of(document.get("snapshots"))
+    current = next((each for each in snapshots if each.get("snapshot-id") == version.snapshot_id), None)
+    if version.snapshot_id is None or current is None:
+        return None
+    said = object_of(document.get("properties")).get("write.target-file-size-bytes")
+    health = Health(long_of(said) or TARGET_BYTES)
+    counted: Mapping[str, object]
+    try:
+        for manifest in await manifests_in(session, current):
+            path = text_of(manifest.get("manifest_path"))
+            if path is None:
+                continue
+            health.manifests += 1
+            async with aclosing(live_files(session, path)) as files:
+                async for file in files:
+                    health.add(file)
+        counted = health.columns()
+    except (Refusal, Unreadable) as error:
+        counted = {"unreadable": str(error)}
+    return {
+        "entity": version.entity,
+        "commit_key": version.commit_key,
+        "committed_at": version.committed_ms,
+        "namespace": version.namespace,
+        "name": version.name,
+        "snapshot_id": version.snapshot_id,
+        "target_bytes": health.target_bytes,
+        "snapshots": len(snapshots),
+        **counted,
+    }

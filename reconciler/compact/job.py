@@ -1,0 +1,30 @@
+"""The job `compact` (docs/pipeline.md)."""
+
+import argparse
+import asyncio
+import sys
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.state.runtime import SystemRuntime
+from reconciler.compact.driver import CompactStats, compact
+from reconciler.executors import OnSpark
+from reconciler.session import catalog_of, spark_of
+from reconciler.system import connection
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares what it takes besides a catalog."""
+    connection.add_arguments(parser)
+
+
+def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
+    """Prints a line for each commit. Returns the counts, and 1 if something could not be read."""
+    system = connection.system_tables(parsed, SystemRuntime())
+    with spark_of(parsed, "arco-compact") as spark:
+        stats = asyncio.run(compact(system, catalog_of(parsed), OnSpark(spark), progress=_show))
+    return stats.to_json(), 1 if stats.unreadable_count else 0
+
+
+def _show(stats: CompactStats) -> None:
+    rows = ", ".join(f"{count:,} {table}" for table, count in stats.rows.items())
+    sys.stderr.write(f"{stats.read:,} objects read, {stats.commits:,} commits: {rows or 'nothing new'}\n")

@@ -1,0 +1,197 @@
+"""A metadata file as rows of `tables`, `views`, `columns`, `refs` and `snapshots`.
+
+Without the file (it was purged, or trimmed, before it was read) the rows are what the receipt alone tells, and say so.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from arco_catalog.iceberg.json import JsonObject, dumps
+from arco_catalog.iceberg.summary import type_text
+from reconciler.compact.values import (
+    int_of,
+    long_of,
+    object_of,
+    objects_of,
+    properties_of,
+    text_of,
+    texts_of,
+)
+from reconciler.compact.version import Version
+from reconciler.system.definition import Row
+from reconciler.system.tables import COLUMNS, REFS, SNAPSHOTS, TABLES, VIEWS
+
+_COUNTS: Final = {
+    "added_data_files": "added-data-files",
+    "deleted_data_files": "deleted-data-files",
+    "added_records": "added-records",
+    "deleted_records": "deleted-records",
+    "added_bytes": "added-files-size",
+    "removed_bytes": "removed-files-size",
+    "total_records": "total-records",
+    "total_data_files": "total-data-files",
+    "total_delete_files": "total-delete-files",
+    "total_bytes": "total-files-size",
+}
+
+
+def project(version: Version, document: JsonObject | None) -> Iterator[tuple[str, Row]]:
+    """The rows of a version, each with the name of its table. `document` is its metadata, None if that is gone."""
+    if version.is_view:
+        yield VIEWS.name, _view_row(version, document)
+    else:
+        yield TABLES.name, _table_row(version, document)
+        for row in _snapshot_rows(version, document):
+            yield SNAPSHOTS.name, row
+        for row in _ref_rows(version, document):
+            yield REFS.name, row
+    if version.sets_schema and document is not None:
+        for row in _column_rows(version, document):
+            yield COLUMNS.name, row
+
+
+def _table_row(version: Version, document: JsonObject | None) -> Row:
+    if document is None:
+        return {
+            **version.columns,
+            "table_uuid": version.uuid,
+            "snapshot_id": version.snapshot_id,
+            "metadata_gone": True,
+        }
+    snapshots = objects_of(document.get("snapshots"))
+    current = next((each for each in snapshots if each.get("snapshot-id") == version.snapshot_id), {})
+    summary = object_of(current.get("summary"))
+    return {
+        **version.columns,
+        "table_uuid": text_of(document.get("table-uuid")) or version.uuid,
+        "format_version": int_of(document.get("format-version")),
+        "location": text_of(document.get("location")),
+        "properties": properties_of(document.get("properties")),
+        "schema_id": int_of(document.get("current-schema-id")),
+        "partition_spec": _named(document, "partition-specs", "spec-id", "default-spec-id"),
+        "sort_order": _named(document, "sort-orders", "order-id", "default-sort-order-id"),
+        "snapshot_id": version.snapshot_id,
+        "snapshots": len(snapshots),
+        "records": long_of(summary.get("total-records")),
+        "data_files": long_of(summary.get("total-data-files")),
+        "bytes": long_of(summary.get("total-files-size")),
+        "metadata_gone": False,
+    }
+
+
+def _named(document: JsonObject, many: str, field: str, default: str) -> str | None:
+    """The fields of the spec, or the order, that is the default one, as JSON."""
+    wanted = document.get(default)
+    found = next((each for each in objects_of(document.get(many)) if each.get(field) == wanted), None)
+    return None if found is None else dumps(found.get("fields"), sort_keys=True).decode()
+
+
+def _view_row(version: Version, document: JsonObject | None) -> Row:
+    if document is None:
+        return {**version.columns, "view_uuid": version.uuid, "metadata_gone": True}
+    current = document.get("current-version-id")
+    found = next((each for each in objects_of(document.get("versions")) if each.get("version-id") == current), {})
+    written = [each for each in objects_of(found.get("representations")) if each.get("type") == "sql"]
+    return {
+        **version.columns,
+        "view_uuid": text_of(document.get("view-uuid")) or version.uuid,
+        "format_version": int_of(document.get("format-version")),
+        "location": text_of(document.get("location")),
+        "properties": properties_of(document.get("properties")),
+        "version_id": int_of(current),
+        "dialects": texts_of([each.get("dialect") for each in written]),
+        "sql": text_of(written[0].get("sql")) if written else None,
+        "metadata_gone": False,
+    }
+
+
+def _snapshot_rows(version: Version, document: JsonObject | None) -> Iterator[Row]:
+    said: Row = {name: value for name, value in version.columns.items() if name not in ("metadata_location", "current")}
+    if document is None:
+        for snapshot in version.added_snapshot_ids:
+            yield {**said, "snapshot_id": snapshot, "metadata_gone": True}
+        return
+    for each in _added_snapshots(version, document):
+        snapshot_id = long_of(each.get("snapshot-id"))
+        summary = object_of(each.get("summary"))
+        yield {
+            **said,
+            "snapshot_id": snapshot_id,
+            "parent_id": long_of(each.get("parent-snapshot-id")),
+            "sequence_number": long_of(each.get("sequence-number")),
+            "snapshot_at": long_of(each.get("timestamp-ms")),
+            "operation": text_of(summary.get("operation")),
+            "manifest_list": text_of(each.get("manifest-list")),
+            "schema_id": int_of(each.get("schema-id")),
+            **{name: long_of(summary.get(counted)) for name, counted in _COUNTS.items()},
+            "summary": properties_of(summary),
+            "metadata_gone": False,
+        }
+
+
+def _added_snapshots(version: Version, document: JsonObject) -> list[JsonObject]:
+    """Those that the receipt names. A restored one names none: there they are those since the file before."""
+    snapshots = objects_of(document.get("snapshots"))
+    if not version.restored:
+        added = set(version.added_snapshot_ids)
+        return [each for each in snapshots if long_of(each.get("snapshot-id")) in added]
+    log = objects_of(document.get("metadata-log"))
+    since_ms = (long_of(log[-1].get("timestamp-ms")) if log else None) or 0
+    return [each for each in snapshots if (long_of(each.get("timestamp-ms")) or 0) > since_ms]
+
+
+def _ref_rows(version: Version, document: JsonObject | None) -> Iterator[Row]:
+    if document is None:
+        return
+    found: Mapping[str, JsonObject] = {
+        name: object_of(ref) for name, ref in object_of(document.get("refs")).items()
+    } or ({} if version.snapshot_id is None else {"main": {"type": "branch", "snapshot-id": version.snapshot_id}})
+    for name, ref in found.items():
+        yield {
+            **version.columns,
+            "ref": name,
+            "ref_type": text_of(ref.get("type")),
+            "snapshot_id": long_of(ref.get("snapshot-id")),
+        }
+
+
+def _column_rows(version: Version, document: JsonObject) -> Iterator[Row]:
+    schema = _current_schema(version, document)
+    said: Row = {
+        **version.columns,
+        "current": version.newest_schema,
+        "entity_type": "view" if version.is_view else "table",
+    }
+    for position, (name, field) in enumerate(_fields(schema), 1):
+        yield {
+            **said,
+            "schema_id": int_of(schema.get("schema-id")),
+            "field_id": int_of(field.get("id")),
+            "position": position,
+            "column_name": name,
+            "data_type": type_text(field.get("type")),
+            "nullable": field.get("required") is not True,
+            "comment": text_of(field.get("doc")),
+        }
+
+
+def _current_schema(version: Version, document: JsonObject) -> JsonObject:
+    schemas = objects_of(document.get("schemas"))
+    wanted = document.get("current-schema-id")
+    if version.is_view:
+        current = document.get("current-version-id")
+        versions = objects_of(document.get("versions"))
+        wanted = next((each.get("schema-id") for each in versions if each.get("version-id") == current), None)
+    return next((each for each in schemas if each.get("schema-id", 0) == wanted), object_of(document.get("schema")))
+
+
+def _fields(struct: JsonObject, prefix: str = "") -> Iterator[tuple[str, JsonObject]]:
+    """Every field of a struct, and of the structs in it, each with its full name."""
+    for field in objects_of(struct.get("fields")):
+        name = f"{prefix}{text_of(field.get('name')) or ''}"
+        yield name, field
+        held = object_of(field.get("type"))
+        for part in ("element", "value"):
+            if part in held:
+                held, name = object_of(held[part]), f"{name}.{part}"
+        yield from _fields(held, f"{name}.")

@@ -1,0 +1,140 @@
+"""What lies in folders of days, and is new: the objects of open and marked days of which a system table does not tell
+(docs/design/pipeline.md#rule-1)."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.state.paths import Paths
+from arco_catalog.state.receipt import COMMITTED
+from arco_catalog.state.watermarks import CLOSED_BEFORE
+from reconciler.compact.days import closed_after, days_to_list
+from reconciler.system.conditions import between
+from reconciler.system.opened import OpenTable
+from storage_backends import Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Objects to be read, by their keys, and the watermark once they are in the table."""
+
+    keys: Sequence[str]
+    closed_before: date
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Immutable objects in folders of days, and a table that tells of them: its column `name` says how they are called,
+    its column `at` on which day they came. `again` is for how many days after that the same may come once more."""
+
+    name: str
+    at: str
+    root: Callable[[Paths], str]
+    """The folder of the days, which may hold other things, too."""
+    folder: Callable[[Paths, date], str]
+    """That of a day."""
+    day: Callable[[Paths, str], date | None]
+    """The day of an object; None for what belongs to another source."""
+    again: int = 0
+
+
+def _day_of_committed(paths: Paths, key: str) -> date | None:
+    return paths.read_receipt_day(key) if f"/{COMMITTED}/" in key else None
+
+
+RECEIPTS = Source(
+    "commit_key",
+    "committed_at",
+    root=lambda paths: paths.events,
+    folder=lambda paths, day: paths.receipts_of_day(COMMITTED, day),
+    day=_day_of_committed,
+)
+LINEAGE_EVENTS = Source(
+    "event",
+    "received_on",
+    root=lambda paths: paths.events,
+    folder=Paths.lineage_events_of_day,
+    day=Paths.read_lineage_day,
+    again=1,
+)
+REPORTS = Source(
+    "report_id",
+    "received_at",
+    root=lambda paths: paths.reports,
+    folder=Paths.reports_of_day,
+    day=Paths.read_report_day,
+)
+
+
+async def find_new(
+    session: Session,
+    source: Source,
+    table: OpenTable,
+    now_ms: int,
+    size: int,
+    *,
+    late: Iterable[date] = (),
+    own: Iterable[str] = (),
+) -> AsyncGenerator[Batch, None]:
+    """New objects, the oldest day first, so many at a time; nothing where there are none. `late` are the days that are
+    marked, `own` names that are to be left out. One day's keys are held in memory at once."""
+    closed_before = watermark(table)
+    found = await _days(session, source) if closed_before is None else ()
+    skip, before = frozenset(own), frozenset[str]()
+    held: list[str] = []
+    days = days_to_list(closed_before, found, set(late), now_ms)
+    reached = closed_before or min(days, default=date.min)
+    for day in days:
+        keys = await _list(session, source.folder(session.state.paths, day))
+        known = _known(source, table, day) | skip | before if keys else frozenset()
+        held += [key for name, key in keys.items() if name not in known]
+        before = frozenset(keys) if source.again else before
+        done = day if closed_before is None or day >= closed_before else closed_before - timedelta(days=1)
+        while len(held) > size:
+            yield Batch(held[:size], reached)
+            held = held[size:]
+        reached = closed_after(done, closed_before, now_ms)
+    if held:
+        yield Batch(held, reached)
+
+
+def watermark(table: OpenTable) -> date | None:
+    """The first day that is not closed; None in the beginning."""
+    said = table.watermark(CLOSED_BEFORE)
+    return None if said is None else date.fromisoformat(said)
+
+
+async def _list(session: Session, prefix: str) -> dict[str, str]:
+    """The keys of a day's objects, by their names."""
+    return {_name(key): key async for key in listed(session, prefix)}
+
+
+async def _days(session: Session, source: Source) -> set[date]:
+    """The days that have any. Everything there is is listed for that, once."""
+    paths = session.state.paths
+    days = {source.day(paths, key) async for key in listed(session, source.root(paths))}
+    return {day for day in days if day is not None}
+
+
+async def listed(session: Session, prefix: str) -> AsyncIterator[str]:
+    """The keys under a prefix, in no order."""
+    after: Cursor | None = None
+    while True:
+        page = await session.state.store.list(prefix, after)
+        for each in page.entries:
+            yield each.key
+        after = page.after
+        if after is None:
+            return
+
+
+def _known(source: Source, table: OpenTable, day: date) -> frozenset[str]:
+    """The names of what came on a day, or may come once more on it, that the table has."""
+    end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
+    wanted = between(source.at, (end - timedelta(days=1 + source.again)).isoformat(), end.isoformat())
+    return frozenset(name for batch in table.batches(wanted, source.name) for name in batch.column(0).to_pylist())
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2].removesuffix(".json")

@@ -1,0 +1,55 @@
+"""Values of JSON documents that others wrote: what is not of its type is taken for absent, not for an error."""
+
+from collections.abc import Mapping
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue
+
+MAX_LONG = 2**63 - 1
+
+
+def text_of(value: JsonValue) -> str | None:
+    """A text."""
+    return value if isinstance(value, str) else None
+
+
+def long_of(value: JsonValue) -> int | None:
+    """An integer, which summaries of snapshots write as text, that a column can hold."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        value = int(value)
+    return value if type(value) is int and -MAX_LONG <= value <= MAX_LONG else None
+
+
+def int_of(value: JsonValue) -> int | None:
+    """An integer of 32 bits."""
+    found = long_of(value)
+    return found if found is not None and -(2**31) <= found < 2**31 else None
+
+
+def object_of(value: JsonValue) -> JsonObject:
+    """An object, empty if it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: JsonValue) -> list[JsonObject]:
+    """The objects of a list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def texts_of(value: JsonValue) -> list[str]:
+    """The texts of a list."""
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def longs_of(value: JsonValue) -> list[int]:
+    """The integers of a list."""
+    return [each for each in map(long_of, value) if each is not None] if isinstance(value, list) else []
+
+
+def properties_of(value: JsonValue) -> Mapping[str, str]:
+    """A map of texts."""
+    return {name: each for name, each in object_of(value).items() if isinstance(each, str)}
+
+
+def namespace_of(value: JsonValue) -> str | None:
+    """The levels of a namespace, joined by dots; None for none."""
+    return ".".join(texts_of(value)) if isinstance(value, list) else None

@@ -1,0 +1,65 @@
+"""From rows of `commits` to versions, and which of them are the newest of their entities. Pure functions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from reconciler.compact.version import Version
+
+COLUMNS = (
+    *("entity", "entity_type", "commit_key", "committed_at", "namespace", "name", "table_uuid", "metadata_location"),
+    *("previous_metadata_location", "snapshot_id", "added_snapshot_ids", "updates", "source_kind"),
+)
+"""The columns of `commits` that a version takes."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def milliseconds(at: datetime) -> int:
+    """Milliseconds since 1970, exactly."""
+    return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def version_of(row: Mapping[str, object]) -> Version:
+    """The version of a row of `commits`."""
+    return Version(
+        entity=cast(str, row["entity"]),
+        is_view=row["entity_type"] == "view",
+        commit_key=cast(str, row["commit_key"]),
+        committed_ms=milliseconds(cast(datetime, row["committed_at"])),
+        namespace=cast("str | None", row["namespace"]),
+        name=cast("str | None", row["name"]),
+        uuid=cast("str | None", row["table_uuid"]),
+        metadata_location=cast(str, row["metadata_location"]),
+        previous=row["previous_metadata_location"] is not None,
+        snapshot_id=cast("int | None", row["snapshot_id"]),
+        added_snapshot_ids=tuple(cast("Sequence[int] | None", row["added_snapshot_ids"]) or ()),
+        updates=tuple(cast("Sequence[str] | None", row["updates"]) or ()),
+        restored=row["source_kind"] == "Restored",
+    )
+
+
+def with_newest(
+    versions: Sequence[Version], known: Mapping[str, int], known_schemas: Mapping[str, int]
+) -> list[Version]:
+    """The same versions, the newest of each entity marked, unless a newer one is `known` already; and so for those that
+    set a schema. Times are those of metadata files, each of which is younger than the one before."""
+    newest = _newest(versions, known)
+    schemas = _newest((version for version in versions if version.sets_schema), known_schemas)
+    return [
+        replace(
+            version,
+            newest=version.committed_ms >= newest[version.entity],
+            newest_schema=version.sets_schema and version.committed_ms >= schemas[version.entity],
+        )
+        for version in versions
+    ]
+
+
+def _newest(versions: Iterable[Version], known: Mapping[str, int]) -> dict[str, int]:
+    newest: dict[str, int] = {}
+    for version in versions:
+        before = newest.get(version.entity, known.get(version.entity, 0))
+        newest[version.entity] = max(before, version.committed_ms)
+    return newest

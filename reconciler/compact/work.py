@@ -1,0 +1,218 @@
+"""What executors do: read objects of the store, a bounded number beside each other, and write the rows that they make.
+
+Each function takes plain values that the driver sends, opens the catalog itself, and returns what the driver needs for
+a commit. What can't be read is told and left out; a store that does not answer fails the part.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyiceberg.manifest import DataFile
+
+from arco_catalog.iceberg.errors import InternalError, Refusal
+from arco_catalog.iceberg.json import JsonObject, MalformedJson
+from arco_catalog.iceberg.parsing import parse_metadata
+from arco_catalog.protocol.catalog import Session
+from arco_catalog.protocol.concurrency import batches, gather
+from arco_catalog.state import receipt
+from arco_catalog.state.fields import parse_record
+from arco_catalog.state.lineage import decode_event
+from arco_catalog.state.task_log import read_task
+from arco_catalog.state.watermarks import NAMESPACE
+from reconciler.catalog_config import CatalogConfig
+from reconciler.compact.commits import commit_row, needs_metadata
+from reconciler.compact.events import event_rows
+from reconciler.compact.health import health_row
+from reconciler.compact.projection import project
+from reconciler.compact.reports import report_row
+from reconciler.compact.runs import event_rows as lineage_event_rows
+from reconciler.compact.tasks import task_row
+from reconciler.compact.values import text_of, texts_of
+from reconciler.compact.version import Version
+from reconciler.system.tables import CATALOG_EVENTS, COMMITS, FILES_HEALTH, LINEAGE_EVENTS, REPORTS, TASKS
+from reconciler.system.writing import Target, Writer
+from storage_backends import Found
+
+T = TypeVar("T")
+
+AT_ONCE = 32
+"""Objects that one executor reads beside each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What came of a part: files by their tables, how many objects were read, and what could not be."""
+
+    files: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
+    read: int = 0
+    unreadable: Sequence[str] = ()
+
+
+class _Part:
+    """One part on an executor."""
+
+    def __init__(self, session: Session, targets: Sequence[Target]) -> None:
+        self.session = session
+        self.writer = Writer(targets, session.runtime.uuid)
+        self.unreadable: list[str] = []
+        self.read = 0
+
+    async def each(self, items: Sequence[T], work: Callable[[T], Awaitable[None]]) -> None:
+        """Does the work of each item, a bounded number at a time. What is wrong with one is told."""
+
+        async def tried(item: T) -> None:
+            try:
+                await work(item)
+            except (InternalError, MalformedJson) as error:
+                self.unreadable.append(str(error))
+
+        for batch in batches(items, AT_ONCE):
+            await gather(*(tried(item) for item in batch))
+
+    async def document(self, location: str) -> JsonObject | None:
+        """A metadata file, None if it is gone or in none of our stores."""
+        self.read += 1
+        try:
+            body = await self.session.files.read(location)
+        except Refusal:
+            return None
+        return parse_metadata(body, location)
+
+    async def record(self, key: str) -> bytes | None:
+        """A record of the catalog's, None if it is gone."""
+        self.read += 1
+        found = await self.session.state.store.get(key)
+        return found.body if isinstance(found, Found) else None
+
+    def written(self) -> Written:
+        """Writes what is left."""
+        return Written(self.writer.finish(), self.read, self.unreadable)
+
+
+WriteDated = Callable[[CatalogConfig, Target, int, Sequence[str]], Written]
+"""Reads objects by their keys, and writes the rows of a batch with this number."""
+
+
+def write_commits(
+    own: frozenset[str], config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]
+) -> Written:
+    """Reads committed receipts, and the metadata files of those that added snapshots. Entities in `own` are left
+    out."""
+
+    async def work(part: _Part) -> None:
+        async def one(key: str) -> None:
+            body = await part.record(key)
+            if body is None:
+                return  # collected since it was listed
+            said = receipt.with_current_names(receipt.parse(body, key), receipt.COMMITTED)
+            if said.get("entity") in own or texts_of(said.get("namespace"))[:1] == [NAMESPACE]:
+                return
+            location = text_of(said.get("metadata_location"))
+            wanted = location is not None and needs_metadata(said)
+            document = await part.document(location) if wanted and location is not None else None
+            part.writer.add(COMMITS.name, commit_row(said, document, batch))
+
+        await part.each(keys, one)
+
+    return _run(config, [target], work)
+
+
+def write_lineage_events(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> Written:
+    """Reads OpenLineage events."""
+
+    async def work(part: _Part) -> None:
+        async def one(key: str) -> None:
+            body, day = await part.record(key), part.session.state.paths.read_lineage_day(key)
+            if body is None or day is None:
+                return
+            for row in lineage_event_rows(decode_event(body, key), _name(key), day, batch):
+                part.writer.add(LINEAGE_EVENTS.name, row)
+
+        await part.each(keys, one)
+
+    return _run(config, [target], work)
+
+
+def write_reports(config: CatalogConfig, target: Target, batch: int, keys: Sequence[str]) -> Written:
+    """Reads reports of scans and commits."""
+
+    async def work(part: _Part) -> None:
+        async def one(key: str) -> None:
+            body = await part.record(key)
+            if body is not None:
+                part.writer.add(REPORTS.name, report_row(parse_record(body, key), _name(key), batch))
+
+        await part.each(keys, one)
+
+    return _run(config, [target], work)
+
+
+def write_events(config: CatalogConfig, target: Target, commits: Sequence[str]) -> Written:
+    """Reads commits of the registry, by their ids."""
+
+    async def work(part: _Part) -> None:
+        async def one(commit: str) -> None:
+            key = part.session.state.paths.registry_commit(commit)
+            body = await part.record(key)
+            for row in event_rows(parse_record(body, key)) if body is not None else ():
+                part.writer.add(CATALOG_EVENTS.name, row)
+
+        await part.each(commits, one)
+
+    return _run(config, [target], work)
+
+
+def write_tasks(config: CatalogConfig, target: Target, tasks: Sequence[str]) -> Written:
+    """Reads the last versions of tasks."""
+
+    async def work(part: _Part) -> None:
+        async def one(task: str) -> None:
+            part.read += 1
+            stored = await read_task(part.session.state, task)
+            row = None if stored is None else task_row(stored.task)
+            if row is not None:
+                part.writer.add(TASKS.name, row)
+
+        await part.each(tasks, one)
+
+    return _run(config, [target], work)
+
+
+def write_versions(config: CatalogConfig, targets: Sequence[Target], versions: Sequence[Version]) -> Written:
+    """Reads the metadata files of versions; of the newest of each table also its manifests, if they are asked for."""
+    looks = any(target.table.name == FILES_HEALTH.name for target in targets)
+
+    async def work(part: _Part) -> None:
+        async def one(version: Version) -> None:
+            document: JsonObject | None = None
+            try:
+                document = await part.document(version.metadata_location)
+            except InternalError as error:
+                part.unreadable.append(str(error))
+            for table, row in project(version, document):
+                part.writer.add(table, row)
+            if looks and version.newest and not version.is_view and document is not None:
+                health = await health_row(part.session, version, document)
+                if health is not None:
+                    part.writer.add(FILES_HEALTH.name, health)
+            part.session.files.forget(version.metadata_location)
+
+        await part.each(versions, one)
+
+    return _run(config, targets, work)
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2].removesuffix(".json")
+
+
+def _run(config: CatalogConfig, targets: Sequence[Target], work: Callable[[_Part], Awaitable[None]]) -> Written:
+    async def run() -> Written:
+        async with config.session() as session:
+            part = _Part(session, targets)
+            await work(part)
+            return part.written()
+
+    return asyncio.run(run())

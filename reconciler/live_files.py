@@ -1,0 +1,63 @@
+"""The files that are live in a snapshot, as its manifests list them; and which of them are small."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Final
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.purge.avro import Fields, read_blocks
+from arco_catalog.protocol.catalog import Session
+from reconciler.compact.values import object_of, text_of, texts_of
+
+TARGET_BYTES: Final = 512 << 20
+"""The size of files that writers aim at, where a table does not say (`write.target-file-size-bytes`)."""
+SMALL: Final = 0.75
+"""The share of that size below which a file is small: as Iceberg's own rewriting of data files has it."""
+LIST_FIELDS: Fields = {"manifest_path": None, "manifest_length": None, "content": None}
+ENTRY_FIELDS: Fields = {
+    "status": None,
+    "data_file": {
+        "content": None,
+        "file_format": None,
+        "partition": None,
+        "record_count": None,
+        "file_size_in_bytes": None,
+    },
+}
+DELETED = 2
+"""The status of an entry whose file is gone."""
+
+
+async def manifests_in(session: Session, snapshot: JsonObject) -> Sequence[JsonObject]:
+    """The entries of a snapshot's manifest list, with `LIST_FIELDS`; an old v1 snapshot names its manifests itself, and
+    tells their paths alone. Raises `Refusal`, `Unreadable` and `StoreError`."""
+    where = text_of(snapshot.get("manifest-list"))
+    if where is None:
+        return [{"manifest_path": path} for path in texts_of(snapshot.get("manifests"))]
+    async with aclosing(_records(session, where, LIST_FIELDS)) as listed:
+        return [each async for each in listed]
+
+
+async def live_files(session: Session, manifest: str) -> AsyncGenerator[JsonObject, None]:
+    """The `data_file` of each entry of a manifest whose file is live, with `ENTRY_FIELDS`. Raises as `manifests_in`
+    does."""
+    async with aclosing(_records(session, manifest, ENTRY_FIELDS)) as entries:
+        async for entry in entries:
+            file = live_file(entry)
+            if file is not None:
+                yield file
+
+
+def live_file(entry: JsonObject) -> JsonObject | None:
+    """The `data_file` of an entry of a manifest; None where it is gone."""
+    return None if entry.get("status") == DELETED else object_of(entry.get("data_file"))
+
+
+async def _records(session: Session, location: str, fields: Fields) -> AsyncGenerator[JsonObject, None]:
+    async def read(start: int, length: int) -> bytes:
+        return await session.files.read_range(location, start, length)
+
+    async with aclosing(read_blocks(read, fields)) as blocks:
+        async for block in blocks:
+            for record in block:
+                yield record

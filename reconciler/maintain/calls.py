@@ -1,0 +1,90 @@
+"""Calls of Iceberg's procedures as values, and as SQL of Spark's."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+from arco_catalog.iceberg.json import JsonObject
+
+
+class Procedure(StrEnum):
+    """Iceberg's procedures that maintain tables, in the order in which they make each other's work least."""
+
+    REWRITE_DATA_FILES = "rewrite_data_files"
+    REWRITE_POSITION_DELETE_FILES = "rewrite_position_delete_files"
+    REWRITE_MANIFESTS = "rewrite_manifests"
+    EXPIRE_SNAPSHOTS = "expire_snapshots"
+    REMOVE_ORPHAN_FILES = "remove_orphan_files"
+
+    @property
+    def deletes(self) -> bool:
+        """Whether it deletes files."""
+        return self in (Procedure.EXPIRE_SNAPSHOTS, Procedure.REMOVE_ORPHAN_FILES)
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A time, in milliseconds since 1970."""
+
+    ms: int
+
+
+Argument: TypeAlias = str | int | bool | Time | Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A procedure and its arguments, but for the table."""
+
+    procedure: Procedure
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+    def statement(self, catalog: str, table: Sequence[str]) -> str:
+        """The call for a table, given by the levels of its namespace and its name, of a catalog of Spark's."""
+        named = ".".join(_identifier(part) for part in (catalog, *table))
+        arguments = {"table": named, **self.arguments}
+        said = ", ".join(f"{name} => {_literal(value)}" for name, value in arguments.items())
+        return f"CALL {_identifier(catalog)}.system.{self.procedure}({said})"
+
+    def to_json(self) -> JsonObject:
+        """For a row of `system.maintenance`."""
+        return {name: _plain(value) for name, value in self.arguments.items()}
+
+
+def _identifier(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _literal(value: Argument) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str():
+            return _text(value)
+        case Time(ms):
+            return f"TIMESTAMP {_text(_utc(ms))}"
+        case _:
+            return f"map({', '.join(_text(part) for item in value.items() for part in item)})"
+
+
+def _plain(value: Argument) -> str | int | bool | JsonObject:
+    match value:
+        case Time(ms):
+            return _utc(ms)
+        case str() | int():
+            return value
+        case _:
+            return {**value}
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _utc(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{ms % 1000:03} UTC"

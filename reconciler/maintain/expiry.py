@@ -1,0 +1,40 @@
+"""Which snapshots an expiry takes away: the rule of Iceberg's `RemoveSnapshots`, foreseen."""
+
+from collections.abc import Mapping
+
+from reconciler.maintain.figures import Figures, Ref, Snapshot
+
+
+def expired(figures: Figures, older_than_ms: int, keep: int, now_ms: int) -> frozenset[int]:
+    """The snapshots that are older, and that no branch or tag keeps: of a branch its head and the `keep` newest stay,
+    and those that are not older. A branch's own retention goes before these."""
+    snapshots = {snapshot.id: snapshot for snapshot in figures.snapshots}
+    kept: set[int] = set()
+    led_to: set[int] = set()
+    for ref in figures.refs:
+        led_to |= _ancestors(ref, snapshots)
+        if not ref.branch:
+            kept.add(ref.snapshot)
+            continue
+        before_ms = older_than_ms if ref.max_age_ms is None else now_ms - ref.max_age_ms
+        kept |= _kept_of(ref, snapshots, before_ms, ref.min_to_keep or keep)
+    strays = {each.id for each in figures.snapshots if each.id not in led_to and each.at_ms >= older_than_ms}
+    return frozenset(snapshots) - kept - strays
+
+
+def _ancestors(ref: Ref, snapshots: Mapping[int, Snapshot]) -> set[int]:
+    found: set[int] = set()
+    at = snapshots.get(ref.snapshot)
+    while at is not None and at.id not in found:
+        found.add(at.id)
+        at = None if at.parent is None else snapshots.get(at.parent)
+    return found
+
+
+def _kept_of(branch: Ref, snapshots: Mapping[int, Snapshot], before_ms: int, keep: int) -> set[int]:
+    kept: set[int] = set()
+    at = snapshots.get(branch.snapshot)
+    while at is not None and at.id not in kept and (len(kept) < keep or at.at_ms >= before_ms):
+        kept.add(at.id)
+        at = None if at.parent is None else snapshots.get(at.parent)
+    return kept

@@ -1,0 +1,101 @@
+"""Purges on Spark: `spark-submit reconciler/purge_job.py`, or `arco tasks run --spark`
+(docs/operating.md#purges-on-spark)."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+try:
+    from pyspark import SparkConf, SparkContext
+except ModuleNotFoundError as error:
+    raise SystemExit("reconciler: pyspark is not installed: pip install 'arco-catalog[spark]'") from error
+
+from arco_catalog.config.variables import ALLOWED_LOCATIONS, MAX_METADATA, REALM, STORE, WAREHOUSE
+from arco_catalog.iceberg.errors import NotFound
+from arco_catalog.operations.environment import opened, task_policies_from_env
+from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.operations.tasks import find_task, retry_task
+from arco_catalog.protocol.catalog import Catalog
+from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.state.task import Status
+from arco_catalog.tasks.execution import task_session
+from arco_catalog.tasks.work_stats import WorkStats
+from reconciler.anti_join import SparkAntiJoin
+from reconciler.catalog_config import CatalogConfig, own_environment
+from reconciler.packages import shipped
+
+CALLS_MS = 60_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints what was done in each catalog, as a line of JSON. Returns 1 if a purge failed."""
+    parser = argparse.ArgumentParser(prog="purge", description="Purge dropped tables by the anti-join.")
+    parser.add_argument("--store", help="URL of the store: s3://bucket/prefix or file:/folder [env ARCO_STORE]")
+    parser.add_argument("--realm", help="folder of the store with the realm, where it has several [env ARCO_REALM]")
+    parser.add_argument("--warehouse", help="name of the one catalog to work on; else all of the realm")
+    parser.add_argument("--allowed-location", nargs="+", action="extend", default=[], help="as given to `arco serve`")
+    parser.add_argument("--task", help="purge this one, also if workers have refused it; else all that are due")
+    options = parser.parse_args(arguments)
+    said = {STORE.name: options.store, REALM.name: options.realm, WAREHOUSE.name: options.warehouse}
+    said[ALLOWED_LOCATIONS.name] = ",".join(options.allowed_location) or None
+    environment = {**own_environment(), **{name: value for name, value in said.items() if value is not None}}
+    if STORE.name not in environment:
+        parser.error("--store URL is required (or ARCO_STORE)")
+
+    async def work(spark: SparkContext) -> int:
+        failed = 0
+        async with aclosing(purge(spark, environment, options.warehouse, options.task)) as done:
+            async for name, stats in done:
+                sys.stdout.write(json.dumps({"catalog": name, **stats.to_json()}, ensure_ascii=False) + "\n")
+                failed += stats.failed
+        return 1 if failed else 0
+
+    with SparkContext.getOrCreate(SparkConf().setAppName("arco-purge")) as spark, shipped(spark):
+        return asyncio.run(work(spark))
+
+
+async def purge(
+    spark: SparkContext, environment: Mapping[str, str], warehouse: str | None = None, task: str | None = None
+) -> AsyncGenerator[tuple[str, WorkStats], None]:
+    """Does the purges that are due in each catalog of a deployment, or in the one of a name; or one task, in whichever
+    has it, also if it has failed before its first delete. Tells what was done. Raises as `opened` does, `NotFound`,
+    `CatalogError`, and `StoreError`."""
+    runtime, policies = SystemRuntime(), task_policies_from_env(environment)
+    realms = REALM.read(environment)
+    found = False
+    async with opened(environment, runtime) as inventory:
+        for each in inventory.catalogs:
+            if warehouse is not None and each.realm is not None and each.name != warehouse:
+                continue
+            config = CatalogConfig(
+                STORE.require(environment),
+                each.name,
+                tuple(ALLOWED_LOCATIONS.read(environment)),
+                realm=each.realm if realms else None,
+                max_metadata_bytes=MAX_METADATA.read(environment),
+            )
+            catalog = each.open()
+            if task is not None and not await _is_ready(catalog, task):
+                continue
+            found = True
+            worker = task_worker(catalog, policies, anti_join=SparkAntiJoin(spark, config))
+            await (worker.run_until_idle() if task is None else worker.run_task(task))
+            yield each.name, worker.take_stats()
+    if not found:
+        raise NotFound(f"there is no catalog {warehouse}" if task is None else f"Task does not exist: {task}")
+
+
+async def _is_ready(catalog: Catalog, task: str) -> bool:
+    """Whether a catalog has this task; one that has failed is submitted again."""
+    session = task_session(catalog, task, catalog.runtime.now_ms() + CALLS_MS)
+    found = await find_task(session, task)
+    if found is not None and found.task.status is Status.FAILURE:
+        await retry_task(session, task, catalog.runtime, anti_join=True)
+    return found is not None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+"""What `spark-submit` is given for purges: as `job.py` is for the walk."""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from reconciler.purge import main
+
+    sys.exit(main())

@@ -1,0 +1,299 @@
+"""What executors do of a purge (docs/design/purge.md#rule-19): they read what tables lead to, and delete.
+
+A row is the normal form of a file at the purged table's locations, by which rows are joined, and what is known of it. A
+row without a file tells the driver something.
+"""
+
+import asyncio
+import zlib
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import NamedTuple, TypeVar
+
+from arco_catalog.operations.purge.progress import Progress
+from arco_catalog.operations.purge.reach import ReachedFile, entries_of, manifests_of, reached_by
+from arco_catalog.operations.purge.removal import AT_ONCE, Removal
+from arco_catalog.protocol.catalog import Catalog, Session
+from arco_catalog.state.pointer import Pointer
+from arco_catalog.tasks.execution import TaskFailed, task_session
+from arco_catalog.tasks.followed_lease import FollowedLease
+from reconciler.catalog_config import CatalogConfig
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+CALL_MS = 120_000
+"""What reading one file may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeJob:
+    """The purge of one table, as executors are told of it."""
+
+    config: CatalogConfig
+    task: str
+    lease: str
+    locations: tuple[str, ...]
+
+
+class Owner(NamedTuple):
+    """Another table, and the sequence number that its pointer had when it was read."""
+
+    name: str
+    entity: str
+    sequence: int
+
+
+class Own(NamedTuple):
+    """A file that the purged table leads to."""
+
+    location: str
+    size: int
+
+
+class Shared(NamedTuple):
+    """A file that another table leads to."""
+
+    name: str
+
+
+class Manifest(NamedTuple):
+    """A manifest that another table leads to: its location stands for the file."""
+
+    owner: Owner
+
+
+class Outside(NamedTuple):
+    """So many files that lie elsewhere."""
+
+    files: int
+
+
+class Gone(NamedTuple):
+    """A file of another table was not there any more."""
+
+    owner: Owner
+
+
+class Damaged(NamedTuple):
+    """A file can't be read."""
+
+    why: str
+
+
+Fact = Own | Shared | Manifest | Outside | Gone | Damaged
+Row = tuple[str, Fact]
+Facts = tuple[str, Iterable[Fact]]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What came of some files. `kept_for` counts them by the names of those who lead to them, too."""
+
+    files: int = 0
+    bytes: int = 0
+    kept: int = 0
+    kept_for: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def sum(cls, parts: Iterable["Deleted"]) -> "Deleted":
+        """All of them together."""
+        files, size, kept, kept_for = 0, 0, 0, Counter[str]()
+        for part in parts:
+            files, size, kept = files + part.files, size + part.bytes, kept + part.kept
+            kept_for.update(part.kept_for)
+        return cls(files, size, kept, kept_for)
+
+
+class Reading:
+    """Sessions that read, with a time for each."""
+
+    def __init__(self, catalog: Catalog, task: str) -> None:
+        self._catalog = catalog
+        self._task = task
+
+    def session(self) -> Session:
+        """See `Sessions.session`."""
+        return task_session(self._catalog, self._task, self._catalog.runtime.now_ms() + CALL_MS)
+
+
+def part_of(key: str) -> int:
+    """A number by which files are dealt out to parts, which is the same wherever and whenever it is asked for."""
+    return zlib.crc32(key.encode())
+
+
+def read_others(job: PurgeJob, tables: Iterable[Owner]) -> Iterator[Row]:
+    """What other tables lead to: files, and manifests that are still to be read. A table whose pointer still has the
+    sequence number that is told of it was read before, and leads to nothing else."""
+
+    async def read(catalog: Catalog, rest: Iterator[Owner]) -> AsyncGenerator[Row, None]:
+        reading = Reading(catalog, job.task)
+        own = _keys(job, reading)
+        for table in rest:
+            pointer = await reading.session().state.pointer(table.entity)
+            if pointer is None or pointer.sequence == table.sequence:
+                continue
+            owner = table._replace(sequence=pointer.sequence)
+            gone: list[str] = []
+            try:
+                for state in _states(pointer):
+                    reached = await reached_by(reading, state)
+                    for file in (*reached.files, *reached.lists, *reached.statistics):
+                        if key := own(file):
+                            yield key, Shared(owner.name)
+                    async with aclosing(manifests_of(reading, reached, gone=gone)) as manifests:
+                        async for manifest in manifests:
+                            yield manifest.location, Manifest(owner)
+                    gone += [file for file in reached.gone if file == state.metadata.location]
+            except TaskFailed as failed:
+                yield "", Damaged(f"{owner.name}: {failed}")
+            if gone:
+                yield "", Gone(owner)
+
+    return _driven(job.config, tables, read)
+
+
+def read_manifests_of_others(job: PurgeJob, manifests: Iterable[Facts]) -> Iterator[Row]:
+    """The files that these manifests lead to, and the manifests themselves, for all tables that lead to them."""
+
+    async def read(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Row, None]:
+        reading = Reading(catalog, job.task)
+        own = _keys(job, reading)
+        for location, facts in rest:
+            owners, gone = {fact.owner for fact in facts if isinstance(fact, Manifest)}, list[str]()
+            try:
+                async for key, _ in _files_in(reading, own, location, gone):
+                    for owner in owners:
+                        yield key, Shared(owner.name)
+            except TaskFailed as failed:
+                yield "", Damaged(f"{min(owners).name}: {failed}")
+            for owner in owners:
+                if key := own(location):
+                    yield key, Shared(owner.name)
+                if gone:
+                    yield "", Gone(owner)
+
+    return _driven(job.config, manifests, read)
+
+
+def read_manifests(job: PurgeJob, manifests: Iterable[str]) -> Iterator[Row]:
+    """The files that manifests of the purged table lead to."""
+
+    async def read(catalog: Catalog, rest: Iterator[str]) -> AsyncGenerator[Row, None]:
+        reading = Reading(catalog, job.task)
+        own = _keys(job, reading)
+        for location in rest:
+            outside = 0
+            try:
+                async for key, file in _files_in(reading, own, location):
+                    if key:
+                        yield key, Own(file.location, file.size)
+                    else:
+                        outside += 1
+            except TaskFailed as failed:
+                yield "", Damaged(str(failed))
+            if outside:
+                yield "", Outside(outside)
+
+    return _driven(job.config, manifests, read)
+
+
+def delete_part(job: PurgeJob, files: Iterable[Facts]) -> Iterator[Deleted]:
+    """Deletes those of these files that the purged table leads to and nobody else does, for as long as the driver's
+    lease holds (docs/design/purge.md#rule-21). Raises `LeaseLost`, and `StoreError`."""
+
+    async def delete(catalog: Catalog, rest: Iterator[Facts]) -> AsyncGenerator[Deleted, None]:
+        lease = FollowedLease(catalog, job.task, job.lease)
+        removal = Removal(lease, job.locations, Progress())
+        kept, kept_for = 0, Counter[str]()
+        while batch := await asyncio.to_thread(_judged, rest):
+            await lease.keep_up()
+            await removal.delete(ReachedFile(*own) for own, others in batch if not others)
+            kept += sum(1 for _, others in batch if others)
+            kept_for.update(name for _, others in batch for name in others)
+        yield Deleted(removal.progress.files, removal.progress.bytes, kept, kept_for)
+
+    return _driven(job.config, files, delete)
+
+
+def _judged(files: Iterator[Facts]) -> Sequence[tuple[Own, Sequence[str]]]:
+    """The next files of the purged table, each with the names of those who lead to it, too."""
+    found: list[tuple[Own, Sequence[str]]] = []
+    for _, facts in files:
+        own: Own | None = None
+        others: set[str] = set()
+        for fact in facts:
+            if isinstance(fact, Own):
+                own = fact
+            elif isinstance(fact, Shared):
+                others.add(fact.name)
+        if own is not None:
+            found.append((own, sorted(others)))
+            if len(found) == AT_ONCE:
+                break
+    return found
+
+
+def _states(pointer: Pointer) -> list[Pointer]:
+    """A pointer as it is, and as it will be if the transaction commits that has laid an intent there."""
+    return [pointer] if pointer.intent is None else [pointer, pointer.resolved(committed=True)]
+
+
+def _keys(job: PurgeJob, reading: Reading) -> Callable[[str], str]:
+    """By which key files are joined that lie at the purged table's locations; none for others."""
+    removal = Removal(reading, job.locations, Progress())
+
+    def key(file: str) -> str:
+        location = removal.own(file)
+        return "" if location is None else location.normal
+
+    return key
+
+
+async def _files_in(
+    reading: Reading, own: Callable[[str], str], manifest: str, gone: list[str] | None = None
+) -> AsyncGenerator[tuple[str, ReachedFile], None]:
+    async with aclosing(entries_of(reading, manifest, gone)) as blocks:
+        async for entries in blocks:
+            for file in entries:
+                yield own(file.location), file
+
+
+def _driven(
+    config: CatalogConfig, items: Iterable[A], make: Callable[[Catalog, Iterator[A]], AsyncGenerator[B, None]]
+) -> Iterator[B]:
+    """What is made of items with a catalog that is opened here, as Spark takes it: so many at a time. For nothing, none
+    is opened."""
+    rest = iter(items)
+    first = [*islice(rest, 1)]
+    if not first:
+        return
+
+    async def opened() -> AsyncGenerator[B, None]:
+        async with config.catalog() as catalog, aclosing(make(catalog, chain(first, rest))) as made:
+            async for item in made:
+                yield item
+
+    with asyncio.Runner() as runner:
+        results = opened()
+
+        async def some() -> list[B]:
+            found: list[B] = []
+            async for item in results:
+                found.append(item)
+                if len(found) == AT_ONCE:
+                    break
+            return found
+
+        try:
+            while found := runner.run(some()):
+                yield from found
+        finally:
+            runner.run(_closed(results))
+
+
+async def _closed(results: AsyncGenerator[B, None]) -> None:
+    await results.aclose()

@@ -1,0 +1,30 @@
+"""The job `reconcile` (docs/reconciler.md)."""
+
+import argparse
+import asyncio
+import sys
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.reconcile_stats import ReconcileStats
+from reconciler.session import catalog_of, spark_of
+from reconciler.spark import reconcile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares what it takes besides a catalog."""
+    parser.add_argument("--dry-run", action="store_true", help="report missing receipts; write nothing")
+
+
+def run(parsed: argparse.Namespace) -> tuple[JsonObject, int]:
+    """Prints a line for each finished part. Returns the counts, and 1 if something could not be read."""
+    with spark_of(parsed, "arco-reconcile") as spark:
+        stats = asyncio.run(reconcile(spark, catalog_of(parsed), dry=parsed.dry_run, progress=_show))
+    return stats.to_json(), 1 if stats.unreadable else 0
+
+
+def _show(stats: ReconcileStats) -> None:
+    due = stats.pointers - stats.orphaned - stats.unchanged
+    sys.stderr.write(
+        f"{stats.walked:,} of {due:,} tables walked: {stats.files:,} files, {stats.missing_count:,} receipts missing, "
+        f"{stats.written:,} written\n"
+    )

@@ -1,0 +1,95 @@
+"""A system table's definition in PyIceberg's terms, and in Arrow's."""
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortField, SortOrder
+from pyiceberg.transforms import DayTransform, IdentityTransform
+from pyiceberg.types import (
+    BooleanType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
+
+from reconciler.system.definition import SystemTable, Type
+
+PROPERTIES = {
+    "format-version": "2",
+    "commit.retry.num-retries": "0",
+    "write.metadata.previous-versions-max": "500",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.parquet.compression-codec": "zstd",
+}
+"""Of every system table. A batch that lost is read anew, so nothing commits it a second time by itself. The log of
+metadata files reaches back beyond the open days: by it a batch knows receipts of the table's own commits unread."""
+
+_PRIMITIVES: dict[Type, IcebergType] = {
+    Type.STRING: StringType(),
+    Type.LONG: LongType(),
+    Type.INT: IntegerType(),
+    Type.BOOLEAN: BooleanType(),
+    Type.TIME: TimestamptzType(),
+}
+_ARROW: dict[Type, pa.DataType] = {
+    Type.STRING: pa.string(),
+    Type.LONG: pa.int64(),
+    Type.INT: pa.int32(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.TIME: pa.timestamp("us", tz="UTC"),
+    Type.STRINGS: pa.list_(pa.string()),
+    Type.LONGS: pa.list_(pa.int64()),
+    Type.PROPERTIES: pa.map_(pa.string(), pa.string()),
+}
+
+
+def arrow_schema(table: SystemTable) -> pa.Schema:
+    """What its rows are gathered as."""
+    return pa.schema([(column.name, _ARROW[column.type]) for column in table.columns])
+
+
+def schema_of(table: SystemTable) -> Schema:
+    """Columns have ids from 1 on; what is in lists and maps has ids behind them all."""
+    inner = len(table.columns)
+    fields: list[NestedField] = []
+    for place, column in enumerate(table.columns, 1):
+        made, taken = _type_of(column.type, inner)
+        inner += taken
+        fields.append(NestedField(place, column.name, made, required=column.required, doc=column.doc))
+    return Schema(*fields)
+
+
+def _type_of(type_: Type, taken: int) -> tuple[IcebergType, int]:
+    """The type, and how many ids it takes for what is in it."""
+    match type_:
+        case Type.STRINGS:
+            return ListType(taken + 1, StringType(), element_required=True), 1
+        case Type.LONGS:
+            return ListType(taken + 1, LongType(), element_required=True), 1
+        case Type.PROPERTIES:
+            return MapType(taken + 1, StringType(), taken + 2, StringType(), value_required=True), 2
+        case _:
+            return _PRIMITIVES[type_], 0
+
+
+def partition_spec_of(table: SystemTable, schema: Schema) -> PartitionSpec:
+    """By whether a row is current, or by day."""
+    if table.has_current:
+        field = schema.find_field("current")
+        return PartitionSpec(PartitionField(field.field_id, PARTITION_FIELD_ID_START, IdentityTransform(), "current"))
+    if table.day is None:
+        return PartitionSpec()
+    field = schema.find_field(table.day)
+    return PartitionSpec(PartitionField(field.field_id, PARTITION_FIELD_ID_START, DayTransform(), f"{table.day}_day"))
+
+
+def sort_order_of(table: SystemTable, schema: Schema) -> SortOrder:
+    """By its columns, each ascending."""
+    return SortOrder(
+        *(SortField(schema.find_field(name).field_id, transform=IdentityTransform()) for name in table.order)
+    )

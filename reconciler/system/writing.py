@@ -1,0 +1,110 @@
+"""Rows into data files, where they were made: on an executor. The driver gets what a commit needs to know of the files.
+
+A writer holds a bounded number of rows, and writes a file when it has them.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io.pyarrow import write_file
+from pyiceberg.manifest import DataFile
+from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
+from pyiceberg.table import WriteTask
+from pyiceberg.table.metadata import TableMetadata
+
+from reconciler.system.definition import Row, SystemTable, Type
+from reconciler.system.iceberg import arrow_schema
+
+MAX_ROWS = 50_000
+"""Rows of one table that a writer holds: some tens of megabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table to write files of, as plain values that the driver sends to executors."""
+
+    table: SystemTable
+    metadata: TableMetadata
+    properties: Mapping[str, str] = field(repr=False)
+
+    def file_io(self) -> FileIO:
+        """What reaches the table's files, with the credentials that the catalog gave."""
+        return load_file_io({**self.properties}, self.metadata.location)
+
+
+class Writer:
+    """Writes rows of several tables."""
+
+    def __init__(self, targets: Sequence[Target], new_uuid: Callable[[], str]) -> None:
+        self._new_uuid = new_uuid
+        self._targets = {target.table.name: target for target in targets}
+        self._rows: dict[str, list[Row]] = {name: [] for name in self._targets}
+        self.files: dict[str, list[DataFile]] = {name: [] for name in self._targets}
+
+    def add(self, table: str, row: Row) -> None:
+        """Takes a row, if its table is among the targets."""
+        held = self._rows.get(table)
+        if held is None:
+            return
+        held.append(row)
+        if len(held) >= MAX_ROWS:
+            self._flush(table)
+
+    def finish(self) -> Mapping[str, Sequence[DataFile]]:
+        """Writes what is left. Returns the files of each table that got any."""
+        for name in self._targets:
+            self._flush(name)
+        return {name: files for name, files in self.files.items() if files}
+
+    def _flush(self, table: str) -> None:
+        rows, self._rows[table] = self._rows[table], []
+        if rows:
+            self.files[table] += write_rows(self._targets[table], rows, self._new_uuid())
+
+
+def write_rows(target: Target, rows: Sequence[Row], write: str) -> list[DataFile]:
+    """Writes rows into one file for each partition that they are of; `write` is a fresh uuid for their names."""
+    parts: dict[int | bool | None, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(target.table.partition_of(row), []).append(row)
+    return write_arrow(target, {value: to_arrow(target.table, part) for value, part in parts.items()}, write)
+
+
+def write_arrow(target: Target, parts: Mapping[int | bool | None, pa.Table], write: str) -> list[DataFile]:
+    """Writes the rows of each partition into one file."""
+    metadata = target.metadata
+    tasks = (
+        WriteTask(
+            write_uuid=uuid.UUID(write),
+            task_id=place,
+            schema=metadata.schema(),
+            record_batches=part.to_batches(),
+            partition_key=_partition_key(target, value),
+        )
+        for place, (value, part) in enumerate(parts.items())
+    )
+    return list(write_file(io=target.file_io(), table_metadata=metadata, tasks=tasks))
+
+
+def to_arrow(table: SystemTable, rows: Sequence[Row]) -> pa.Table:
+    """The rows as an Arrow table, in the table's order."""
+    schema = arrow_schema(table)
+    arrays = []
+    for column in table.columns:
+        values = [row.get(column.name) for row in rows]
+        if column.type is Type.TIME:
+            values = [value * 1000 if isinstance(value, int) else None for value in values]
+        elif column.type is Type.PROPERTIES:
+            values = [sorted(value.items()) if isinstance(value, Mapping) else None for value in values]
+        arrays.append(pa.array(values, schema.field(column.name).type))
+    return pa.Table.from_arrays(arrays, schema=schema).sort_by([(name, "ascending") for name in table.order])
+
+
+def _partition_key(target: Target, value: int | bool | None) -> PartitionKey | None:
+    if value is None:
+        return None
+    spec, schema = target.metadata.spec(), target.metadata.schema()
+    return PartitionKey([PartitionFieldValue(spec.fields[0], value)], spec, schema)

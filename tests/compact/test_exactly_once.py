@@ -1,0 +1,149 @@
+"""Each event once, whatever dies and whoever runs beside (docs/design/pipeline.md#rule-3), compared with the receipts
+themselves. The catalog is a real server's; the driver and its executors are this process."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import Table
+from requests.exceptions import ConnectionError as ConnectionLost
+
+from arco_catalog.state.paths import Paths
+from reconciler.system import tables
+from tests.compact.lake import Killed, ServedLake
+from tools.demo.server import WAREHOUSE
+
+RUNS = 40
+"""No catalog needs as many commits as this to be brought up to date."""
+
+
+async def test_every_receipt_is_a_row_and_a_run_without_news_reads_and_commits_nothing(lake: ServedLake) -> None:
+    stats = await lake.compact()
+    assert (stats.rows["commits"], stats.unreadable_count) == (6, 0)
+    lake.assert_each_event_once()
+
+    before = lake.snapshots()
+    again = await lake.compact()
+    assert (again.rows, again.commits, again.read) == ({}, 0, 0)
+    assert lake.snapshots() == before
+
+
+async def test_a_run_reads_what_is_new_and_no_more(lake: ServedLake) -> None:
+    await lake.compact()
+    lake.append("t")
+    stats = await lake.compact()
+    assert stats.read == 3  # the receipt, and its metadata file for `commits` and for the other tables
+    assert (stats.rows["commits"], stats.rows["tables"]) == (1, 1)
+    assert "columns" not in stats.rows
+    lake.assert_each_event_once()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_a_driver_killed_at_each_of_its_commits_leaves_what_the_next_run_goes_on_with(
+    lake: ServedLake, after: bool
+) -> None:
+    killed = 0
+    for _ in range(RUNS):
+        catalog = lake.mortal()
+        catalog.dies_at, catalog.after = (1, True) if after else (2, False)
+        try:
+            await lake.compact(catalog, batch_size=4)
+        except Killed:
+            killed += 1
+        else:
+            break
+    assert killed >= 7  # how many commits there are depends on which receipts share a batch: their names are hashes
+    lake.assert_each_event_once()
+
+
+async def test_of_two_runs_at_once_one_reads_anew_what_the_other_has_committed(lake: ServedLake) -> None:
+    faster, slower = lake.mortal(), lake.mortal()
+
+    def overtake(table: Table) -> None:
+        """The other run, all of it, between what this one has read and its commit."""
+        slower.beforehand = None
+        overtaken.append(asyncio.run(lake.compact(faster)).commits)
+
+    overtaken: list[int] = []
+    slower.beforehand = lambda table: in_another_thread(lambda: overtake(table))
+    stats = await lake.compact(slower)
+    assert (stats.overtaken, stats.commits) == (1, 0)
+    assert overtaken[0] > 5
+    lake.assert_each_event_once()
+
+    lake.append("t", "u")
+    slower.beforehand = lambda table: in_another_thread(lambda: overtake(table))
+    slower.after_commits = 3
+    stats = await lake.compact(slower)
+    assert (stats.overtaken, stats.commits) == (1, 3)
+    lake.assert_each_event_once()
+
+
+async def test_a_commit_whose_answer_was_lost_is_sent_again_and_made_once(
+    lake: ServedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = lake.mortal()
+    send, sent = catalog._session.post, 0
+
+    def post(*said: object, **more: object) -> object:
+        nonlocal sent
+        answer = send(*said, **more)  # type: ignore[arg-type]
+        sent += "Idempotency-Key" in catalog._session.headers
+        if sent % 2:
+            raise ConnectionLost
+        return answer
+
+    monkeypatch.setattr(catalog._session, "post", post)
+    stats = await lake.compact(catalog)
+    assert (sent, stats.overtaken) == (2 * stats.commits, 0)
+    lake.assert_each_event_once()
+
+
+async def test_a_receipt_that_was_written_later_is_read_if_its_day_is_marked(lake: ServedLake) -> None:
+    paths, late = Paths(WAREHOUSE), _committed(lake)[-1]
+    day = datetime.now(UTC).date() - timedelta(days=10)
+    body = late.read_bytes()
+    await lake.compact()
+
+    moved = body.replace(b'"metadata_ms":%d' % _ms(body), b'"metadata_ms":%d' % (_ms(body) - 10 * 86_400_000))
+    moved = moved.replace(_key(late).encode(), b"0" * 64).replace(b'"event_id":"01', b'"event_id":"00')
+    lake.put(paths.receipts_of_day("committed", day) + f"{'0' * 64}.json", moved)
+    assert (await lake.compact()).rows == {}
+
+    lake.put(paths.late_mark(day), b"{}")
+    assert (await lake.compact()).rows["commits"] == 1
+    assert lake.there(paths.late_mark(day))  # it is too young to be sure that all which it announced was there
+    assert (await lake.compact()).rows == {}
+    [row] = [row for row in lake.rows(tables.TABLES) if row["commit_key"] == "0" * 64]
+    assert row["current"] is False
+
+
+async def test_a_metadata_file_that_is_gone_gives_rows_from_its_receipt(lake: ServedLake) -> None:
+    table = lake.client.load_table("db.t")
+    lake.unlink(table.metadata.metadata_log[-1].metadata_file)
+    await lake.compact()
+    lake.assert_each_event_once()
+    gone = [row for row in lake.rows(tables.TABLES) if row["metadata_gone"]]
+    assert [row["name"] for row in gone] == ["t"]
+    assert [row["metadata_gone"] for row in lake.rows(tables.SNAPSHOTS)].count(True) == 1
+
+
+def in_another_thread(work: Callable[[], None]) -> None:
+    """Does it, and waits: this thread has a loop of its own."""
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(work).result()
+
+
+def _committed(lake: ServedLake) -> list[Path]:
+    return sorted((lake.folder / "_catalog" / "events").glob("*/iceberg/committed/*.json"))
+
+
+def _key(receipt: Path) -> str:
+    return receipt.stem
+
+
+def _ms(body: bytes) -> int:
+    return int(body.partition(b'"metadata_ms":')[2].partition(b",")[0])

@@ -1,0 +1,210 @@
+"""A catalog in memory whose tables are maintained, without Spark: what procedures do is done by commits of ours."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps, loads
+from arco_catalog.operations.load import load_table
+from arco_catalog.operations.policies.attachments import attach_policy
+from arco_catalog.operations.policies.policies import PolicyText, create_policy
+from arco_catalog.planning.access import Securable
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.tasks.retry import TaskPolicies
+from reconciler.compact.values import objects_of
+from reconciler.maintain.budget import Budget
+from reconciler.maintain.calls import Call, Procedure, Time
+from reconciler.maintain.driver import MaintainStats, Maintenance
+from reconciler.maintain.figures import Figures, read_figures
+from reconciler.maintain.looking import Looked, Named
+from reconciler.maintain.planning import HeldBack, Step
+from reconciler.maintain.progress import Told
+from reconciler.system.definition import Row
+from tests.support.fake_runtime import ShortSleeps
+from tests.support.scripted_store import ScriptedStore
+from tests.support.table_files import append, commit_files, write
+from tools.support.catalog_fixture import NS, CatalogFixture
+
+DAY_MS = 86_400_000
+LEASE_MS = 300_000
+FOR_EVER_MS = 100 * DAY_MS
+NAMESPACE = Securable(NS)
+
+
+class Killed(BaseException):
+    """The driver is gone: nothing handles this."""
+
+
+@dataclass
+class KeptRows:
+    """Rows of `system.maintenance`, and whether their driver dies before or after it writes them."""
+
+    rows: list[Row] = field(default_factory=list)
+    dies: str | None = None
+
+    def last_task(self, entity: str) -> str:
+        return next((str(row["task_id"]) for row in reversed(self.rows) if row["entity"] == entity), "")
+
+    def tell(self, task: str, rows: Sequence[Row]) -> None:
+        if self.dies == "before":
+            raise Killed
+        if all(row["task_id"] != task for row in self.rows):
+            self.rows += rows
+        if self.dies == "after":
+            raise Killed
+
+    def orphans_removed(self) -> Mapping[str, int]:
+        return {}
+
+
+@dataclass
+class Seen:
+    """What a run tells of its way."""
+
+    planned_tables: list[Looked] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
+    held: dict[str, str] = field(default_factory=dict)
+    left_tables: dict[str, str] = field(default_factory=dict)
+
+    def planned(self, looked: Looked) -> None:
+        self.planned_tables.append(looked)
+
+    def begins(self, table: Named, step: Step) -> None:
+        self.begun.append(f"{table.name} {step.call.procedure}")
+
+    def ended(self, table: Named, told: Told) -> None:
+        self.told.append(told)
+
+    def held_back(self, table: Named, held: HeldBack) -> None:
+        self.held[table.name] = held.reason
+
+    def left(self, table: Named, reason: str) -> None:
+        self.left_tables[table.name] = reason
+
+    def outcomes(self) -> list[tuple[Procedure, str]]:
+        """What came of each procedure."""
+        return [(told.procedure, told.outcome) for told in self.told]
+
+
+async def nothing_happens(call: Call) -> None:
+    """Before or after a call."""
+
+
+@dataclass
+class Procedures:
+    """Does what Iceberg's procedures do, as far as figures tell."""
+
+    lake: "Lake"
+    before: Callable[[Call], Awaitable[None]] = nothing_happens
+    after: Callable[[Call], Awaitable[None]] = nothing_happens
+    calls: list[str] = field(default_factory=list)
+    answers: list[JsonObject] = field(default_factory=list)
+    """What the first calls answer, which do nothing."""
+
+    def of(self, name: str) -> list[str]:
+        """Those that were called for a table."""
+        return [call.partition(" ")[2] for call in self.calls if call.startswith(f"{name} ")]
+
+    async def call(self, call: Call, table: Sequence[str]) -> JsonObject:
+        name = table[-1]
+        self.calls.append(f"{name} {call.procedure}")
+        await self.before(call)
+        if self.answers:
+            return self.answers.pop(0)
+        match call.procedure:
+            case Procedure.REWRITE_DATA_FILES:
+                result = await self.lake.rewrite(name)
+            case Procedure.EXPIRE_SNAPSHOTS:
+                older_than = call.arguments["older_than"]
+                assert isinstance(older_than, Time)
+                result = await self.lake.expire(name, older_than.ms)
+            case _:
+                result = {}
+        await self.after(call)
+        return result
+
+
+class Lake:
+    """A catalog with the namespace `db`, its time, and what was told of its maintenance."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.runtime = ShortSleeps()
+        self.store = ScriptedStore(self.runtime.now_ms)
+        self.fixture = CatalogFixture(self.store, self.runtime, settings or Settings("wh"))
+        self.rows = KeptRows()
+        self.seen = Seen()
+
+    async def made(self) -> "Lake":
+        """With its namespace."""
+        await self.fixture.namespace("db")
+        return self
+
+    async def bad_table(self, name: str = "t", files: int = 8, snapshots: int = 4, **more: JsonValue) -> None:
+        """A table of small files and many snapshots, a day between each."""
+        made = await self.fixture.table(name, None, **more)
+        for number in range(snapshots):
+            made = await append(self.fixture, made, *(f"{number}-{each}" for each in range(files)), name=name)
+            self.runtime.ms += DAY_MS
+
+    async def policy(
+        self, kind: str, target: Securable = NAMESPACE, name: str | None = None, **content: JsonValue
+    ) -> None:
+        """A policy of a predefined type, attached."""
+        said: JsonObject = {"enable": True, **content}
+        called, text = name or kind, PolicyText(None, dumps(said).decode())
+        await create_policy(self.fixture.session(path=f"/policies/{called}"), NS, called, f"system.{kind}", text)
+        await attach_policy(self.fixture.session(path=f"/mappings/{called}"), NS, called, target, {})
+
+    async def compacted_and_expired(self, target: Securable = NAMESPACE) -> None:
+        """Policies by which files are rewritten and snapshots expire after half a day."""
+        await self.policy("data-compaction", target)
+        await self.policy("snapshot-expiry", target, config={"max_snapshot_age_days": 0.5})
+
+    async def rewrite(self, name: str) -> JsonObject:
+        """Makes one file of all."""
+        state = await load_table(self.fixture.session(), NS, name)
+        document = loads(state.metadata)
+        assert isinstance(document, dict)
+        file = await write(self.store, f"{document['location']}/data/{self.runtime.uuid()}.parquet")
+        await commit_files(self.fixture, state, [file], name=name)
+        return {"rewritten_data_files_count": 8}
+
+    async def expire(self, name: str, older_than_ms: int) -> JsonObject:
+        """Removes all older snapshots but the current one."""
+        state = await load_table(self.fixture.session(), NS, name)
+        document = loads(state.metadata)
+        assert isinstance(document, dict)
+        gone = [
+            each["snapshot-id"]
+            for each in objects_of(document["snapshots"])
+            if each["snapshot-id"] != document["current-snapshot-id"] and int(str(each["timestamp-ms"])) < older_than_ms
+        ]
+        update: JsonObject = {"action": "remove-snapshots", "snapshot-ids": [*gone]}
+        await self.fixture.commit({"requirements": [], "updates": [update]}, name)
+        return {"deleted_manifest_lists_count": len(gone)}
+
+    async def figures(self, name: str = "t") -> Figures:
+        """The table as it is now."""
+        state = await load_table(self.fixture.session(), NS, name)
+        found = await read_figures(self.fixture.another().session(), state.entity)
+        assert found is not None
+        return found
+
+    def maintenance(self, budget: Budget | None = None) -> Maintenance:
+        """A run of another process."""
+        session = self.fixture.another().session(deadline_ms=FOR_EVER_MS)
+        return Maintenance(session, self.rows, budget or Budget(self.runtime), self.seen)
+
+    async def run(self, procedures: Procedures | None = None, budget: Budget | None = None) -> MaintainStats:
+        """A run, to its end."""
+        maintenance = self.maintenance(budget)
+        await maintenance.run(procedures or Procedures(self), TaskPolicies(lease_ms=LEASE_MS))
+        return maintenance.stats
+
+    def lease_runs_out(self) -> None:
+        """Time passes."""
+        self.runtime.ms += 2 * LEASE_MS
+
+    def told(self) -> list[tuple[str, str, str]]:
+        """What the rows tell, in short."""
+        return [(str(row["name"]), str(row["procedure"]), str(row["outcome"])) for row in self.rows.rows]

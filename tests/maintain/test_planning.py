@@ -1,0 +1,152 @@
+"""What would be done to a table, and why (docs/design/pipeline.md#rule-10)."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.maintain.calls import Procedure, Time
+from reconciler.maintain.figures import Manifests, Ref
+from reconciler.maintain.planning import Now, plan
+from reconciler.maintain.policies import DAY_MS
+from tests.maintain.tables import MIB, NOW_MS, due, held_back, nothing, policies, policy, table
+
+DATA, DELETES, MANIFESTS, EXPIRE, ORPHANS = Procedure
+COMPACTION = policy("data-compaction")
+
+
+def test_nothing_is_due_without_a_policy() -> None:
+    bad = table([1] * 1_000, snapshots=100, manifests=Manifests((1,) * 500), position_deletes=[1] * 50)
+    assert plan(bad, {}, Now(NOW_MS)).steps == []
+
+
+def test_nothing_is_due_by_a_policy_that_is_not_enabled() -> None:
+    bad = table([1] * 1_000, snapshots=100, manifests=Manifests((1,) * 500))
+    kinds = ("data-compaction", "metadata-compaction", "snapshot-expiry", "orphan-file-removal")
+    assert plan(bad, policies(*(policy(kind, enable=False) for kind in kinds)), Now(NOW_MS)).steps == []
+
+
+def test_small_files_of_one_partition_are_rewritten_and_the_reason_counts_them() -> None:
+    step = due(DATA, table([MIB] * 40, [600 * MIB]), COMPACTION)
+    assert step.reason == ("40 of 41 data files are smaller than 384 MiB or larger than 922 MiB: 40 MiB in 1 partition")
+    assert (step.gain, step.bytes, step.fewer) == ("40 data files become about 1 of 512 MiB at most", 40 * MIB, 39)
+
+
+def test_few_small_files_in_each_partition_are_left_alone_however_many_partitions_there_are() -> None:
+    assert nothing(DATA, table(*([MIB] * 4 for _ in range(100))), COMPACTION)
+
+
+def test_two_files_that_are_more_than_one_together_are_rewritten() -> None:
+    assert due(DATA, table([300 * MIB, 300 * MIB]), COMPACTION).fewer == 0
+
+
+def test_a_file_that_is_much_too_large_is_rewritten_alone() -> None:
+    step = due(DATA, table([2_000 * MIB]), COMPACTION)
+    assert step.gain == "1 data files become about 4 of 512 MiB at most"
+
+
+def test_the_policy_s_own_file_size_goes_before_the_table_s() -> None:
+    figures = table([MIB] * 10, properties={"write.target-file-size-bytes": str(MIB)})
+    assert nothing(DATA, figures, COMPACTION)
+    step = due(DATA, figures, policy("data-compaction", config={"target_file_size_bytes": 100 * MIB}))
+    assert step.call.arguments["options"]["target-file-size-bytes"] == str(100 * MIB)  # type: ignore[index]
+
+
+def test_a_policy_may_ask_for_a_sort_or_a_z_order() -> None:
+    sort = policy("data-compaction", config={"compaction_strategy": "sort", "sort_order": "a DESC NULLS LAST"})
+    assert due(DATA, table([1] * 5), sort).call.arguments["sort_order"] == "a DESC NULLS LAST"
+    z_order = policy("data-compaction", config={"strategy": "z-order", "sort_order": "a, b"})
+    arguments = due(DATA, table([1] * 5), z_order).call.arguments
+    assert (arguments["strategy"], arguments["sort_order"]) == ("sort", "zorder(a, b)")
+
+
+def test_a_sort_without_columns_needs_the_table_s_own_order() -> None:
+    said = policy("data-compaction", config={"strategy": "sort"})
+    assert held_back(DATA, table([1] * 5), said).startswith("the table has no sort order")
+
+
+def test_a_budget_lets_a_share_be_rewritten() -> None:
+    step = due(DATA, table([MIB] * 100), COMPACTION, bytes_left=25 * MIB)
+    assert step.call.arguments["options"]["max-files-to-rewrite"] == "25"  # type: ignore[index]
+    assert (step.bytes, step.fewer) == (25 * MIB, 24)
+    assert held_back(DATA, table([MIB] * 100), COMPACTION, bytes_left=MIB) == "100 MiB are more than the budget leaves"
+
+
+def test_position_deletes_are_rewritten_where_many_lie_together() -> None:
+    assert nothing(DELETES, table([1], position_deletes=[1] * 4), COMPACTION)
+    assert due(DELETES, table([1], position_deletes=[1] * 5), COMPACTION).fewer == 4
+
+
+def test_manifests_are_rewritten_when_half_as_many_would_do() -> None:
+    said = policy("metadata-compaction")
+    assert nothing(MANIFESTS, table([1], manifests=Manifests((1,) * 9)), said)
+    assert nothing(MANIFESTS, table([1], manifests=Manifests((8 * MIB,) * 100)), said)
+    step = due(MANIFESTS, table([1], manifests=Manifests((MIB,) * 40, (1,) * 2)), said)
+    assert (step.gain, step.fewer) == ("about 6 manifests in their place", 36)
+
+
+def test_snapshots_expire_by_the_policy_and_the_call_says_the_same() -> None:
+    said = policy("snapshot-expiry", config={"max_snapshot_age_days": 3, "min_snapshot_to_keep": 2})
+    step = due(EXPIRE, table([1], snapshots=10), said)
+    assert step.reason == "6 of 10 snapshots are older than 3 days and beyond the last 2 of any branch"
+    assert step.call.arguments["older_than"] == Time(NOW_MS - 3 * DAY_MS)
+    assert step.call.arguments["retain_last"] == 2
+
+
+def test_without_settings_snapshots_expire_by_the_table_s_properties() -> None:
+    properties = {"history.expire.max-snapshot-age-ms": str(DAY_MS), "history.expire.min-snapshots-to-keep": "7"}
+    step = due(EXPIRE, table([1], snapshots=10, properties=properties), policy("snapshot-expiry"))
+    assert (step.fewer, step.call.arguments["retain_last"]) == (3, 7)
+    assert due(EXPIRE, table([1], snapshots=10), policy("snapshot-expiry")).fewer == 4
+
+
+@pytest.mark.parametrize(("procedure", "kind"), [(EXPIRE, "snapshot-expiry"), (ORPHANS, "orphan-file-removal")])
+def test_nothing_is_deleted_of_a_table_that_forbids_it(procedure: Procedure, kind: str) -> None:
+    figures = table([1], snapshots=10, properties={"gc.enabled": "false"})
+    assert "gc.enabled is false" in held_back(procedure, figures, policy(kind))
+
+
+def test_orphan_files_are_removed_as_often_as_they_come_of_age() -> None:
+    said = policy("orphan-file-removal", max_orphan_file_age_in_days=4)
+    assert "nobody has looked for them yet" in due(ORPHANS, table([1]), said).reason
+    assert nothing(ORPHANS, table([1]), said, orphans_removed_ms=NOW_MS - 3 * DAY_MS)
+    step = due(ORPHANS, table([1]), said, orphans_removed_ms=NOW_MS - 5 * DAY_MS)
+    assert step.reason == "files older than 4 days that no metadata names: they were removed 5 days ago"
+    assert step.call.arguments["older_than"] == Time(NOW_MS - 4 * DAY_MS)
+
+
+def test_steps_come_in_the_order_in_which_they_leave_least_to_do() -> None:
+    bad = table([1] * 1_000, snapshots=100, manifests=Manifests((1,) * 500), position_deletes=[1] * 50)
+    kinds = ("orphan-file-removal", "snapshot-expiry", "metadata-compaction", "data-compaction")
+    made = plan(bad, policies(*map(policy, kinds)), Now(NOW_MS))
+    assert [step.call.procedure for step in made.steps] == [*Procedure]
+    assert made.fewer == 999 + 49 + 499 + 94 + 1
+
+
+@pytest.mark.parametrize(
+    ("procedure", "said", "why"),
+    [
+        (EXPIRE, policy("snapshot-expiry", config={"max_snapshot_age_day": 365}), "not known: max-snapshot-age-day"),
+        (EXPIRE, policy("snapshot-expiry", config={"max_ref_age_days": 3}), "not known: max-ref-age-days"),
+        (EXPIRE, policy("snapshot-expiry", config={"max_snapshot_age_days": "soon"}), "max-snapshot-age-days"),
+        (EXPIRE, policy("snapshot-expiry", config={"max_snapshot_age_days": -1}), "number of days"),
+        (EXPIRE, policy("snapshot-expiry", config={"min_snapshot_to_keep": 0}), "at least 1"),
+        (DATA, policy("data-compaction", config={"strategy": "hilbert"}), "must be one of"),
+        (DATA, policy("data-compaction", config={"strategy": "z-order"}), "names no columns"),
+        (DATA, policy("data-compaction", config={"sort_order": "a"}), "no strategy that sorts"),
+        (DATA, policy("data-compaction", config={"rewrite-all": True}), "not known: rewrite-all"),
+        (DATA, policy("data-compaction", config={"min-input-files": "few"}), "few"),
+        (DATA, policy("data-compaction", config={"strategy": "sort", "compaction_strategy": "sort"}), "mean the same"),
+        (ORPHANS, policy("orphan-file-removal", max_orphan_file_age_in_days=0.5), "younger than a day"),
+        (ORPHANS, policy("orphan-file-removal", locations=["file:///a", "file:///b"]), "one location"),
+    ],
+)
+def test_a_policy_that_is_not_understood_asks_for_nothing(procedure: Procedure, said: object, why: str) -> None:
+    assert why in held_back(procedure, table([1] * 10, snapshots=100), said)  # type: ignore[arg-type]
+
+
+def test_what_a_policy_says_of_a_branch_goes_behind_what_the_branch_says() -> None:
+
+    figures = table([1], snapshots=10)
+    kept = [Ref("main", 10, branch=True), Ref("audit", 8, branch=True, min_to_keep=4), Ref("v1", 2, branch=False)]
+    step = due(EXPIRE, replace(figures, refs=kept), policy("snapshot-expiry", config={"max_snapshot_age_days": 0}))
+    assert step.fewer == 10 - len({10, 8, 7, 6, 5, 2})

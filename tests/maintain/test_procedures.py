@@ -1,0 +1,36 @@
+"""What an exception of Spark's means: a writer was first, or something is wrong."""
+
+import pytest
+
+from reconciler.maintain.procedures import MAX_EXPLANATION, failure
+
+ORG = "org.apache.iceberg.exceptions"
+
+
+@pytest.mark.parametrize(
+    ("told", "explanation"),
+    [
+        (
+            f"An error occurred\n: {ORG}.CommitFailedException: Requirement failed: branch main has changed\n\tat x",
+            f"{ORG}.CommitFailedException: Requirement failed: branch main has changed",
+        ),
+        (
+            f": {ORG}.ValidationException: Missing required files\n",
+            f"{ORG}.ValidationException: Missing required files",
+        ),
+        (f": {ORG}.CommitStateUnknownException: timeout\n", f"{ORG}.CommitStateUnknownException: timeout"),
+        ("a\nls: cannot access 'x': No such file or directory\n", "ls: cannot access 'x': No such file or directory"),
+    ],
+)
+def test_a_writer_that_was_first_is_a_conflict(told: str, explanation: str) -> None:
+    failed = failure(told)
+    assert (failed.conflict, str(failed)) == (True, explanation)
+
+
+def test_anything_else_is_a_failure_told_without_where_it_came_from() -> None:
+    failed = failure(": java.lang.IllegalArgumentException: Cannot find field x\n\tat a.b.C\n\tat d.e.F")
+    assert (failed.conflict, str(failed)) == (False, ": java.lang.IllegalArgumentException: Cannot find field x")
+
+
+def test_what_is_told_is_bounded() -> None:
+    assert len(str(failure("x" * 5_000))) == MAX_EXPLANATION

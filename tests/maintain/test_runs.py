@@ -1,0 +1,254 @@
+"""Runs of `maintain` over a store in memory, with the clock of a test: who does what, how often, and what is told
+(docs/design/pipeline.md#maintenance)."""
+
+import asyncio
+import logging
+
+import pytest
+
+from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.policies.attachments import detach_policy
+from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.planning.access import Securable
+from arco_catalog.state.task import ENDED
+from arco_catalog.state.task_log import all_hints, list_tasks, read_task
+from reconciler.maintain.budget import Budget
+from reconciler.maintain.calls import Call, Procedure
+from reconciler.maintain.procedures import ProcedureFailed
+from tests.maintain.lake import Killed, Lake, Procedures
+from tools.support.catalog_fixture import NS
+
+DATA, _, _, EXPIRE, _ = Procedure
+WELL = [("t", "rewrite_data_files", "done"), ("t", "expire_snapshots", "done")]
+
+
+async def test_a_run_does_what_is_due_and_tells_it_with_the_figures_before_and_after(lake: Lake) -> None:
+    stats = await lake.run()
+    assert (stats.tables, stats.with_policies, stats.due, stats.outcomes) == (1, 1, 1, {"done": 2})
+    assert lake.told() == WELL
+    rewrite, expiry = lake.rows.rows
+    assert (rewrite["data_files_before"], rewrite["data_files_after"]) == (8, 1)
+    assert (expiry["snapshots_before"], expiry["snapshots_after"]) == (5, 1)
+    assert rewrite["policy"] == "db.data-compaction"
+    assert str(rewrite["reason"]).startswith("8 of 8 data files are smaller than 384 MiB")
+
+
+async def test_what_has_been_done_is_not_due_again(lake: Lake) -> None:
+    await lake.run()
+    procedures = Procedures(lake)
+    stats = await lake.run(procedures)
+    assert (stats.due, procedures.calls, lake.told()) == (0, [], WELL)
+
+
+async def test_a_dry_run_writes_nothing_and_says_what_is_due(lake: Lake) -> None:
+    calls = len(lake.store.calls)
+    await lake.maintenance().plan()
+    [looked] = lake.seen.planned_tables
+    assert [step.call.procedure for step in looked.plan.steps] == [DATA, EXPIRE]
+    assert {call.method for call in lake.store.calls[calls:]} <= {"get", "list"}
+
+
+async def test_a_table_to_which_no_policy_applies_is_not_touched() -> None:
+    lake = await Lake().made()
+    await lake.bad_table("t")
+    await lake.bad_table("other")
+    await lake.compacted_and_expired(Securable(NS, "t"))
+    procedures, before = Procedures(lake), await lake.figures("other")
+    await lake.run(procedures)
+    assert {call.split()[0] for call in procedures.calls} == {"t"}
+    assert await lake.figures("other") == before
+
+
+async def test_a_table_is_left_out_by_a_policy_of_its_own(lake: Lake) -> None:
+    await lake.policy("data-compaction", Securable(NS, "t"), name="never", enable=False)
+    await lake.run()
+    assert lake.told() == WELL[1:]
+
+
+async def test_the_worst_table_comes_first() -> None:
+    lake = await Lake().made()
+    for name, files in (("a", 6), ("b", 20), ("c", 10)):
+        await lake.bad_table(name, files, snapshots=1)
+    await lake.policy("data-compaction")
+    procedures = Procedures(lake)
+    await lake.run(procedures)
+    assert procedures.calls == ["b rewrite_data_files", "c rewrite_data_files", "a rewrite_data_files"]
+
+
+async def test_of_two_runs_at_once_one_does_the_table(lake: Lake) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait(call: Call) -> None:
+        begun.set()
+        await go_on.wait()
+
+    slow, other = Procedures(lake, before=wait), Procedures(lake)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(lake.run(slow))
+        await begun.wait()
+        await lake.run(other)
+        assert "another run is at it" in lake.seen.left_tables["t"]
+        go_on.set()
+    assert other.calls == []
+    assert lake.told() == WELL
+
+
+@pytest.mark.parametrize("procedure", [DATA, EXPIRE])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_what_a_killed_run_had_begun_the_next_one_ends(lake: Lake, procedure: Procedure, when: str) -> None:
+    async def die(call: Call) -> None:
+        if call.procedure is procedure:
+            raise Killed
+
+    killed = Procedures(lake, before=die) if when == "before" else Procedures(lake, after=die)
+    with pytest.raises(Killed):
+        await lake.run(killed)
+    assert lake.told() == []
+
+    patient = Procedures(lake)
+    await lake.run(patient)  # the lease still holds
+    assert patient.calls == []
+    lake.lease_runs_out()
+    await lake.run(patient)
+    assert [call.split()[1] for call in (*killed.calls, *patient.calls)].count(procedure) == (
+        2 if when == "before" else 1
+    )
+    assert lake.told() == WELL
+    figures = await lake.figures()
+    assert (figures.data_files, len(figures.snapshots)) == (1, 1)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_what_a_run_did_is_told_once_though_it_dies_as_it_tells(lake: Lake, when: str) -> None:
+    lake.rows.dies = when
+    with pytest.raises(Killed):
+        await lake.run()
+    lake.rows.dies = None
+    lake.lease_runs_out()
+    procedures = Procedures(lake)
+    await lake.run(procedures)
+    assert procedures.calls == []
+    assert lake.told() == WELL
+
+
+async def test_a_procedure_that_a_writer_beat_is_called_again_on_what_the_writer_left(lake: Lake) -> None:
+    beaten = [ProcedureFailed("CommitFailedException", conflict=True)]
+
+    async def lose(call: Call) -> None:
+        if beaten:
+            raise beaten.pop()
+
+    procedures = Procedures(lake, before=lose)
+    await lake.run(procedures)
+    assert procedures.calls == ["t rewrite_data_files", "t rewrite_data_files", "t expire_snapshots"]
+    assert lake.told() == WELL
+
+
+async def test_a_rewrite_that_lost_files_to_a_writer_is_tried_again_in_parts(lake: Lake) -> None:
+    groups: list[object] = []
+
+    async def look(call: Call) -> None:
+        if call.procedure is DATA:
+            groups.append(call.arguments["options"].get("max-file-group-size-bytes"))  # type: ignore[union-attr]
+
+    await lake.run(Procedures(lake, before=look, answers=[{"rewritten_data_files_count": 0}]))
+    assert groups == [None, "5"]  # a sixteenth of 80 bytes
+    assert lake.told() == WELL
+
+
+async def test_what_a_rewrite_lost_in_every_try_is_told(lake: Lake) -> None:
+    lost: list[JsonObject] = [{"rewritten_data_files_count": count} for count in (0, 5, 0)]
+    await lake.run(Procedures(lake, answers=lost))
+    assert lake.told()[0] == ("t", "rewrite_data_files", "partly")
+    assert lake.rows.rows[0]["explanation"] == "a writer was first at 8 of 8 files, in try 3"
+
+
+async def test_a_procedure_that_writers_beat_again_and_again_gives_way(lake: Lake) -> None:
+    async def lose(call: Call) -> None:
+        if call.procedure is DATA:
+            raise ProcedureFailed("ValidationException", conflict=True)
+
+    procedures = Procedures(lake, before=lose)
+    await lake.run(procedures)
+    assert procedures.calls.count("t rewrite_data_files") == 3
+    assert lake.told() == [("t", "rewrite_data_files", "conflict"), ("t", "expire_snapshots", "done")]
+    assert "3 times a writer was first" in str(lake.rows.rows[0]["explanation"])
+
+
+async def test_a_procedure_that_fails_is_told_and_the_next_one_is_called(lake: Lake) -> None:
+    async def fail(call: Call) -> None:
+        if call.procedure is DATA:
+            raise ProcedureFailed("Cannot find field a", conflict=False)
+
+    stats = await lake.run(Procedures(lake, before=fail))
+    assert stats.outcomes == {"failed": 1, "done": 1}
+    assert lake.told() == [("t", "rewrite_data_files", "failed"), ("t", "expire_snapshots", "done")]
+
+
+async def test_a_policy_that_is_detached_during_a_run_asks_for_nothing_more(lake: Lake) -> None:
+    await lake.bad_table("z", files=6)
+
+    async def detach(call: Call) -> None:
+        if call.procedure is DATA:
+            for kind in ("data-compaction", "snapshot-expiry"):
+                await detach_policy(lake.fixture.session(path=f"/{kind}"), NS, kind, Securable(NS))
+
+    procedures = Procedures(lake, after=detach)
+    await lake.run(procedures)
+    assert procedures.calls == ["t rewrite_data_files"]
+
+
+async def test_when_its_time_is_over_a_run_begins_nothing_more(lake: Lake) -> None:
+    async def take_long(call: Call) -> None:
+        lake.runtime.ms += 2 * 60_000 if call.procedure is DATA else 0
+
+    await lake.bad_table("z", files=6)
+    procedures = Procedures(lake, before=take_long)
+    await lake.run(procedures, Budget.of(lake.runtime, None, minutes=1))
+    assert procedures.calls == ["t rewrite_data_files"]
+    assert "time" in lake.seen.left_tables["z"]
+
+
+async def test_bytes_are_rewritten_as_far_as_the_budget_goes(lake: Lake) -> None:
+    await lake.bad_table("z", files=6)
+    limits: list[object] = []
+
+    async def look(call: Call) -> None:
+        if call.procedure is DATA:
+            limits.append(call.arguments["options"].get("max-files-to-rewrite"))  # type: ignore[union-attr]
+
+    await lake.run(Procedures(lake, before=look), Budget(lake.runtime, max_bytes=100))
+    assert limits == [None, "2"]  # 80 bytes of one table, and 20 of the other: a file has ten
+
+
+async def test_a_task_whose_table_is_gone_ends(lake: Lake) -> None:
+    async def die(call: Call) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        await lake.run(Procedures(lake, before=die))
+    await drop_table(lake.fixture.session(), NS, "t", purge=False)
+    lake.lease_runs_out()
+    await lake.run()
+    assert lake.told() == [("t", "rewrite_data_files", "failed")]
+    state = lake.fixture.session().state
+    assert [hint.task async for hint in all_hints(state)] == []
+    for task in await list_tasks(state):
+        stored = await read_task(state, task)
+        assert stored is not None
+        assert stored.task.status in ENDED
+
+
+async def test_workers_of_servers_leave_such_tasks_alone(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    async def die(call: Call) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        await lake.run(Procedures(lake, before=die))
+    lake.lease_runs_out()
+    with caplog.at_level(logging.WARNING):
+        assert await task_worker(lake.fixture.another().catalog).run_due(lambda: False) == 0
+    assert caplog.messages == []
+    await lake.run()
+    assert lake.told() == WELL

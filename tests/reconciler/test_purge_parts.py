@@ -1,0 +1,153 @@
+"""What executors do of a purge, without Spark: what they read of others, and when they delete
+(docs/design/purge.md#rule-19)."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from arco_catalog.operations.purge.sharing import other_relations
+from arco_catalog.state.fields import text
+from arco_catalog.state.task_log import append_task, read_task
+from arco_catalog.tasks.lease import LeaseLost
+from reconciler.catalog_config import CatalogConfig
+from reconciler.purge_parts import (
+    Damaged,
+    Deleted,
+    Fact,
+    Facts,
+    Gone,
+    Manifest,
+    Outside,
+    Own,
+    Owner,
+    PurgeJob,
+    Reading,
+    Shared,
+    delete_part,
+    read_manifests,
+    read_manifests_of_others,
+    read_others,
+)
+from tools.bench.purge import WAREHOUSE, Lake, fill
+from tools.support.manifests import manifest
+from tools.support.synthetic_table import Shape
+
+SHAPE = Shape(manifests=2, files_each=3, snapshots=2)
+"""A neighbour leads to the first manifest, by the first list."""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A table that was dropped, and whose purge has a lease, and its neighbour."""
+
+    folder: Path
+    place: str
+    job: PurgeJob
+    neighbour: Owner
+
+    def path(self, name: str) -> Path:
+        return Path(f"{self.place}/{name}".removeprefix("file://"))
+
+    def others(self) -> list[tuple[str, Fact]]:
+        """All that the neighbour leads to, as the driver has it read."""
+        rows = [*read_others(self.job, [self.neighbour])]
+        manifests = [(key, [fact]) for key, fact in rows if isinstance(fact, Manifest)]
+        return [row for row in rows if not isinstance(row[1], Manifest)] + [
+            *read_manifests_of_others(self.job, manifests)
+        ]
+
+    def own(self, *names: str) -> list[Facts]:
+        return [(f"{self.place}/{name}", [Own(f"{self.place}/{name}", 1)]) for name in names]
+
+
+@pytest.fixture
+def dropped(tmp_path: Path) -> Dropped:
+    return asyncio.run(made(tmp_path))
+
+
+async def made(folder: Path) -> Dropped:
+    lake = Lake(f"file:{folder}/store", {})
+    task = await fill(lake, SHAPE, shared=True)
+    async with lake.opened() as fixture:
+        session = fixture.session()
+        stored = await read_task(session.state, task)
+        assert stored is not None
+        leased = stored.task.leased(record="lease", at_ms=stored.now_ms, lease_ms=300_000)
+        assert await append_task(session.state, leased) is not None
+        async with aclosing(other_relations(Reading(fixture.catalog, task), "")) as relations:
+            entities = {name: entry async for name, entry in relations}
+    [place] = {file.parents[1] for file in (folder / "store" / WAREHOUSE).rglob("snap-1.avro")}
+    job = PurgeJob(CatalogConfig(lake.url, WAREHOUSE), task, "lease", (f"file://{place}",))
+    return Dropped(folder, f"file://{place}", job, Owner("db.neighbour", text(entities["db.neighbour"], "entity"), 0))
+
+
+def test_what_a_neighbour_leads_to_is_told_by_its_place_in_the_table(dropped: Dropped) -> None:
+    data = {f"data/part=0/0-{number:05}-0123456789abcdef.parquet" for number in range(3)}
+    assert {
+        key.removeprefix(f"{dropped.place}/") for key, fact in dropped.others() if fact == Shared("db.neighbour")
+    } == {
+        "metadata/snap-1.avro",
+        "metadata/0-m0.avro",
+        *data,
+    }
+
+
+def test_a_table_whose_pointer_has_not_moved_is_not_read_again(dropped: Dropped) -> None:
+    [owner] = {fact.owner for _, fact in read_others(dropped.job, [dropped.neighbour]) if isinstance(fact, Manifest)}
+    assert owner.sequence > 0
+    assert [*read_others(dropped.job, [owner])] == []
+
+
+@pytest.mark.parametrize("name", ["snap-1.avro", "0-m0.avro"])
+def test_what_is_gone_is_told(dropped: Dropped, name: str) -> None:
+    dropped.path(f"metadata/{name}").unlink()
+    [gone] = [fact for _, fact in dropped.others() if isinstance(fact, Gone)]
+    assert gone.owner.entity == dropped.neighbour.entity
+
+
+@pytest.mark.parametrize("name", ["snap-1.avro", "0-m0.avro"])
+def test_what_cannot_be_read_is_told(dropped: Dropped, name: str) -> None:
+    dropped.path(f"metadata/{name}").write_bytes(b"damaged")
+    [damaged] = [fact for _, fact in dropped.others() if isinstance(fact, Damaged)]
+    assert name in damaged.why
+
+
+def test_another_spelling_of_a_place_is_the_same_file(dropped: Dropped) -> None:
+    spelled = f"{dropped.place}/data/part%3D0/0-00001-0123456789abcdef.parquet"
+    dropped.path("metadata/0-m0.avro").write_bytes(manifest([spelled]))
+    keys = {key for key, fact in dropped.others() if isinstance(fact, Shared)}
+    assert f"{dropped.place}/data/part=0/0-00001-0123456789abcdef.parquet" in keys
+
+
+def test_own_files_are_told_and_those_elsewhere_are_counted(dropped: Dropped) -> None:
+    inside, outside = f"{dropped.place}/data/a.parquet", f"{dropped.place}-not/data/a.parquet"
+    dropped.path("metadata/1-m0.avro").write_bytes(manifest([inside, outside, "no uri"]))
+    assert [*read_manifests(dropped.job, [f"{dropped.place}/metadata/1-m0.avro"])] == [
+        (inside, Own(inside, 10)),
+        ("", Outside(2)),
+    ]
+
+
+def test_what_nobody_else_leads_to_is_deleted(dropped: Dropped) -> None:
+    mine, ours = "metadata/snap-2.avro", "metadata/snap-1.avro"
+    facts: Iterable[Facts] = [
+        *dropped.own(mine),
+        (f"{dropped.place}/{ours}", [Shared("n"), Own(f"{dropped.place}/{ours}", 1)]),
+    ]
+    nobodys: Facts = (f"{dropped.place}/metadata/1-m0.avro", [Shared("n")])
+
+    [done] = delete_part(dropped.job, [*facts, nobodys])
+
+    assert done == Deleted(1, 1, 1, {"n": 1})
+    assert [dropped.path(name).exists() for name in (mine, ours, "metadata/1-m0.avro")] == [False, True, True]
+
+
+def test_nothing_is_deleted_without_the_lease(dropped: Dropped) -> None:
+    before = PurgeJob(dropped.job.config, dropped.job.task, "the lease before", dropped.job.locations)
+    with pytest.raises(LeaseLost):
+        list(delete_part(before, dropped.own("metadata/snap-2.avro")))
+    assert dropped.path("metadata/snap-2.avro").exists()

@@ -1,0 +1,163 @@
+"""Every job on every Spark that is supported, each as its own process of an environment that has this Spark alone
+(docs/pipeline.md#running-it). What the jobs do is tested on the newest, and without Spark."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from arco_catalog.cli.client_config import ICEBERG, SCALA_OF_SPARK, SPARK
+from arco_catalog.iceberg.json import JsonObject
+from tests.compact.lake import ROW, ServedLake
+from tests.reconciler.lakes import parsed
+from tests.reconciler.maintained import Maintained
+from tests.support.purges import Purges
+from tools.demo.server import WAREHOUSE, serving
+from tools.support.environment import PROJECT
+from tools.support.local_spark import environment, submit_arguments
+
+COMMITS = 12
+KEPT_SNAPSHOTS = 3
+BOUND_S = 600.0
+PURGE_RUNS = 5
+
+
+@dataclass(frozen=True)
+class Spark:
+    """A Spark in an environment, by its two numbers."""
+
+    version: str
+
+    @property
+    def environment(self) -> str:
+        """The folder of the environment, in the project."""
+        return ".venv" if self.version == SPARK else f".venv-spark-{self.version}"
+
+    @property
+    def jar(self) -> str:
+        """Iceberg for it, in the project."""
+        return f".jars/iceberg-spark-runtime-{self.version}_{SCALA_OF_SPARK[self.version]}-{ICEBERG}.jar"
+
+    @property
+    def python(self) -> str:
+        """Its Python: the newest Spark is in the one that runs the tests."""
+        return sys.executable if self.version == SPARK else str(PROJECT / self.environment / "bin" / "python")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A served catalog whose jobs run on one Spark."""
+
+    spark: Spark
+    lake: ServedLake
+    scratch: Path
+
+    def job(self, *said: str) -> JsonObject:
+        """Runs `arco`, which starts a job, to its end. Returns the counts in its last line."""
+        where = ["--store", self.lake.server.store, "--warehouse", WAREHOUSE]
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
+        told = {name: value for name, value in environment().items() if not name.startswith("PYSPARK")}
+        done = subprocess.run(
+            [self.spark.python, "-m", "arco_catalog.cli", *said, *where],
+            cwd=PROJECT,
+            env={**inherited, **told, "PYSPARK_SUBMIT_ARGS": submit_arguments(self.scratch)},
+            capture_output=True,
+            text=True,
+            timeout=BOUND_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return parsed(done.stdout.splitlines()[-1].encode())
+
+    def pipeline(self, job: str, *said: str) -> JsonObject:
+        """Runs a job of the pipeline."""
+        return self.job("pipeline", "run", job, "--master", "local[2]", *said)
+
+    def receipts(self) -> dict[Path, bytes]:
+        """Every committed receipt."""
+        files = sorted((self.lake.folder / "_catalog" / "events").glob("*/iceberg/committed/*.json"))
+        return {file: file.read_bytes() for file in files}
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(
+            spark := Spark(version),
+            id=version,
+            marks=pytest.mark.optional(f"{spark.environment}/bin/python", spark.jar),
+        )
+        for version in SCALA_OF_SPARK
+    ]
+)
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    """Purges begin a second after the drop, and by no worker of the server's."""
+    options = ("--purge-undrop-window", "PT1S", "--tasks", "false", "--allow-location-overlap")
+    with serving(f"file:{tmp_path / 'store'}", tmp_path / "server.log", *options) as server:
+        yield Site(request.param, ServedLake(server), tmp_path)
+
+
+@pytest.mark.slow
+def test_every_job_runs(site: Site) -> None:
+    lake, client = site.lake, site.lake.client
+    maintained = Maintained(lake)
+    for _ in range(COMMITS):
+        lake.append("busy", "gone")
+
+    before = site.receipts()  # that of the last commit may be on its way
+    lost = [*before][::3]
+    for file in lost:
+        file.unlink()
+    counts = site.pipeline("reconcile")
+    assert counts["unreadable"] == []
+    assert int(str(counts["written"])) >= len(lost) > COMMITS // 2
+    assert before.items() <= site.receipts().items()
+    assert len(site.receipts()) == 2 * (COMMITS + 1)
+
+    to_server = ("--uri", lake.server.uri)
+    counts = site.pipeline("compact", *to_server)
+    rows = counts["rows"]
+    assert isinstance(rows, dict)
+    assert rows["commits"] == 2 * (COMMITS + 1)
+    lake.assert_each_event_once()
+
+    maintained.policies("busy")
+    old, young = maintained.orphan("busy", 2), maintained.orphan("busy", 0)
+    site.pipeline("maintain", *to_server, "--jars", str(PROJECT / site.spark.jar))
+    told = maintained.told("busy")
+    assert {name: row["outcome"] for name, row in told.items()} == dict.fromkeys(
+        ("rewrite_data_files", "rewrite_manifests", "expire_snapshots", "remove_orphan_files"), "done"
+    )
+    busy = client.load_table("db.busy")
+    assert len(busy.metadata.snapshots) == KEPT_SNAPSHOTS
+    rewritten = busy.current_snapshot()
+    assert rewritten is not None
+    assert rewritten.summary is not None
+    assert str(rewritten.summary["engine-version"]).startswith(f"{site.spark.version}.")
+    assert busy.inspect.files()["record_count"].to_pylist() == [COMMITS]
+    assert busy.scan().to_arrow().num_rows == COMMITS
+    assert (old.exists(), young.exists()) == (False, True)
+
+    purges = Purges(lake.server.store, WAREHOUSE)
+    gone = client.load_table("db.gone")
+    taken = gone.inspect.files()["file_path"].to_pylist()[0]
+    client.create_table("db.taker", ROW.schema).add_files([taken])
+    folder, files = maintained.folder("gone"), purges.files()
+    own = {key for key in files if folder.name in key.split("/")}
+    client.purge_table("db.gone")
+    task = purges.last_task("db.gone")
+    for _ in range(PURGE_RUNS):
+        site.job("tasks", "run", str(task["task_id"]), "--spark")
+        task = purges.last_task("db.gone")
+        if task["status"] in ("SUCCESS", "FAILURE"):
+            break
+    assert task["status"] == "SUCCESS", task
+    assert json.loads(str(task["result_extended"]))["kept"] == 1
+    left = {key for key in own if taken.endswith(key)}
+    assert purges.files() == files - own | left
+    assert len(own) > 3 * COMMITS
+    assert len(left) == client.load_table("db.taker").scan().to_arrow().num_rows == 1
