@@ -1,5 +1,6 @@
-"""The API and the scheduled reconciler as one function app of Azure: the platform imports this module from the root of
-the package, and reads from it which functions there are.
+"""The API, the scheduled reconciler, the worker on tasks and the collector, as functions of Azure: the platform imports
+this module from the root of the package, and reads from it which functions there are. Each app that is deployed
+disables those that are another's (infra/azure).
 
 The variables are those of `arco serve` and `ARCO_ENDPOINT`, which says whether App Service authenticates callers. With
 `ARCO_AUTH` it serves a realm.
@@ -16,8 +17,11 @@ from arco_catalog.config.variables import (
     BASE_PATH,
     ENDPOINT,
     IDEMPOTENCY_DIALECT,
+    IDEMPOTENCY_ENABLED,
+    IDEMPOTENCY_LIFETIME,
     LOG_LEVEL,
     MAX_BODY,
+    METRICS,
     REQUEST_MEMORY,
     SOURCE_PRINCIPALS,
 )
@@ -25,20 +29,25 @@ from arco_catalog.http.app import App
 from arco_catalog.http.function_app import function_app
 from arco_catalog.http.functions_adapter import FunctionsEndpoint, respond
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.operations.environment import catalog_to_serve, opened
+from arco_catalog.operations.collection.collect import collect, collect_all
+from arco_catalog.operations.collection.stats import CollectionStats
+from arco_catalog.operations.environment import catalog_to_serve, opened, task_policies_from_env
 from arco_catalog.operations.invocation import Invocation, Until
-from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.operations.reconcile import Deadline, reconcile
 from arco_catalog.operations.reconcile_all import reconcile_all
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.operations.run_tasks import run_tasks
 from arco_catalog.protocol.catalog import Catalog, Session
 from arco_catalog.protocol.operation_request import Dialect
 from arco_catalog.state.runtime import SystemRuntime
+from arco_catalog.telemetry.collection_line import collection_line
 from arco_catalog.telemetry.logs import set_levels
 from arco_catalog.telemetry.reconcile_line import reconcile_line
 from arco_catalog.telemetry.setup import lines_telemetry
+from arco_catalog.telemetry.tasks_line import tasks_line
 
-RECONCILE_MS = 14 * 60_000
-"""How long a run may take: it ends before the next one is due, and before `functionTimeout` of host.json."""
+RUN_MS = 14 * 60_000
+"""How long a run may take: it ends before `functionTimeout` of host.json. The next one begins after it."""
 
 # The worker hands what is logged on to Application Insights by a handler of its own: only levels are ours to set.
 set_levels(LOG_LEVEL.read(os.environ))
@@ -49,6 +58,9 @@ _endpoint = FunctionsEndpoint(ENDPOINT.require(os.environ))
 _options = HttpOptions(
     base_path=BASE_PATH.read(os.environ).encode(),
     dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
+    keys_enabled=IDEMPOTENCY_ENABLED.read(os.environ),
+    key_lifetime_ms=IDEMPOTENCY_LIFETIME.read(os.environ),
+    keep_reports=METRICS.read(os.environ) == "store",
     gzip=True,
     source_principals=SOURCE_PRINCIPALS.read(os.environ),
     max_body_bytes=MAX_BODY.read(os.environ),
@@ -77,18 +89,56 @@ async def reconcile_on_schedule(timer: func.TimerRequest) -> None:
     """Runs the walk over each catalog for as long as there is time, and logs its counts. A failed run raises, so that
     the platform counts it as failed."""
     began_ms = _runtime.now_ms()
-    invocation = Invocation(Until(began_ms + RECONCILE_MS, _runtime))
+    invocation = Invocation(Until(began_ms + RUN_MS, _runtime))
 
     async def walk(session: Session) -> ReconcileStats:
         return await reconcile(session, should_stop=invocation.should_stop)
 
-    async with opened(os.environ, _runtime) as catalogs:
+    async with opened(os.environ, _runtime) as inventory:
         request = invocation.request("SCHEDULE", "reconcile", _runtime)
-        async with aclosing(reconcile_all(catalogs, request, _runtime, walk)) as walked:
+        async with aclosing(reconcile_all(inventory.catalogs, request, _runtime, walk)) as walked:
             async for catalog, stats in walked:
                 ended_ms = _runtime.now_ms()
                 _LINES.info(reconcile_line(catalog.name, stats, began_ms=began_ms, ended_ms=ended_ms, namespace=None))
                 began_ms = ended_ms
+
+
+@app.function_name("tasks")
+@app.timer_trigger(arg_name="timer", schedule="0 */5 * * * *")
+async def work_on_schedule(timer: func.TimerRequest) -> None:
+    """Does the tasks that are due in each catalog for as long as there is time, and logs what was done. What is under
+    way then is given back."""
+    async with opened(os.environ, _runtime) as inventory:
+        end_ms = _runtime.now_ms() + RUN_MS
+        worked = run_tasks(inventory.catalogs, _runtime, end_ms, task_policies_from_env(os.environ))
+        async with aclosing(worked):
+            async for catalog, stats in worked:
+                _LINES.info(tasks_line(catalog.name, stats, at_ms=_runtime.now_ms(), namespace=None))
+
+
+@app.function_name("collect")
+@app.timer_trigger(arg_name="timer", schedule="0 40 3 * * *")
+async def collect_on_schedule(timer: func.TimerRequest) -> None:
+    """Deletes what nothing leads to any more for as long as there is time, and logs how much that was. The next run
+    goes on with what is left."""
+    invocation = Invocation(Until(_runtime.now_ms() + RUN_MS, _runtime))
+
+    async def collection(session: Session) -> CollectionStats:
+        return await collect(session, delete=True, should_stop=Deadline(session, invocation.should_stop))
+
+    async with opened(os.environ, _runtime) as inventory:
+        request = invocation.request("SCHEDULE", "collect", _runtime)
+        async with aclosing(collect_all(inventory, request, _runtime, collection)) as collected:
+            async for each, stats in collected:
+                line = collection_line(
+                    each.name,
+                    completed=not stats.stopped,
+                    listed=stats.listed,
+                    collected=stats.count,
+                    at_ms=_runtime.now_ms(),
+                    namespace=None,
+                )
+                _LINES.info(line)
 
 
 async def _app() -> App:

@@ -5,9 +5,39 @@ locals {
       "${function}-throttles" = { function = function, metric = "Throttles", what = "was refused for want of concurrency" }
     }
   ]...)
-  dead_letters = {
-    reconcile = aws_sqs_queue.reconcile_dead.name
-    work      = aws_sqs_queue.work_dead.name
+  dead_letters = merge(
+    { for function, queue in aws_sqs_queue.run_dead : function => queue.name },
+    { work = aws_sqs_queue.work_dead.name },
+    { for queue in aws_sqs_queue.pipeline_dead : "pipeline" => queue.name },
+  )
+
+  # Four runs of the reconciler an hour, twelve of tasks: one that reached the end is enough, none at all is not, whatever
+  # kept them from saying so.
+  catalog_alarms = local.metrics_namespace == "" ? {} : {
+    "reconcile-age" = {
+      says      = "No walk of the reconciler has reached its end for an hour", metric = "ReconcileCompleted"
+      statistic = "Sum", comparison = "LessThanThreshold", threshold = 1, seconds = 3600, periods = 1, silence = "breaching"
+    }
+    "collect-age" = {
+      says      = "No collection has reached its end for two days", metric = "CollectionCompleted"
+      statistic = "Sum", comparison = "LessThanThreshold", threshold = 1, seconds = 86400, periods = 2, silence = "breaching"
+    }
+    "tasks-age" = {
+      says      = "A task has been due for an hour and nobody is at it, or nobody looks", metric = "TasksDueAge"
+      statistic = "Maximum", comparison = "GreaterThanThreshold", threshold = 3600, seconds = 900, periods = 1, silence = "breaching"
+    }
+    "tasks-failed" = {
+      says      = "A task has failed for good: arco tasks says why", metric = "TasksFailed"
+      statistic = "Sum", comparison = "GreaterThanOrEqualToThreshold", threshold = 1, seconds = 300, periods = 1, silence = "notBreaching"
+    }
+    "leases-lost" = {
+      says      = "Workers died, or stood still, over their tasks", metric = "LeasesLost"
+      statistic = "Sum", comparison = "GreaterThanOrEqualToThreshold", threshold = 1, seconds = 3600, periods = 1, silence = "notBreaching"
+    }
+    "state-size" = {
+      says      = "The catalog's state has more objects than it should: collection does not keep up", metric = "StateObjects"
+      statistic = "Maximum", comparison = "GreaterThanThreshold", threshold = var.max_state_objects, seconds = 86400, periods = 1, silence = "notBreaching"
+    }
   }
 }
 
@@ -47,21 +77,20 @@ resource "aws_cloudwatch_metric_alarm" "function" {
   tags                = local.tags
 }
 
-# Four runs an hour: one that reached the end is enough, none at all is not, whatever kept them from saying so.
-resource "aws_cloudwatch_metric_alarm" "reconcile_age" {
-  count = local.metrics_namespace == "" ? 0 : 1
+resource "aws_cloudwatch_metric_alarm" "catalog" {
+  for_each = local.catalog_alarms
 
-  alarm_name          = "${var.name}-reconcile-age"
-  alarm_description   = "No walk of the reconciler has reached its end for an hour"
+  alarm_name          = "${var.name}-${each.key}"
+  alarm_description   = each.value.says
   namespace           = local.metrics_namespace
-  metric_name         = "ReconcileCompleted"
+  metric_name         = each.value.metric
   dimensions          = { Warehouse = var.warehouse }
-  statistic           = "Sum"
-  period              = 3600
-  evaluation_periods  = 1
-  threshold           = 1
-  comparison_operator = "LessThanThreshold"
-  treat_missing_data  = "breaching"
+  statistic           = each.value.statistic
+  period              = each.value.seconds
+  evaluation_periods  = each.value.periods
+  threshold           = each.value.threshold
+  comparison_operator = each.value.comparison
+  treat_missing_data  = each.value.silence
   alarm_actions       = var.alarm_topic_arns
   ok_actions          = var.alarm_topic_arns
   tags                = local.tags

@@ -5,9 +5,13 @@ locals {
   rest_api     = var.endpoint == "rest-api"
   function_url = var.endpoint == "function-url"
 
-  # All that there is, /v1/config included: whatever else is asked for a gateway answers with 404. Below /api lie the
-  # management of a realm, and its catalogs once more, where Polaris has them.
-  paths = concat(["v1"], local.has_realm ? ["api"] : [])
+  # All that there is, /v1/config included: whatever else is asked for a gateway answers with 404. Below /polaris lie
+  # generic tables, policies and semantic models, below /api what OpenLineage sends, the management of a realm, and its
+  # catalogs once more, where Polaris has them. Without a realm the catalog itself answers that there is none.
+  paths = ["v1", "polaris", "api"]
+  # And what describes all of that.
+  document = "openapi.json"
+  routes   = merge({ for path in local.paths : path => "ANY" }, { (local.document) = "GET" })
 
   front_door = {
     http-api = {

@@ -6,6 +6,9 @@ locals {
       { title = "Store calls and depth a request", stat = "Average", metrics = ["StoreCalls", "StoreDepth", "CacheHits"] },
       { title = "Bytes of the store", stat = "Sum", metrics = ["StoreBytesRead", "StoreBytesWritten"] },
       { title = "Reconciler", stat = "Sum", metrics = ["ReconcileCompleted", "ReceiptsWritten"] },
+      { title = "Tasks", stat = "Sum", metrics = ["TasksExecuted", "TasksCompleted", "TasksRetried", "TasksFailed", "LeasesLost"] },
+      { title = "Oldest task that is due, s", stat = "Maximum", metrics = ["TasksDueAge"] },
+      { title = "Objects of the state", stat = "Maximum", metrics = ["StateObjects", "ObjectsCollected"] },
     ] :
     { title = graph.title, stat = graph.stat, metrics = [for metric in graph.metrics : [local.metrics_namespace, metric, "Warehouse", var.warehouse]] }
   ]

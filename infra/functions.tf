@@ -10,7 +10,11 @@ locals {
     }
     work = {
       handler = "lambda.work.handler"
-      timeout = 300
+      timeout = 900
+    }
+    collect = {
+      handler = "lambda.work.handler" # the same jobs, by another role
+      timeout = 900
     }
   }
 
@@ -26,6 +30,11 @@ locals {
     ARCO_SOURCE_PRINCIPALS      = join(",", var.source_principals)
     ARCO_LOG_LEVEL              = var.log_level
     ARCO_METRICS_NAMESPACE      = local.metrics_namespace
+    ARCO_PURGE_MODE             = var.purge.mode
+    ARCO_PURGE_UNDROP_WINDOW    = var.purge.undrop_window
+    ARCO_PURGE_TRUST_LOCATIONS  = tostring(var.purge.trust_locations)
+    ARCO_TASK_PROPERTIES        = join(",", [for name, value in var.task_properties : "${name}=${value}"])
+    ARCO_WORK_QUEUE             = local.work_queue_url
   }
   realms = length(var.realm) == 0 ? {} : { ARCO_REALM = join(",", var.realm) }
   traces = var.otlp_endpoint == null ? {} : { OTEL_EXPORTER_OTLP_ENDPOINT = var.otlp_endpoint }

@@ -33,10 +33,10 @@ resource "aws_apigatewayv2_authorizer" "jwt" {
 }
 
 resource "aws_apigatewayv2_route" "api" {
-  for_each = toset(local.http_api ? local.paths : [])
+  for_each = local.http_api ? local.routes : {}
 
   api_id               = aws_apigatewayv2_api.api[0].id
-  route_key            = "ANY /${each.key}/{proxy+}"
+  route_key            = "${each.value} /${each.key}${each.key == local.document ? "" : "/{proxy+}"}"
   target               = "integrations/${aws_apigatewayv2_integration.api[0].id}"
   authorization_type   = { iam = "AWS_IAM", jwt = "JWT", none = "NONE" }[var.authorization]
   authorizer_id        = one(aws_apigatewayv2_authorizer.jwt[*].id)
@@ -104,12 +104,12 @@ resource "aws_apigatewayv2_stage" "api" {
 }
 
 resource "aws_lambda_permission" "http_api" {
-  for_each = toset(local.http_api ? local.paths : [])
+  for_each = local.http_api ? local.routes : {}
 
-  statement_id  = each.key == "v1" ? "http-api" : "http-api-${each.key}"
+  statement_id  = each.key == "v1" ? "http-api" : "http-api-${replace(each.key, ".", "-")}"
   action        = "lambda:InvokeFunction"
   function_name = aws_lambda_function.function["api"].function_name
   qualifier     = aws_lambda_alias.live["api"].name
   principal     = "apigateway.amazonaws.com"
-  source_arn    = "${aws_apigatewayv2_api.api[0].execution_arn}/*/*/${each.key}/{proxy+}"
+  source_arn    = "${aws_apigatewayv2_api.api[0].execution_arn}/*/*/${each.key}${each.key == local.document ? "" : "/{proxy+}"}"
 }

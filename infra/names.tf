@@ -7,6 +7,7 @@ locals {
   partition = data.aws_partition.current.partition
   region    = data.aws_region.current.name
   tags      = merge({ Application = var.name }, var.tags)
+  has_realm = length(var.auth) > 0
 
   # ARNs are made of names, not asked of resources: so a plan shows each policy whole, before anything exists.
   own_bucket = var.bucket == null
@@ -32,7 +33,26 @@ locals {
   logs_arn   = "arn:${local.partition}:logs:${local.region}:${local.account}:log-group"
   queue_arn  = "arn:${local.partition}:sqs:${local.region}:${local.account}"
   role_arn   = "arn:${local.partition}:iam::${local.account}:role"
+  work_queue = "${local.queue_arn}:${var.name}-work"
   secret_arn = "arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret"
+
+  # As Amazon spells it, so that the functions' variables are known before the queue is made.
+  work_queue_url = "https://sqs.${local.region}.${data.aws_partition.current.dns_suffix}/${local.account}/${var.name}-work"
+
+  # The hints by which workers find tasks: the only state that is deleted by who purges.
+  hint_arns = concat(
+    [for arn in local.state_arns : "${trimsuffix(arn, "*")}tasks/open/*"],
+    [for arn in local.realm_arns : "${trimsuffix(arn, "*")}catalogs/*/_catalog/tasks/open/*"],
+  )
+  # What a delegation service keeps, if one is run over this store (docs/delegation.md).
+  service_arn = "${local.bucket_arn}/${local.folder}_catalog/*"
+  # What collection deletes is state, but never what says which state is current, nor what seals page tokens.
+  collected_arns = concat(
+    local.state_arns,
+    flatten([for arn in local.realm_arns : [for folder in ["catalogs", "core/commits", "core/index", "iceberg_idempotency"] : "${trimsuffix(arn, "*")}${folder}/*"]]),
+    [for folder in ["tasks", "iceberg_idempotency"] : "${trimsuffix(local.service_arn, "*")}${folder}/*"],
+  )
+  manifest_arns = [for arn in concat(local.state_arns, local.realm_arns) : "${trimsuffix(arn, "*")}*core/manifest.json"]
 
   alias = "live"
 

@@ -80,5 +80,6 @@ output "emr" {
   value = var.emr == null ? null : {
     application_id = aws_emrserverless_application.spark[0].id
     role_arn       = aws_iam_role.spark[0].arn
+    pipeline_role  = one(aws_iam_role.pipeline[*].arn)
   }
 }

@@ -5,6 +5,7 @@ locals {
   state_writers = concat(
     [for function in keys(local.functions) : "${local.role_arn}/${var.name}-${function}"],
     var.emr == null ? [] : ["${local.role_arn}/${var.name}-spark"],
+    local.pipeline ? [local.pipeline_role_arn] : [],
   )
   table_files        = [for folder in local.table_folders : "${folder}/*"]
   metadata_files     = [for folder in local.table_folders : "${folder}/*.metadata.json"]
@@ -48,10 +49,20 @@ data "aws_iam_policy_document" "function" {
     each.key == "api" && local.has_realm ? [data.aws_iam_policy_document.principals.json] : [],
     each.key == "api" && local.vending ? [data.aws_iam_policy_document.vend.json] : [],
     each.key == "api" ? [] : [data.aws_iam_policy_document.probe.json],
-    each.key == "reconcile" ? [data.aws_iam_policy_document.reconcile_failures.json] : [],
-    each.key == "work" ? [data.aws_iam_policy_document.work_queue.json] : [],
+    contains(["api", "work"], each.key) ? [data.aws_iam_policy_document.queue_work.json] : [],
+    each.key == "work" ? [data.aws_iam_policy_document.take_work.json, data.aws_iam_policy_document.purge.json] : [],
+    each.key == "collect" ? [data.aws_iam_policy_document.collect.json] : [],
     var.tracing ? [data.aws_iam_policy_document.tracing.json] : [],
   )
+
+  dynamic "statement" {
+    for_each = contains(keys(local.scheduled), each.key) ? [1] : []
+    content {
+      sid       = "ReportFailedRuns"
+      actions   = ["sqs:SendMessage"]
+      resources = ["${local.queue_arn}:${var.name}-${each.key}-dead"]
+    }
+  }
 
   statement {
     sid       = "Logs"
@@ -93,6 +104,17 @@ data "aws_iam_policy_document" "state" {
     sid       = "TellWhetherThereIsARealm"
     actions   = ["s3:GetObject"]
     resources = ["${local.bucket_arn}/${local.folder}_realm/core/manifest.json"]
+  }
+
+  statement {
+    sid       = "TellWhetherThereWasARealm"
+    actions   = ["s3:ListBucket"]
+    resources = [local.bucket_arn]
+    condition {
+      test     = "StringLike"
+      variable = "s3:prefix"
+      values   = ["${local.folder}_realm/core/commits/*"]
+    }
   }
 
   dynamic "statement" {
@@ -176,19 +198,91 @@ data "aws_iam_policy_document" "probe" {
   }
 }
 
-data "aws_iam_policy_document" "reconcile_failures" {
-  statement {
-    sid       = "ReportFailedRuns"
-    actions   = ["sqs:SendMessage"]
-    resources = ["${local.queue_arn}:${var.name}-reconcile-dead"]
-  }
-}
-
-data "aws_iam_policy_document" "work_queue" {
+data "aws_iam_policy_document" "take_work" {
   statement {
     sid       = "TakeWork"
     actions   = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
-    resources = ["${local.queue_arn}:${var.name}-work"]
+    resources = [local.work_queue]
+  }
+}
+
+# A drop tells of a task that is due soon; work that time ends is gone on with by another message.
+data "aws_iam_policy_document" "queue_work" {
+  statement {
+    sid       = "QueueWork"
+    actions   = ["sqs:SendMessage"]
+    resources = [local.work_queue]
+  }
+}
+
+# Purges: no other function deletes data, and this one none but where tables may be. Of the state it deletes the hints of
+# tasks that have ended.
+data "aws_iam_policy_document" "purge" {
+  statement {
+    sid       = "PurgeTables"
+    actions   = ["s3:GetObject", "s3:DeleteObject"]
+    resources = local.table_files
+  }
+
+  statement {
+    sid       = "RemoveHints"
+    actions   = ["s3:DeleteObject"]
+    resources = local.hint_arns
+  }
+}
+
+# Collection: state that nothing leads to, and metadata files of lost tries. Never data, and never a manifest. Before
+# commits of a registry go, it makes one that changes nothing, and says up to where they have gone.
+data "aws_iam_policy_document" "collect" {
+  dynamic "statement" {
+    for_each = local.has_realm ? [1] : []
+    content {
+      sid       = "FenceRealm"
+      actions   = ["s3:PutObject"]
+      resources = flatten([for arn in local.realm_arns : [for folder in ["core", "iceberg_idempotency", "operational"] : "${trimsuffix(arn, "*")}${folder}/*"]])
+    }
+  }
+
+  statement {
+    sid       = "ReadDelegatedTasks"
+    actions   = ["s3:GetObject"]
+    resources = [local.service_arn]
+  }
+
+  statement {
+    sid       = "CloseMarkersOfDelegatedTasks"
+    actions   = ["s3:PutObject"]
+    resources = ["${trimsuffix(local.service_arn, "*")}iceberg_idempotency/*"]
+  }
+
+  statement {
+    sid       = "TellMissingFromForbiddenAmongDelegatedTasks"
+    actions   = ["s3:ListBucket"]
+    resources = [local.bucket_arn]
+    condition {
+      test     = "StringLikeIfExists"
+      variable = "s3:prefix"
+      values   = [regex("^[^/]+/(.*)$", local.service_arn)[0]]
+    }
+  }
+
+  statement {
+    sid       = "CollectState"
+    actions   = ["s3:DeleteObject"]
+    resources = local.collected_arns
+  }
+
+  statement {
+    sid       = "CollectMetadataFiles"
+    actions   = ["s3:DeleteObject"]
+    resources = local.metadata_files
+  }
+
+  statement {
+    sid       = "NeverDeleteManifests"
+    effect    = "Deny"
+    actions   = ["s3:DeleteObject", "s3:DeleteObjectVersion"]
+    resources = local.manifest_arns
   }
 }
 

@@ -1,4 +1,5 @@
-# Queued work: what failed five times is kept for two weeks, and an alarm tells of it.
+# Queued work: what failed five times is kept for two weeks, and an alarm tells of it. Each message has a function's whole
+# time; a purge that needs more is gone on with by a message of its own.
 
 resource "aws_sqs_queue" "work" {
   name                       = "${var.name}-work"
@@ -22,7 +23,7 @@ resource "aws_sqs_queue" "work_dead" {
 resource "aws_lambda_event_source_mapping" "work" {
   event_source_arn        = aws_sqs_queue.work.arn
   function_name           = aws_lambda_alias.live["work"].arn
-  batch_size              = 10
+  batch_size              = 1
   function_response_types = ["ReportBatchItemFailures"]
   tags                    = local.tags
 

@@ -1,8 +1,7 @@
 # What the API is told of its realm, and whom it believes.
 
 locals {
-  has_realm = length(var.auth) > 0
-  vending   = coalesce(var.vending, local.has_realm)
+  vending = coalesce(var.vending, local.has_realm)
 
   # A function URL gets its id after the function that would have to be told of it. Until then it is told of one that no
   # API has, and lets nobody in.

@@ -33,17 +33,29 @@ resource "aws_api_gateway_resource" "proxy" {
   path_part   = "{proxy+}"
 }
 
+resource "aws_api_gateway_resource" "document" {
+  count = local.rest_api ? 1 : 0
+
+  rest_api_id = aws_api_gateway_rest_api.api[0].id
+  parent_id   = aws_api_gateway_rest_api.api[0].root_resource_id
+  path_part   = local.document
+}
+
+locals {
+  rest_resources = merge(aws_api_gateway_resource.proxy, { for resource in aws_api_gateway_resource.document : local.document => resource })
+}
+
 resource "aws_api_gateway_method" "api" {
-  for_each = aws_api_gateway_resource.proxy
+  for_each = local.rest_resources
 
   rest_api_id   = aws_api_gateway_rest_api.api[0].id
   resource_id   = each.value.id
-  http_method   = "ANY"
+  http_method   = local.routes[each.key]
   authorization = var.authorization == "none" ? "NONE" : "AWS_IAM"
 }
 
 resource "aws_api_gateway_integration" "api" {
-  for_each = aws_api_gateway_resource.proxy
+  for_each = local.rest_resources
 
   rest_api_id             = aws_api_gateway_rest_api.api[0].id
   resource_id             = each.value.id
@@ -118,12 +130,12 @@ resource "aws_api_gateway_method_settings" "api" {
 }
 
 resource "aws_lambda_permission" "rest_api" {
-  for_each = toset(local.rest_api ? local.paths : [])
+  for_each = local.rest_api ? local.routes : {}
 
-  statement_id  = each.key == "v1" ? "rest-api" : "rest-api-${each.key}"
+  statement_id  = each.key == "v1" ? "rest-api" : "rest-api-${replace(each.key, ".", "-")}"
   action        = "lambda:InvokeFunction"
   function_name = aws_lambda_function.function["api"].function_name
   qualifier     = aws_lambda_alias.live["api"].name
   principal     = "apigateway.amazonaws.com"
-  source_arn    = "${aws_api_gateway_rest_api.api[0].execution_arn}/*/*/${each.key}/*"
+  source_arn    = "${aws_api_gateway_rest_api.api[0].execution_arn}/*/*/${each.key}${each.key == local.document ? "" : "/*"}"
 }

@@ -89,8 +89,11 @@ resource "aws_s3_bucket_policy" "store" {
 }
 
 locals {
-  keep_state  = concat(local.state_writers, var.operator_role_arns, var.collector_role_arns)
-  reach_files = concat(local.keep_state, [local.vending_role_arn], var.reader_role_arns, var.writer_role_arns)
+  work_role_arn    = "${local.role_arn}/${var.name}-work"
+  collect_role_arn = "${local.role_arn}/${var.name}-collect"
+  delete_state     = concat([local.collect_role_arn, local.work_role_arn], local.pipeline ? [local.pipeline_role_arn] : [], var.collector_role_arns)
+  keep_state       = concat(local.state_writers, var.operator_role_arns, var.collector_role_arns)
+  reach_files      = concat(local.keep_state, [local.vending_role_arn], var.reader_role_arns, var.writer_role_arns)
 }
 
 data "aws_iam_policy_document" "bucket" {
@@ -121,13 +124,62 @@ data "aws_iam_policy_document" "bucket" {
       type        = "*"
       identifiers = ["*"]
     }
-    dynamic "condition" {
-      for_each = length(var.collector_role_arns) > 0 ? [1] : []
-      content {
-        test     = "ArnNotEquals"
-        variable = "aws:PrincipalArn"
-        values   = var.collector_role_arns
+    condition {
+      test     = "ArnNotEquals"
+      variable = "aws:PrincipalArn"
+      values   = local.delete_state
+    }
+  }
+
+  # Those that may, are held to what they do, whatever else is attached to their roles.
+  dynamic "statement" {
+    for_each = local.pipeline ? [1] : []
+    content {
+      sid           = "ThePipelineDeletesTableFilesMarksAndHintsOnly"
+      effect        = "Deny"
+      actions       = ["s3:DeleteObject", "s3:DeleteObjectVersion"]
+      not_resources = concat(local.late_arns, local.hint_arns, local.table_files)
+      principals {
+        type        = "*"
+        identifiers = ["*"]
       }
+      condition {
+        test     = "ArnEquals"
+        variable = "aws:PrincipalArn"
+        values   = [local.pipeline_role_arn]
+      }
+    }
+  }
+
+  statement {
+    sid           = "PurgesDeleteTablesAndHintsOnly"
+    effect        = "Deny"
+    actions       = ["s3:DeleteObject", "s3:DeleteObjectVersion"]
+    not_resources = concat(local.hint_arns, local.table_files, [local.probe_arn])
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+    condition {
+      test     = "ArnEquals"
+      variable = "aws:PrincipalArn"
+      values   = [local.work_role_arn]
+    }
+  }
+
+  statement {
+    sid       = "CollectionDeletesNoManifest"
+    effect    = "Deny"
+    actions   = ["s3:DeleteObject", "s3:DeleteObjectVersion"]
+    resources = concat(local.manifest_arns, [for arn in local.realm_arns : "${trimsuffix(arn, "*")}core/page_key.json"])
+    principals {
+      type        = "*"
+      identifiers = ["*"]
+    }
+    condition {
+      test     = "ArnEquals"
+      variable = "aws:PrincipalArn"
+      values   = [local.collect_role_arn]
     }
   }
 
@@ -170,6 +222,7 @@ data "aws_iam_policy_document" "bucket" {
   dynamic "statement" {
     for_each = local.has_realm ? [1] : []
     content {
+      # Collection moves HEAD to a commit that changes nothing.
       sid       = "PrincipalsAreWrittenByTheApiOnly"
       effect    = "Deny"
       actions   = ["s3:PutObject"]
@@ -181,7 +234,7 @@ data "aws_iam_policy_document" "bucket" {
       condition {
         test     = "ArnNotEquals"
         variable = "aws:PrincipalArn"
-        values   = concat([local.api_role_arn], var.operator_role_arns)
+        values   = concat([local.api_role_arn, local.collect_role_arn], var.operator_role_arns)
       }
     }
   }

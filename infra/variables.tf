@@ -78,6 +78,44 @@ variable "idempotency_dialect" {
   }
 }
 
+# Purges, and other tasks
+
+variable "purge" {
+  description = "What a drop with purge does: mode async, sync or off; how long it can be undone; whether files of other tables are taken to lie in their own locations."
+  type = object({
+    mode            = optional(string, "async")
+    undrop_window   = optional(string, "PT24H")
+    trust_locations = optional(bool, false)
+  })
+  default = {}
+
+  validation {
+    condition     = contains(["async", "sync", "off"], var.purge.mode)
+    error_message = "purge.mode must be async, sync or off."
+  }
+  validation {
+    condition     = can(regex("^P(\\d+D)?(T(\\d+H)?(\\d+M)?(\\d+S)?)?$", var.purge.undrop_window)) && can(regex("\\d", var.purge.undrop_window))
+    error_message = "purge.undrop_window must be a duration such as PT24H, P7D or PT0S."
+  }
+}
+
+variable "task_properties" {
+  description = "How tasks are leased and retried, such as { \"delegation.retry.TABLE_PURGE.max-attempts\" = \"20\" } (docs/configuration.md)."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for name, value in var.task_properties : startswith(name, "delegation.") && !strcontains("${name}${value}", ",")])
+    error_message = "task_properties must be properties delegation.task... or delegation.retry..., without commas."
+  }
+}
+
+variable "max_state_objects" {
+  description = "Objects of the catalog's state above which an alarm tells that collection does not keep up: a commit leaves some four for 90 days."
+  type        = number
+  default     = 5000000
+}
+
 # The bucket, if one is made
 
 variable "kms_key_arn" {
@@ -252,6 +290,7 @@ variable "memory" {
     api       = optional(number, 1024)
     reconcile = optional(number, 1024)
     work      = optional(number, 512)
+    collect   = optional(number, 512)
   })
   default = {}
 }
@@ -262,6 +301,7 @@ variable "reserved_concurrency" {
     api       = optional(number)
     reconcile = optional(number)
     work      = optional(number)
+    collect   = optional(number)
   })
   default = {}
 }
@@ -358,7 +398,11 @@ variable "alarm_topic_arns" {
 variable "emr" {
   description = <<-E
     An EMR Serverless application for the reconciler on Spark. Null: none.
-    `code` is the s3://bucket/folder with its script and archives (docs/reconciler.md); `image` a custom image's URI.
+    `code` is the s3://bucket/folder with its script and archives (docs/reconciler.md); `image` a custom image's URI, and
+    `python` the Python in it. `schedules` runs jobs of the pipeline by the clock (docs/pipeline.md): compact and maintain, as
+    { compact = "rate(1 hour)", maintain = "rate(1 day)" }; none by default. `arguments` are more options of a job:
+    { maintain = ["--max-bytes", "100G"] }. `jars` is Iceberg for Spark, which maintain needs. `credential` is the s3 URL
+    of a file that holds CLIENT_ID:CLIENT_SECRET of the pipeline's principal, if auth holds internal.
   E
   type = object({
     code          = string
@@ -368,12 +412,45 @@ variable "emr" {
     max_memory_gb = optional(number, 256)
     idle_minutes  = optional(number, 5)
     image         = optional(string)
+    python        = optional(string, "./environment/bin/python")
+    schedules     = optional(map(string), {})
+    arguments     = optional(map(list(string)), {})
+    jars          = optional(string, "/usr/share/aws/iceberg/lib/iceberg-spark3-runtime.jar")
+    credential    = optional(string)
   })
   default = null
 
   validation {
     condition     = var.emr == null || can(regex("^s3://[a-z0-9.-]+(/[^*?/]+)+$", var.emr.code))
     error_message = "emr.code must be of the form s3://bucket/folder, without a slash at the end."
+  }
+  validation {
+    condition     = try(length(setsubtract(concat(keys(var.emr.schedules), keys(var.emr.arguments)), ["compact", "maintain"])) == 0, true)
+    error_message = "emr.schedules and emr.arguments know the jobs compact and maintain."
+  }
+  validation {
+    condition     = try(alltrue([for when in values(var.emr.schedules) : can(regex("^(rate|cron)\\([^()]+\\)$", when))]), true)
+    error_message = "emr.schedules must be expressions such as rate(1 hour) or cron(0 3 * * ? *)."
+  }
+  validation {
+    condition     = try(alltrue([for said in flatten(values(var.emr.arguments)) : !can(regex("credential", said))]), true)
+    error_message = "emr.arguments are seen by whoever may look at the schedule: the credential is a file, emr.credential."
+  }
+  validation {
+    condition     = try(var.emr.credential == null, true) || can(regex("^s3://[a-z0-9.-]+(/[^*?/ ]+)+$", var.emr.credential))
+    error_message = "emr.credential must be of the form s3://bucket/key."
+  }
+  validation {
+    condition     = try(length(var.emr.schedules) == 0, true) || var.authorization == "iam" || contains(var.auth, "internal") || (length(var.auth) == 0 && var.authorization == "none")
+    error_message = "emr.schedules needs authorization = \"iam\", or auth with internal: a job gets no token of another issuer."
+  }
+  validation {
+    condition     = try(length(var.emr.schedules) == 0, true) || contains(var.auth, "internal") == (try(var.emr.credential, null) != null)
+    error_message = "emr.credential is what a job logs in with where auth holds internal, and nowhere else."
+  }
+  validation {
+    condition     = try(length(var.emr.schedules) == 0, true) || length(var.realm) <= 1
+    error_message = "emr.schedules is for one realm: with several, run the jobs of each by a schedule of your own."
   }
 }
 

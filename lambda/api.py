@@ -12,7 +12,10 @@ from arco_catalog.config.variables import (
     BASE_PATH,
     ENDPOINT,
     IDEMPOTENCY_DIALECT,
+    IDEMPOTENCY_ENABLED,
+    IDEMPOTENCY_LIFETIME,
     MAX_BODY,
+    METRICS,
     REQUEST_MEMORY,
     SOURCE_PRINCIPALS,
 )
@@ -38,6 +41,9 @@ _catalog = _loop.run_until_complete(catalog_to_serve(os.environ, _runtime))
 _options = HttpOptions(
     base_path=BASE_PATH.read(os.environ).encode(),
     dialect=Dialect(IDEMPOTENCY_DIALECT.read(os.environ)),
+    keys_enabled=IDEMPOTENCY_ENABLED.read(os.environ),
+    key_lifetime_ms=IDEMPOTENCY_LIFETIME.read(os.environ),
+    keep_reports=METRICS.read(os.environ) == "store",
     gzip=True,
     payload_bytes=LAMBDA_PAYLOAD_BYTES,
     unroutable=_endpoint.unroutable,

@@ -36,9 +36,9 @@ async def _run(context: Context) -> ReconcileStats:
     async def walk(session: Session) -> ReconcileStats:
         return await reconcile(session, should_stop=invocation.should_stop)
 
-    async with opened(os.environ, runtime) as catalogs:
+    async with opened(os.environ, runtime) as inventory:
         request = invocation.request("SCHEDULE", "reconcile", runtime)
-        async with aclosing(reconcile_all(catalogs, request, runtime, walk)) as walked:
+        async with aclosing(reconcile_all(inventory.catalogs, request, runtime, walk)) as walked:
             async for catalog, stats in walked:
                 ended_ms = runtime.now_ms()
                 to_stdout(

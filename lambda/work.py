@@ -1,42 +1,103 @@
-"""Queued jobs: each message of a batch is one job, and a message whose job failed goes back to its queue.
+"""Queued jobs: each message of a batch is one job, and a message whose job failed goes back to its queue. A job that
+ran out of time and got further is gone on with by a new message.
 
 Deployed as `lambda.work.handler` behind an SQS queue with `ReportBatchItemFailures`, with the variables of
-`lambda.reconcile`.
+`lambda.reconcile` and `ARCO_WORK_QUEUE`, the queue's URL. A schedule may send it a message without a queue: a job that
+fails then fails the invocation.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import cast
 
-from arco_catalog.iceberg.json import JsonObject, JsonValue
-from arco_catalog.operations.environment import opened
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
+from arco_catalog.operations.collection.stats import CollectionStats
+from arco_catalog.operations.environment import opened, task_policies_from_env
 from arco_catalog.operations.invocation import Context, Invocation
-from arco_catalog.operations.jobs import Workplace, run_job
+from arco_catalog.operations.jobs import Unfinished, Workplace, run_job
+from arco_catalog.operations.purge.worker import delegate_from_env
+from arco_catalog.operations.work_queue import WorkQueue
 from arco_catalog.state.runtime import SystemRuntime
-from arco_catalog.telemetry.setup import function_log
+from arco_catalog.tasks.work_stats import WorkStats
+from arco_catalog.telemetry.collection_line import collection_line
+from arco_catalog.telemetry.setup import function_log, metrics_namespace, to_stdout
+from arco_catalog.telemetry.tasks_line import tasks_line
 
 function_log(os.environ)
 _LOG = logging.getLogger(__name__)
 
 
-def handler(event: Mapping[str, list[Mapping[str, str]]], context: Context) -> JsonObject:
-    """Works through the records of a batch, in order. Returns those that failed; SQS forgets the others."""
-    failed: list[JsonValue] = [{"itemIdentifier": item} for item in asyncio.run(_run(event["Records"], context))]
+Record = Mapping[str, str]
+
+
+def handler(event: Mapping[str, object], context: Context) -> JsonObject:
+    """Works through the records of a batch, in order, and returns those that failed; SQS forgets the others. An event
+    without records is a message itself."""
+    if "Records" not in event:
+        asyncio.run(_one(dumps(cast(JsonObject, {**event})).decode(), context))
+        return {}
+    records = cast(list[Record], event["Records"])
+    failed: list[JsonValue] = [{"itemIdentifier": item} for item in asyncio.run(_batch(records, context))]
     return {"batchItemFailures": failed}
 
 
-async def _run(records: list[Mapping[str, str]], context: Context) -> list[str]:
+async def _one(body: str, context: Context) -> None:
+    """Does a job of the schedule, whose next run goes on with what time ended."""
+    async with _workplace(context, "SCHEDULE") as workplace:
+        try:
+            await run_job(body, workplace)
+        except Unfinished as error:
+            _LOG.warning("the next run goes on: %s", error)
+
+
+async def _batch(records: list[Record], context: Context) -> list[str]:
     """The ids of the messages that failed."""
-    runtime, invocation = SystemRuntime(), Invocation(context)
-    failed: list[str] = []
-    async with opened(os.environ, runtime) as catalogs:
-        request = invocation.request("QUEUE", "work", runtime)
-        workplace = Workplace(catalogs, request, runtime, invocation.should_stop)
+    queue, failed = WorkQueue.from_env(os.environ, SystemRuntime()), list[str]()
+    async with _workplace(context, "QUEUE") as workplace:
         for record in records:
             try:
-                await run_job(record["body"], workplace)
+                await _do(record["body"], workplace, queue)
             except Exception as error:  # one message's failure must not fail the others
                 failed.append(record["messageId"])
                 _LOG.error("message %s failed", record["messageId"], exc_info=error)
     return failed
+
+
+@asynccontextmanager
+async def _workplace(context: Context, method: str) -> AsyncIterator[Workplace]:
+    runtime, invocation = SystemRuntime(), Invocation(context)
+    namespace = metrics_namespace(os.environ)
+
+    def report(catalog: str, stats: WorkStats) -> None:
+        to_stdout(tasks_line(catalog, stats, at_ms=runtime.now_ms(), namespace=namespace))
+
+    def report_collection(catalog: str, stats: CollectionStats) -> None:
+        line = collection_line(
+            catalog,
+            completed=not stats.stopped,
+            listed=stats.listed,
+            collected=stats.count,
+            at_ms=runtime.now_ms(),
+            namespace=namespace,
+        )
+        to_stdout(line)
+
+    async with opened(os.environ, runtime) as inventory:
+        request = invocation.request(method, "work", runtime)
+        policies, delegate = task_policies_from_env(os.environ), delegate_from_env(os.environ, runtime)
+        should_stop = invocation.should_stop
+        yield Workplace(inventory, request, runtime, should_stop, policies, report, delegate, report_collection)
+
+
+async def _do(body: str, workplace: Workplace, queue: WorkQueue | None) -> None:
+    """Does one job, and sends its message anew if time ended it: to deliver the old one again would count as a failure,
+    and wait for its time-out."""
+    try:
+        await run_job(body, workplace)
+    except Unfinished:
+        if queue is None:
+            raise
+        await queue.send(body)

@@ -32,6 +32,13 @@ locals {
 
   source_principals = length(var.source_principals) == 0 ? {} : { ARCO_SOURCE_PRINCIPALS = join(",", var.source_principals) }
 
+  task_settings = {
+    ARCO_PURGE_MODE            = var.purge.mode
+    ARCO_PURGE_UNDROP_WINDOW   = var.purge.undrop_window
+    ARCO_PURGE_TRUST_LOCATIONS = tostring(var.purge.trust_locations)
+    ARCO_TASK_PROPERTIES       = join(",", [for name, value in var.task_properties : "${name}=${value}"])
+  }
+
   platform_settings = {
     AZURE_CLIENT_ID                           = azurerm_user_assigned_identity.app.client_id
     AZURE_TOKEN_CREDENTIALS                   = "ManagedIdentityCredential"
@@ -91,7 +98,10 @@ resource "azurerm_function_app_flex_consumption" "app" {
   https_only                                     = true
   webdeploy_publish_basic_authentication_enabled = false
 
-  app_settings = merge(var.app_settings, local.settings, local.realm_settings, local.source_principals, local.platform_settings)
+  app_settings = merge(var.app_settings, local.settings, local.task_settings, local.realm_settings, local.source_principals, local.platform_settings, {
+    "AzureWebJobs.tasks.Disabled"   = "true" # another app's, whose identity may delete data
+    "AzureWebJobs.collect.Disabled" = "true" # another's, whose identity may delete state
+  })
 
   identity {
     type         = "UserAssigned"

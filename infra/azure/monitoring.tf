@@ -20,6 +20,8 @@ resource "azurerm_application_insights" "app" {
 
 locals {
   # A line of the catalog's is a message of JSON.
+  of_tasks       = "traces | where message startswith '{' | extend line = parse_json(message) | where line.Operation == 'tasks'"
+  of_collections = "traces | where message startswith '{' | extend line = parse_json(message) | where line.Operation == 'collect'"
   alerts = {
     "5xx" = {
       description = "The catalog answers with 5xx"
@@ -46,6 +48,46 @@ locals {
       threshold   = 1
       severity    = 2
     }
+    "collect-age" = {
+      description = "No collection has reached its end for two days"
+      query       = "${local.of_collections} and toint(line.CollectionCompleted) == 1"
+      minutes     = "P2D"
+      operator    = "LessThan"
+      threshold   = 1
+      severity    = 3
+    }
+    "state-size" = {
+      description = "The catalog's state has more objects than it should: collection does not keep up"
+      query       = "${local.of_collections} and toint(line.StateObjects) > ${var.max_state_objects}"
+      minutes     = "P1D"
+      operator    = "GreaterThanOrEqual"
+      threshold   = 1
+      severity    = 3
+    }
+    "tasks-age" = {
+      description = "Nobody has looked for tasks for an hour, or each look found one that has been due for as long"
+      query       = "${local.of_tasks} and toint(line.TasksDueAge) < 3600"
+      minutes     = "PT1H"
+      operator    = "LessThan"
+      threshold   = 1
+      severity    = 2
+    }
+    "tasks-failed" = {
+      description = "A task has failed for good: arco tasks says why"
+      query       = "${local.of_tasks} and toint(line.TasksFailed) > 0"
+      minutes     = "PT15M"
+      operator    = "GreaterThanOrEqual"
+      threshold   = 1
+      severity    = 2
+    }
+    "leases-lost" = {
+      description = "Workers died, or stood still, over their tasks"
+      query       = "${local.of_tasks} and toint(line.LeasesLost) > 0"
+      minutes     = "PT1H"
+      operator    = "GreaterThanOrEqual"
+      threshold   = 1
+      severity    = 3
+    }
   }
 }
 
@@ -58,7 +100,7 @@ resource "azurerm_monitor_scheduled_query_rules_alert_v2" "alert" {
   location                = var.location
   scopes                  = [azurerm_application_insights.app.id]
   severity                = each.value.severity
-  evaluation_frequency    = each.value.minutes == "PT1H" ? "PT15M" : each.value.minutes
+  evaluation_frequency    = lookup({ PT1H = "PT15M", P1D = "PT1H", P2D = "PT1H" }, each.value.minutes, each.value.minutes)
   window_duration         = each.value.minutes
   auto_mitigation_enabled = true
   skip_query_validation   = true # the tables are there once something was logged

@@ -21,9 +21,11 @@ locals {
 
   # The layout of arco_catalog/state/paths.py. Catalogs that are made in a realm have their state in the realm's folder;
   # where their tables lie is said when they are made: `catalogs` needs no more roles.
-  state_paths  = concat(["${local.folder}${var.warehouse}/_catalog/*"], local.has_realm ? ["${local.folder}_realm/*"] : [])
-  probe_path   = "${local.folder}_probe/*"
-  tables_paths = concat(["${local.folder}${var.warehouse}/warehouse/*"], local.has_realm ? ["${local.folder}catalogs/*"] : [])
+  state_paths    = concat(["${local.folder}${var.warehouse}/_catalog/*"], local.has_realm ? ["${local.folder}_realm/*"] : [])
+  hint_paths     = concat(["${local.folder}${var.warehouse}/_catalog/tasks/open/*"], local.has_realm ? ["${local.folder}_realm/catalogs/*/_catalog/tasks/open/*"] : [])
+  delegated_path = "${local.folder}_catalog/*" # what a delegation service keeps, if one is run over this store
+  probe_path     = "${local.folder}_probe/*"
+  tables_paths   = concat(["${local.folder}${var.warehouse}/warehouse/*"], local.has_realm ? ["${local.folder}catalogs/*"] : [])
 
   url    = "https://${local.app}.azurewebsites.net"
   tenant = try(coalesce(var.entra.tenant_id, data.azurerm_client_config.current.tenant_id), data.azurerm_client_config.current.tenant_id)

@@ -8,15 +8,18 @@ resource "azurerm_user_assigned_identity" "app" {
 }
 
 locals {
-  blobs       = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
-  creates     = "(ActionMatches{'${local.blobs}/write'} OR ActionMatches{'${local.blobs}/add/action'})"
-  deletes     = "ActionMatches{'${local.blobs}/delete'}"
-  moves       = "ActionMatches{'${local.blobs}/move/action'}"
-  path        = "@Resource[${local.blobs}:path]"
-  metadata    = "(${local.among_table} AND ${local.path} StringLike '*.metadata.json')"
-  in_state    = "(${join(" OR ", [for path in local.state_paths : "${local.path} StringLike '${path}'"])})"
-  in_probe    = "${local.path} StringLike '${local.probe_path}'"
-  among_table = "(${join(" OR ", [for path in local.tables_paths : "${local.path} StringLike '${path}'"])})"
+  blobs        = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
+  creates      = "(ActionMatches{'${local.blobs}/write'} OR ActionMatches{'${local.blobs}/add/action'})"
+  deletes      = "ActionMatches{'${local.blobs}/delete'}"
+  moves        = "ActionMatches{'${local.blobs}/move/action'}"
+  path         = "@Resource[${local.blobs}:path]"
+  metadata     = "(${local.among_table} AND ${local.path} StringLike '*.metadata.json')"
+  in_state     = "(${join(" OR ", [for path in local.state_paths : "${local.path} StringLike '${path}'"])})"
+  in_probe     = "${local.path} StringLike '${local.probe_path}'"
+  in_hints     = "(${join(" OR ", [for path in local.hint_paths : "${local.path} StringLike '${path}'"])})"
+  in_delegated = "${local.path} StringLike '${local.delegated_path}'"
+  replaceable  = "(${local.path} StringNotLike '*/core/manifest.json' AND ${local.path} StringNotLike '*/core/page_key.json')"
+  among_table  = "(${join(" OR ", [for path in local.tables_paths : "${local.path} StringLike '${path}'"])})"
 
   # A signature that is vended holds for no more than the identity that signs it: where the app vends, its own roles reach
   # all files of tables. It still deletes no state, and moves nothing.
@@ -33,8 +36,23 @@ locals {
     "(!(${local.deletes}) OR (${local.metadata} OR ${local.in_probe}))",
     "(!(${local.moves}))",
   ])
+  # Purges: files of tables are deleted, and none is created; of the state, hints of tasks are.
+  worker_condition = join(" AND ", [
+    "(!${local.creates} OR (${local.in_state} OR ${local.in_probe}))",
+    "(!(${local.deletes}) OR (${local.among_table} OR ${local.in_hints} OR ${local.in_probe}))",
+    "(!(${local.moves}))",
+  ])
+  # Collection: state that nothing leads to, a delegation service's too, and metadata files of lost tries; but neither what
+  # says which state is current, nor what seals page tokens. Data never.
+  collector_condition = join(" AND ", [
+    "(!${local.creates} OR (${local.in_state} OR ${local.in_delegated} OR ${local.in_probe}))",
+    "(!(${local.deletes}) OR (((${local.in_state} OR ${local.in_delegated}) AND ${local.replaceable}) OR ${local.metadata} OR ${local.in_probe}))",
+    "(!(${local.moves}))",
+  ])
   # An engine's own files, and nothing of the catalog's.
   engine_condition = "(!(${local.creates} OR ${local.deletes} OR ${local.moves}) OR (${local.among_table}))"
+
+  host_roles = ["Storage Blob Data Owner", "Storage Queue Data Contributor", "Storage Table Data Contributor"]
 
   catalog_principals = merge(
     { app = azurerm_user_assigned_identity.app.principal_id },
@@ -66,7 +84,7 @@ resource "azurerm_role_assignment" "engine" {
 
 # What the platform needs of its own account (Azure Functions, "Connecting to host storage with an identity").
 resource "azurerm_role_assignment" "host" {
-  for_each = toset(["Storage Blob Data Owner", "Storage Queue Data Contributor", "Storage Table Data Contributor"])
+  for_each = toset(local.host_roles)
 
   description          = "The function app's own storage"
   scope                = azurerm_storage_account.host.id

@@ -94,6 +94,44 @@ variable "idempotency_dialect" {
   }
 }
 
+# Purges, and other tasks
+
+variable "purge" {
+  description = "What a drop with purge does: mode async, sync or off; how long it can be undone; whether files of other tables are taken to lie in their own locations."
+  type = object({
+    mode            = optional(string, "async")
+    undrop_window   = optional(string, "PT24H")
+    trust_locations = optional(bool, false)
+  })
+  default = {}
+
+  validation {
+    condition     = contains(["async", "sync", "off"], var.purge.mode)
+    error_message = "purge.mode must be async, sync or off."
+  }
+  validation {
+    condition     = can(regex("^P(\\d+D)?(T(\\d+H)?(\\d+M)?(\\d+S)?)?$", var.purge.undrop_window)) && can(regex("\\d", var.purge.undrop_window))
+    error_message = "purge.undrop_window must be a duration such as PT24H, P7D or PT0S."
+  }
+}
+
+variable "task_properties" {
+  description = "How tasks are leased and retried, such as { \"delegation.retry.TABLE_PURGE.max-attempts\" = \"20\" } (docs/configuration.md)."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for name, value in var.task_properties : startswith(name, "delegation.") && !strcontains("${name}${value}", ",")])
+    error_message = "task_properties must be properties delegation.task... or delegation.retry..., without commas."
+  }
+}
+
+variable "max_state_objects" {
+  description = "Objects of the catalog's state above which an alarm tells that collection does not keep up: a commit leaves some four for 90 days."
+  type        = number
+  default     = 5000000
+}
+
 # The storage account, if one is made
 
 variable "hierarchical_namespace" {

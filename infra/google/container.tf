@@ -3,11 +3,25 @@
 locals {
   port = 8181
 
-  serve     = ["serve"]
-  reconcile = ["reconcile", "--json", "--seconds", tostring(local.reconcile_seconds)]
+  serve = ["serve"]
 
-  reconcile_seconds         = 720 # then it stops by itself; the next run goes on there
-  reconcile_timeout_seconds = 840 # it ends before the next begins
+  # What runs by the clock, each as an account of its own. A run goes on where the one before it stopped or failed.
+  job_seconds         = 720 # then it stops by itself; the next run goes on there
+  job_timeout_seconds = 840 # it ends before the next begins
+  jobs = {
+    reconcile = {
+      says = "See that every commit has its receipt", schedule = "*/15 * * * *"
+      args = ["reconcile", "--json", "--seconds", tostring(local.job_seconds)]
+    }
+    tasks = {
+      says = "Work on the tasks that are due, such as purges", schedule = "5-59/15 * * * *"
+      args = ["tasks", "run", "--all", "--json", "--seconds", tostring(local.job_seconds)]
+    }
+    collect = {
+      says = "Delete what nothing leads to any more", schedule = "40 3,15 * * *"
+      args = ["gc", "--delete", "--json", "--seconds", tostring(local.job_seconds)]
+    }
+  }
 
   settings = {
     ARCO_STORE                  = local.store
@@ -22,10 +36,15 @@ locals {
     ARCO_LOG_FORMAT             = "json"
     ARCO_LOG_LEVEL              = var.log_level
     ARCO_QUIET                  = "true"
+    ARCO_TASKS                  = "false" # the job does them: its account alone may delete data
+    ARCO_PURGE_MODE             = var.purge.mode
+    ARCO_PURGE_UNDROP_WINDOW    = var.purge.undrop_window
+    ARCO_PURGE_TRUST_LOCATIONS  = tostring(var.purge.trust_locations)
+    ARCO_TASK_PROPERTIES        = join(",", [for name, value in var.task_properties : "${name}=${value}"])
   }
   container_environment = merge(var.environment, local.settings)
 
-  # What the service is told of a realm; the reconciler finds it by itself.
+  # What the service is told of a realm; the jobs find it by themselves.
   realm_settings = local.has_realm ? merge(
     { ARCO_AUTH = join(",", var.auth) },
     contains(var.auth, "internal") ? {
@@ -56,4 +75,7 @@ locals {
   # The line that says that a walk reached its end, as `arco reconcile --json` prints it. Cloud Logging takes each line
   # for an entry of its own.
   walk_completed = "^ *\"stopped\": false,?$"
+  # That of `arco gc --json`: of all catalogs together, which stands less far in than that of one.
+  collection_completed = "^  \"stopped\": false,?$"
+  collection_listed    = "^  \"listed\": ([0-9]+),?$"
 }

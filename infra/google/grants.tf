@@ -2,7 +2,9 @@
 #
 # To replace an object takes storage.objects.delete, and so may even a create of an object that is there already, which
 # is how writers race: no right could be given to write state and not to delete it. So the catalog's accounts have it;
-# the catalog uses it for old metadata files and probes alone.
+# the catalog uses it for old metadata files, probes, hints of tasks, and what is collected alone. Data is deleted by the
+# account of tasks, in folders where tables may be; it creates nothing there. The account of collection deletes state,
+# also of realms and of a delegation service, and metadata files of lost tries.
 #
 # Where the catalog vends credentials, files are reached by tokens of an account of their own, narrowed to a table; the
 # API may make such tokens, and engines have no right in the bucket. What an account may not do no token of its may.
@@ -12,6 +14,7 @@ locals {
     list  = ["storage.objects.list"]
     read  = ["storage.objects.get"]
     write = ["storage.objects.get", "storage.objects.create", "storage.objects.delete"]
+    purge = ["storage.objects.get", "storage.objects.delete"]
   }
   vend_permissions      = ["iam.serviceAccounts.getAccessToken"]
   token_key_permissions = ["secretmanager.versions.access"]
@@ -23,17 +26,19 @@ locals {
   # Of each account or member: what it may write, read, and read or write of metadata files alone, below which folders.
   rights = merge(
     {
-      api       = { member = local.members.api, write = concat([local.state, local.probe], local.realm_state), write_metadata = local.table_folders, read_metadata = [], read = [] }
-      reconcile = { member = local.members.reconcile, write = concat([local.state, local.probe], local.catalogs_state), write_metadata = [], read_metadata = local.table_folders, read = [local.realm] }
+      api       = { member = local.members.api, write = concat([local.state, local.probe], local.realm_state), write_metadata = local.table_folders, read_metadata = [], purge_metadata = [], read = [], purge = [] }
+      reconcile = { member = local.members.reconcile, write = concat([local.state, local.probe], local.catalogs_state), write_metadata = [], read_metadata = local.table_folders, purge_metadata = [], read = [local.realm], purge = [] }
+      tasks     = { member = local.members.tasks, write = concat([local.state, local.probe], local.catalogs_state), write_metadata = [], read_metadata = [], purge_metadata = [], read = [local.realm], purge = local.table_folders }
+      collect   = { member = local.members.collect, write = concat([local.state, local.probe, local.delegated], local.realm_state), write_metadata = [], read_metadata = [], purge_metadata = local.table_folders, read = [], purge = [] }
     },
     local.vending ? {
-      vending = { member = local.members.vending, write = local.table_folders, write_metadata = [], read_metadata = [], read = [] }
+      vending = { member = local.members.vending, write = local.table_folders, write_metadata = [], read_metadata = [], purge_metadata = [], read = [], purge = [] }
     } : {},
     { for member in toset(var.operator_members) :
-      "operator ${member}" => { member = member, write = concat([local.state, local.probe], local.realm_state), write_metadata = [], read_metadata = [], read = local.table_folders }
+      "operator ${member}" => { member = member, write = concat([local.state, local.probe, local.delegated], local.realm_state), write_metadata = [], read_metadata = [], purge_metadata = [], read = local.table_folders, purge = [] }
     },
     { for member in toset(local.vending ? [] : var.engine_members) :
-      "engine ${member}" => { member = member, write = local.table_folders, write_metadata = [], read_metadata = [], read = [] }
+      "engine ${member}" => { member = member, write = local.table_folders, write_metadata = [], read_metadata = [], purge_metadata = [], read = [], purge = [] }
     },
   )
 
@@ -42,6 +47,8 @@ locals {
       [for folder in right.write : { who = who, member = right.member, role = "write", folder = folder, only = [] }],
       [for folder in right.write_metadata : { who = who, member = right.member, role = "write", folder = folder, only = local.metadata_files }],
       [for folder in right.read_metadata : { who = who, member = right.member, role = "read", folder = folder, only = local.metadata_files }],
+      [for folder in right.purge_metadata : { who = who, member = right.member, role = "purge", folder = folder, only = local.metadata_files }],
+      [for folder in right.purge : { who = who, member = right.member, role = "purge", folder = folder, only = [] }],
       [for folder in right.read : { who = who, member = right.member, role = "read", folder = folder, only = [] }],
     )
   ])

@@ -13,6 +13,7 @@ locals {
   # where their tables lie is said when they are made: `new_catalogs` needs no more variables.
   state         = "${local.store}/${var.warehouse}/_catalog"
   realm         = "${local.store}/_realm"
+  delegated     = "${local.store}/_catalog" # what a delegation service keeps, if one is run over this store
   probe         = "${local.store}/_probe"
   new_catalogs  = "${local.store}/catalogs"
   table_folders = distinct(concat(["${local.store}/${var.warehouse}/warehouse"], local.has_realm ? [local.new_catalogs] : [], var.allowed_locations))
@@ -24,8 +25,8 @@ locals {
   vending   = coalesce(var.vending, local.has_realm)
 
   service = "${var.name}-api"
-  job     = "${var.name}-reconcile"
+  job     = { for job in keys(local.jobs) : job => "${var.name}-${job}" }
 
-  accounts = { for purpose in concat(["api", "reconcile", "schedule"], local.vending ? ["vending"] : []) : purpose => "${var.name}-${purpose}" }
+  accounts = { for purpose in concat(["api", "schedule"], keys(local.jobs), local.vending ? ["vending"] : []) : purpose => "${var.name}-${purpose}" }
   members  = { for purpose, account in local.accounts : purpose => "serviceAccount:${account}@${var.project}.iam.gserviceaccount.com" }
 }

@@ -20,7 +20,7 @@ output "service" {
 
 output "job" {
   description = "Name of the reconciler's Cloud Run job."
-  value       = google_cloud_run_v2_job.reconcile.name
+  value       = google_cloud_run_v2_job.job["reconcile"].name
 }
 
 output "revision" {

@@ -51,9 +51,11 @@ resource "google_cloud_run_v2_service_iam_member" "caller" {
 }
 
 resource "google_cloud_run_v2_job_iam_member" "schedule" {
+  for_each = local.jobs
+
   project  = var.project
   location = var.region
-  name     = google_cloud_run_v2_job.reconcile.name
+  name     = google_cloud_run_v2_job.job[each.key].name
   role     = "roles/run.invoker"
   member   = local.members.schedule
 

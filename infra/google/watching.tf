@@ -2,7 +2,52 @@ resource "google_logging_metric" "walks_completed" {
   project     = var.project
   name        = "${local.id}_walks_completed"
   description = "Walks of the reconciler that reached their end"
-  filter      = "resource.type=\"cloud_run_job\" AND resource.labels.job_name=\"${local.job}\" AND textPayload=~${jsonencode(local.walk_completed)}"
+  filter      = "resource.type=\"cloud_run_job\" AND resource.labels.job_name=\"${local.job["reconcile"]}\" AND textPayload=~${jsonencode(local.walk_completed)}"
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "INT64"
+  }
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_logging_metric" "collections_completed" {
+  project     = var.project
+  name        = "${local.id}_collections_completed"
+  description = "Collections that reached their end"
+  filter      = "resource.type=\"cloud_run_job\" AND resource.labels.job_name=\"${local.job["collect"]}\" AND textPayload=~${jsonencode(local.collection_completed)}"
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "INT64"
+  }
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_logging_metric" "state_objects" {
+  project         = var.project
+  name            = "${local.id}_state_objects"
+  description     = "Objects of the state that a collection has listed"
+  filter          = "resource.type=\"cloud_run_job\" AND resource.labels.job_name=\"${local.job["collect"]}\" AND textPayload=~${jsonencode(local.collection_listed)}"
+  value_extractor = "REGEXP_EXTRACT(textPayload, ${jsonencode(local.collection_listed)})"
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "DISTRIBUTION"
+  }
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_logging_metric" "tasks" {
+  for_each = local.task_metric
+
+  project     = var.project
+  name        = "${local.id}_tasks_${each.key}"
+  description = "Looks for tasks of a catalog: ${each.key}"
+  filter      = "resource.type=\"cloud_run_job\" AND resource.labels.job_name=\"${local.job["tasks"]}\" AND jsonPayload.Operation=\"tasks\" AND ${each.value}"
 
   metric_descriptor {
     metric_kind = "DELTA"
@@ -69,7 +114,7 @@ resource "google_monitoring_alert_policy" "alert" {
     }
   }
 
-  depends_on = [google_project_service.api, google_logging_metric.walks_completed]
+  depends_on = [google_project_service.api, google_logging_metric.walks_completed, google_logging_metric.collections_completed, google_logging_metric.state_objects, google_logging_metric.tasks]
 }
 
 resource "google_monitoring_dashboard" "catalog" {

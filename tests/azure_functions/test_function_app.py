@@ -146,6 +146,44 @@ async def test_the_timer_writes_what_a_dead_writer_owed_and_logs_its_walk(
     assert (line["ReconcileCompleted"], line["ReceiptsWritten"], line["PointersWalked"]) == (1, len(lost), 1)
 
 
+async def test_the_timer_of_tasks_purges_what_was_dropped_and_logs_what_it_did(
+    app: FunctionApp, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ARCO_PURGE_UNDROP_WINDOW", "PT0S")
+    namespace = await make(app, "db")
+    await app.post(f"{namespace}/tables", {"name": "t", "schema": schema("x")})
+    assert (await app.send("DELETE", f"{namespace}/tables/t?purgeRequested=true")).status == 204
+    store = open_store(environment["ARCO_STORE"], environment)
+    assert (await store.list(f"{WAREHOUSE}/warehouse/")).entries
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+
+    for _ in range(60):  # times of the store are whole seconds, so it is not due at once
+        await app.call("tasks", None)
+        if not (await store.list(f"{WAREHOUSE}/warehouse/")).entries:
+            break
+        await asyncio.sleep(0.2)
+
+    assert not (await store.list(f"{WAREHOUSE}/warehouse/")).entries
+    await store.close()
+    last = lines(caplog)[-1]
+    assert (last["Operation"], last["TasksCompleted"], last["TasksFailed"]) == ("tasks", 1, 0)
+
+
+async def test_the_timer_of_collection_says_that_it_reached_its_end(
+    app: FunctionApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    await make(app, "db")
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+
+    await app.call("collect", None)
+
+    [line] = [each for each in lines(caplog) if each["Operation"] == "collect"]
+    assert (line["Warehouse"], line["CollectionCompleted"], line["ObjectsCollected"]) == (WAREHOUSE, 1, 0)
+    assert line["StateObjects"] != 0
+
+
 async def test_a_run_that_cannot_reach_the_store_fails_visibly(
     app: FunctionApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,7 +51,7 @@ def test_a_variable_is_used_and_nothing_is_used_that_is_not_declared() -> None:
 
 def test_roles_are_the_few_that_are_needed_and_none_is_over_everything() -> None:
     named = set(re.findall(r'role_definition_name = "([^"]+)"', EVERYTHING))
-    named |= set(re.findall(r'"([^"]+)"', re.findall(r"for_each = toset\((.*?)\)", TEXTS["permissions.tf"])[0]))
+    named |= set(re.findall(r'"([^"]+)"', re.findall(r"host_roles += \[(.*?)\]", TEXTS["permissions.tf"])[0]))
     scopes = set(re.findall(r"scope +=\s+(\S+)", TEXTS["permissions.tf"]))
 
     assert named == ROLES
@@ -106,9 +106,11 @@ def test_the_package_holds_libraries_for_the_python_that_is_deployed() -> None:
     assert {platform.python for platform in PLATFORMS} == {version}
 
 
-def test_the_alert_looks_for_what_the_reconciler_logs() -> None:
+def test_alerts_look_for_what_the_reconciler_and_the_worker_log() -> None:
     query = TEXTS["monitoring.tf"]
-    line = (PROJECT / "arco_catalog" / "telemetry" / "reconcile_line.py").read_text()
+    names = ("reconcile", "tasks", "collection")
+    lines = (PROJECT / "arco_catalog" / "telemetry" / f"{name}_line.py" for name in names)
+    line = "".join(file.read_text() for file in lines)
 
     for name in re.findall(r"line\.(\w+)", query):
         assert f'"{name}"' in line
@@ -119,10 +121,45 @@ def test_a_run_of_the_reconciler_ends_before_the_platform_ends_it() -> None:
     host = json.loads((PROJECT / "azure_functions" / "host.json").read_text())
     source = (PROJECT / "azure_functions" / "function_app.py").read_text()
     hours, minutes, seconds = map(int, host["functionTimeout"].split(":"))
-    [most] = re.findall(r"RECONCILE_MS = (\d+) \* 60_000", source)
+    [most] = re.findall(r"RUN_MS = (\d+) \* 60_000", source)
 
     assert int(most) * 60 < hours * 3600 + minutes * 60 + seconds
     assert host["extensions"]["http"]["routePrefix"] == ""
+
+
+def test_each_app_runs_functions_of_its_own_and_each_function_is_one_app_s() -> None:
+    source = (PROJECT / "azure_functions" / "function_app.py").read_text()
+    functions = set(re.findall(r'@app\.function_name\("(\w+)"\)', source))
+    disabled = set(re.findall(r'"AzureWebJobs\.(\w+)\.Disabled"', TEXTS["functions.tf"]))
+    [known] = re.findall(r"functions = \[(.*?)\]", TEXTS["worker.tf"])
+
+    assert functions - disabled == {"api", "reconcile"}
+    assert re.findall(r'runs = "(\w+)"', TEXTS["worker.tf"]) == ["tasks", "collect"]
+    assert set(re.findall(r"\w+", known)) == functions
+    assert '"AzureWebJobs.${name}.Disabled" => "true" if name != runs' in TEXTS["worker.tf"]
+
+
+def test_the_worker_alone_deletes_data_and_creates_none() -> None:
+    [app], [worker] = (
+        re.findall(rf"(?ms)^  {name} = (.*?)^  \]\)", TEXTS["permissions.tf"])
+        for name in ("catalog_condition", "worker_condition")
+    )
+
+    assert "deletes}) OR (${local.metadata} OR ${local.in_probe})" in app
+    assert "deletes}) OR (${local.among_table} OR ${local.in_hints} OR ${local.in_probe})" in worker
+    assert "creates} OR (${local.in_state} OR ${local.in_probe})" in worker
+    assert "principal_id         = azurerm_user_assigned_identity.worker[each.key].principal_id" in TEXTS["worker.tf"]
+    assert re.search(r'runs = "tasks",.* condition = local\.worker_condition', TEXTS["worker.tf"])
+
+
+def test_the_collector_alone_deletes_state_and_neither_manifests_nor_data() -> None:
+    [collector] = re.findall(r"(?ms)^  collector_condition = (.*?)^  \]\)", TEXTS["permissions.tf"])
+    [replaceable] = re.findall(r"(?m)^  replaceable += (.*)$", TEXTS["permissions.tf"])
+
+    assert "in_state} OR ${local.in_delegated}) AND ${local.replaceable}) OR ${local.metadata}" in collector
+    assert "among_table" not in collector
+    assert "StringNotLike '*/core/manifest.json'" in replaceable
+    assert re.search(r'runs = "collect",.* condition = local\.collector_condition', TEXTS["worker.tf"])
 
 
 @pytest.mark.parametrize("file", sorted(MODULE.rglob("*.tf")), ids=lambda file: Path(file).name)

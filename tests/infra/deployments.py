@@ -42,6 +42,8 @@ ACCEPTED: dict[str, Variables] = {
         "log_retention_days": 90,
         "memory": {"api": 1769},
         "reserved_concurrency": {"reconcile": 1},
+        "purge": {"undrop_window": "PT0S", "trust_locations": True},
+        "task_properties": {"delegation.retry.TABLE_PURGE.max-attempts": "20"},
         "idempotency_dialect": "polaris",
         "source_principals": ["arn:aws:sts::123456789012:assumed-role/servo", "arn:aws:iam::123456789012:user/*"],
     },
@@ -58,7 +60,11 @@ ACCEPTED: dict[str, Variables] = {
         "writer_role_arns": [WRITER],
         "operator_role_arns": [OPERATOR],
         "collector_role_arns": [COLLECTOR],
-        "emr": {"code": "s3://code/arco"},
+        "emr": {
+            "code": "s3://code/arco",
+            "schedules": {"compact": "rate(1 hour)", "maintain": "cron(0 3 * * ? *)"},
+            "arguments": {"maintain": ["--max-bytes", "100G"]},
+        },
     },
     "signed-url": {"auth": ["gateway"], "endpoint": "function-url", "function_url_id": "abcdefgh", "realm": ["a"]},
     "tokens": {
@@ -90,11 +96,26 @@ ACCEPTED: dict[str, Variables] = {
         "token_key_secret": PARAMETER,
         "token_key_kms_key_arn": KEY,
     },
-    "own-files": {"auth": ["internal"], "authorization": "none", "token_key_secret": OWN_SECRET, "vending": False},
+    "own-files": {
+        "auth": ["internal"],
+        "authorization": "none",
+        "token_key_secret": OWN_SECRET,
+        "vending": False,
+        "emr": {
+            "code": "s3://code/arco",
+            "image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/arco:1",
+            "python": "/usr/bin/python3.11",
+            "schedules": {"compact": "rate(1 hour)"},
+            "credential": "s3://keys/lake/pipeline",
+        },
+    },
 }
 
 VENDING = [name for name, given in ACCEPTED.items() if given.get("auth") and given.get("vending") is not False]
 """Deployments whose engines get credentials of the catalog, and have no other right on the files."""
+
+WITH_JOBS = ("signed", "own-files")
+"""Deployments that run jobs of the pipeline by the clock."""
 
 REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     "no_name_for_a_bucket": ({"name": "Lake"}, "3 to 28 lower-case letters"),
@@ -137,7 +158,24 @@ REFUSED_ALONE: dict[str, tuple[Variables, str]] = {
     "url_for_an_id": ({"function_url_id": "https://a.lambda-url.b.on.aws"}, "the id alone"),
     "key_in_the_environment": ({"environment": {"ARCO_TOKEN_KEY": "k"}}, "would lie in Terraform's state"),
     "realm_past_the_module": ({"environment": {"ARCO_AUTH": "gateway"}}, "the rights that go with them"),
+    "purge_of_another_kind": ({"purge": {"mode": "later"}}, "purge.mode must be async, sync or off"),
+    "window_that_is_no_duration": ({"purge": {"undrop_window": "a day"}}, "must be a duration such as PT24H"),
+    "property_of_something_else": ({"task_properties": {"max-attempts": "3"}}, "without commas"),
     "emr_without_a_folder": ({"emr": {"code": "s3://code"}}, "emr.code must be"),
+    "job_of_another_name": ({"emr": {"code": "s3://code/a", "schedules": {"purge": "rate(1 day)"}}}, "know the jobs"),
+    "options_of_another_job": ({"emr": {"code": "s3://code/a", "arguments": {"purge": ["--all"]}}}, "know the jobs"),
+    "schedule_that_is_no_expression": (
+        {"emr": {"code": "s3://code/a", "schedules": {"compact": "hourly"}}},
+        "emr.schedules must be expressions",
+    ),
+    "secret_in_a_schedule": (
+        {"emr": {"code": "s3://code/a", "arguments": {"compact": ["--property=credential=a:b"]}}},
+        "the credential is a file",
+    ),
+    "credential_that_is_no_file": (
+        {"emr": {"code": "s3://code/a", "credential": "client:secret"}},
+        "emr.credential must be of the form",
+    ),
 }
 """A variable that can't be right whatever the others are, and what is said of it."""
 
@@ -214,6 +252,38 @@ REFUSED_TOGETHER: dict[str, tuple[Variables, str]] = {
     "tables_in_the_realm_s_state": (
         {"bucket": "there-already", "auth": ["gateway"], "warehouse": "catalogs"},
         "nor may the folder of new catalogs",
+    ),
+    "jobs_without_a_token": (
+        {"emr": {"code": "s3://code/a", "schedules": {"compact": "rate(1 hour)"}}, **BY_TOKEN, "jwt": JWT},
+        "a job gets no token of another issuer",
+    ),
+    "jobs_without_a_credential": (
+        {
+            "emr": {"code": "s3://code/a", "schedules": {"compact": "rate(1 hour)"}},
+            "auth": ["internal"],
+            "authorization": "none",
+            "generate_token_key": True,
+        },
+        "emr.credential is what a job logs in with",
+    ),
+    "credential_beside_signatures": (
+        {
+            "emr": {
+                "code": "s3://code/a",
+                "schedules": {"compact": "rate(1 hour)"},
+                "credential": "s3://keys/pipeline",
+            },
+            "auth": ["gateway"],
+        },
+        "emr.credential is what a job logs in with",
+    ),
+    "jobs_of_several_realms": (
+        {
+            "emr": {"code": "s3://code/a", "schedules": {"compact": "rate(1 hour)"}},
+            "auth": ["gateway"],
+            "realm": ["a", "b"],
+        },
+        "emr.schedules is for one realm",
     ),
     "nothing_to_deploy": ({"package": "nowhere.zip"}, "`make package` builds it"),
 }

@@ -55,6 +55,7 @@ def _speaks(statement: Statement, request: Request) -> bool:
     return (
         any(_matches(pattern.lower(), request.action.lower()) for pattern in statement.actions)
         and (not statement.resources or any(_matches(pattern, request.resource) for pattern in statement.resources))
+        and not any(_matches(pattern, request.resource) for pattern in statement.not_resources)
         and (not statement.principals or any(each in ("*", request.principal) for each in statement.principals))
         and all(
             _OPERATORS[operator](request.keys.get(key), (values,) if isinstance(values, str) else tuple(values))
@@ -81,6 +82,7 @@ _OPERATORS: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "StringEquals": lambda value, expected: value in expected,
     "StringLike": _like,
     "StringLikeIfExists": lambda value, patterns: value is None or _like(value, patterns),
+    "ArnEquals": _like,
     "ArnNotEquals": lambda value, patterns: not _like(value, patterns),
     "Bool": lambda value, expected: value in expected,
 }

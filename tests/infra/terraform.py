@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,12 @@ SERVICES = (
     *("apigateway", "apigatewayv2", "cloudwatch", "emrserverless", "iam", "kms", "lambda", "logs", "s3"),
     *("scheduler", "secretsmanager", "sqs", "sts"),
 )
+VARIABLES = ("variables.tf", "realm_variables.tf", "names.tf", "versions.tf")
+"""Files of the module that are a module of their own: all variables, and what is computed from them alone."""
 MINUTES_15 = 900
 UNKNOWN = "known after apply"
+SELDOM = "400"
+"""How seldom Go looks for garbage in Terraform and its providers, which live for seconds: a third of their CPU less."""
 Variables = Mapping[str, JsonValue]
 
 
@@ -67,12 +71,36 @@ class Workspace:
 
     @classmethod
     def of_deployments(cls, deployments: Mapping[str, Variables], scratch: Path) -> "Workspace":
-        """Many deployments of the module in one configuration: Terraform takes long to start, and little for each."""
-        (_copy(scratch) / "told.tf").write_text('output "told" {\n  value = local.realm_settings\n}\n')
+        """Many deployments of the module in one configuration: Terraform takes long to start, and less for each."""
+        shown = {"told": "local.realm_settings", "jobs": "[local.job_arguments, local.job_submission]"}
+        outputs = [f'output "{name}" {{\n  value = {value}\n}}\n' for name, value in shown.items()]
+        (_copy(scratch) / "shown.tf").write_text("".join(outputs))
         blocks = [
             f'{module_block(name, variables)}output "{name}" {{\n  value = module.{name}.told\n}}\n'
+            f'output "{name}-jobs" {{\n  value = module.{name}.jobs\n}}\n'
             for name, variables in deployments.items()
         ]
+        return cls._of_blocks(blocks, scratch)
+
+    @classmethod
+    def of_refused(
+        cls, deployments: Mapping[str, Variables], scratch: Path, *, by_resources: Container[str] = ()
+    ) -> "Workspace":
+        """Many deployments of which Terraform sees the variables and what is made of them alone, and no resources: what
+        refuses them stands there. Those in `by_resources` are whole."""
+        variables_alone = scratch / "variables"
+        variables_alone.mkdir()
+        for file in _copy(scratch).iterdir():
+            if file.name in VARIABLES:
+                shutil.copy(file, variables_alone)
+        blocks = [
+            module_block(name, variables, "./infra" if name in by_resources else "./variables")
+            for name, variables in deployments.items()
+        ]
+        return cls._of_blocks(blocks, scratch)
+
+    @classmethod
+    def _of_blocks(cls, blocks: Sequence[str], scratch: Path) -> "Workspace":
         (scratch / "main.tf").write_text("\n".join(blocks))
         workspace = cls(scratch)
         workspace.initialise()
@@ -140,7 +168,8 @@ class Workspace:
         return done.stdout
 
     def _done(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "TF_CLI_ARGS": "-no-color"}
+        told = {"TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "TF_CLI_ARGS": "-no-color", "GOGC": SELDOM}
+        environment = {**os.environ, **told}
         return subprocess.run(
             [terraform(), command, *arguments],
             cwd=self.folder,
@@ -214,3 +243,9 @@ class Plan:
         unknown = change["after_unknown"]
         hidden = unknown if isinstance(unknown, dict) else {}
         return {**(change["after"] or {}), **dict.fromkeys(hidden, UNKNOWN)}
+
+    def jobs(self, deployment: str) -> tuple[Mapping[str, list[str]], Mapping[str, str]]:
+        """What each job of the pipeline is told, and how it is submitted."""
+        document: Any = self.document
+        arguments, submission = document["planned_values"]["outputs"][f"{deployment}-jobs"]["value"]
+        return arguments, submission

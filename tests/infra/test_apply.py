@@ -101,7 +101,7 @@ def lake(aws: S3Server, archive: Path, tmp_path_factory: pytest.TempPathFactory)
 def test_the_deployed_code_is_the_package(lake: Deployed) -> None:
     digest = base64.b64encode(hashlib.sha256(lake.package.read_bytes()).digest()).decode()
 
-    assert {lake.function(name)["CodeSha256"] for name in ("api", "reconcile", "work")} == {digest}
+    assert {lake.function(name)["CodeSha256"] for name in ("api", "reconcile", "work", "collect")} == {digest}
 
 
 def test_a_pyiceberg_session_runs_through_the_deployed_api(lake: Deployed, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_the_outputs_lead_to_what_was_made(lake: Deployed) -> None:
 
     assert outputs["bucket"] == BUCKET
     assert outputs["store"] == f"s3://{BUCKET}"
-    assert outputs["functions"] == {name: f"lake-{name}" for name in ("api", "reconcile", "work")}
+    assert outputs["functions"] == {name: f"lake-{name}" for name in ("api", "reconcile", "work", "collect")}
     assert re.fullmatch(r"https://[a-z0-9]+\.execute-api\.us-east-1\.amazonaws\.com", outputs["url"])
     assert "emr" not in outputs
     called = [
@@ -168,7 +168,7 @@ def test_the_outputs_lead_to_what_was_made(lake: Deployed) -> None:
         if statement["Sid"] == "CallTheCatalog"
     ]
     assert [statement["Action"] for statement in called] == ["execute-api:Invoke"]
-    assert called[0]["Resource"].endswith("/*/*/v1/*")
+    assert [each.partition("/")[2] for each in called[0]["Resource"]] == ["*/*/v1/*", "*/*/polaris/*", "*/*/api/*"]
 
 
 def test_settings_to_paste_are_those_that_a_local_server_prints_and_what_signs_in(lake: Deployed) -> None:

@@ -14,6 +14,8 @@ from tools.support.s3_servers import S3Server
 
 Refused = Mapping[str, tuple[Variables, str]]
 _FUNCTION = 'resource "aws_lambda_function" "function"'
+REFUSED_BY_RESOURCES = ("engines_in_the_state", "tables_in_the_realm_s_state", "nothing_to_deploy")
+"""Of what contradicts itself: not the variables say so, but a function that would be made of them."""
 EXAMPLES = sorted(folder.name for folder in (INFRA / "examples").iterdir())
 
 
@@ -69,7 +71,8 @@ def test_no_file_names_this_machine() -> None:
 
 def _workspace(refused: Refused, scratch: Path) -> Workspace:
     package = any_package(scratch)
-    return Workspace.of_deployments({name: named(given, package) for name, (given, _) in refused.items()}, scratch)
+    deployments = {name: named(given, package) for name, (given, _) in refused.items()}
+    return Workspace.of_refused(deployments, scratch, by_resources=REFUSED_BY_RESOURCES)
 
 
 def _not_said(refused: Refused, refusals: list[dict[str, Any]]) -> set[str]:

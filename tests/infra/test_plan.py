@@ -1,12 +1,15 @@
 """What a plan makes."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
 
-from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS
-from tests.infra.deployments import ACCEPTED, ISSUER, KEY, PARAMETER, TOPIC
+from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, TASK_PROPERTIES
+from arco_catalog.tasks.retry import TaskPolicies
+from arco_catalog.telemetry.emf import COLLECTIONS, TASKS
+from tests.infra.deployments import ACCEPTED, ISSUER, KEY, PARAMETER, TOPIC, WITH_JOBS
 from tests.infra.terraform import UNKNOWN, Plan, Resource
 
 deployment = pytest.mark.parametrize("deployment", ACCEPTED)
@@ -70,7 +73,7 @@ def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) 
         str(part) for part in (given.get("bucket", "lake-123456789012-us-east-1"), given.get("prefix")) if part
     )
 
-    assert len(functions) == 3
+    assert len(functions) == 4
     known = [function for function in functions if "variables" in function.values["environment"][0]]
     assert {function.address for function in functions if function not in known} <= {API}
     for function in known:
@@ -82,6 +85,14 @@ def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) 
         assert said["ARCO_METRICS_NAMESPACE"] == given.get("metrics_namespace", "ArcoCatalog/lake")
         assert said["ARCO_SOURCE_PRINCIPALS"] == ",".join(cast(list[str], given.get("source_principals", [])))
         assert said["ARCO_IDEMPOTENCY_DIALECT"] == given.get("idempotency_dialect", "iceberg")
+        assert said["ARCO_WORK_QUEUE"] == "https://sqs.us-east-1.amazonaws.com/123456789012/lake-work"
+        purge = cast(dict[str, object], given.get("purge", {}))
+        assert said["ARCO_PURGE_MODE"] == purge.get("mode", "async")
+        assert said["ARCO_PURGE_UNDROP_WINDOW"] == purge.get("undrop_window", "PT24H")
+        assert said["ARCO_PURGE_TRUST_LOCATIONS"] == str(purge.get("trust_locations", False)).lower()
+        assert TaskPolicies.of_pairs(TASK_PROPERTIES.read(said)) == TaskPolicies.parse(
+            cast(dict[str, str], given.get("task_properties", {}))
+        )
         assert said.get("OTEL_EXPORTER_OTLP_ENDPOINT") == given.get("otlp_endpoint")
 
 
@@ -161,16 +172,17 @@ def test_there_is_one_front_door_and_it_is_the_one_asked_for(plan: Plan, deploym
 def test_nobody_comes_in_unasked_unless_that_was_said(
     plan: Plan, deployment: str, kind: str, authorization: str
 ) -> None:
-    door = only(plan, deployment, kind)
+    doors = of_type(plan.deployment(deployment), kind)
 
-    assert (door.get("authorization_type") or door.get("authorization")) == authorization
+    assert doors
+    for door in doors:
+        assert (door.values.get("authorization_type") or door.values.get("authorization")) == authorization
 
 
-def test_tokens_are_checked_for_issuer_audience_and_scope(plan: Plan) -> None:
+def test_tokens_are_checked_for_issuer_and_audience(plan: Plan) -> None:
     [checked] = only(plan, "existing", "aws_apigatewayv2_authorizer")["jwt_configuration"]
 
     assert (checked["issuer"], checked["audience"]) == ("https://id.example.com/lake", ["lake"])
-    assert only(plan, "existing", "aws_apigatewayv2_route")["authorization_scopes"] == ["catalog"]
 
 
 def test_the_gateways_throttle(plan: Plan) -> None:
@@ -212,8 +224,12 @@ def test_the_gateway_logs_who_called(plan: Plan, deployment: str, kind: str, cal
 
 
 def test_a_token_needs_one_of_the_scopes_unless_it_was_said_that_any_will_do(plan: Plan) -> None:
-    assert only(plan, "existing", "aws_apigatewayv2_route")["authorization_scopes"] == ["catalog"]
-    assert not only(plan, "any-scope", "aws_apigatewayv2_route")["authorization_scopes"]
+    def scopes(deployment: str) -> list[object]:
+        routes = of_type(plan.deployment(deployment), "aws_apigatewayv2_route")
+        return [route.values["authorization_scopes"] for route in routes]
+
+    assert scopes("existing") == [["catalog"]] * 4  # what begins with /v1, /polaris and /api, and the document
+    assert not any(scopes("any-scope"))
 
 
 def test_a_rest_api_logs_no_bodies(plan: Plan) -> None:
@@ -271,30 +287,32 @@ def test_what_the_api_is_told_is_what_it_reads(plan: Plan, deployment: str) -> N
         assert read[name].read(told)
 
 
-def test_only_a_realm_is_managed_and_has_a_limit_where_clients_log_in(plan: Plan) -> None:
+def test_gateways_pass_on_what_there_is_and_have_a_limit_where_clients_log_in(plan: Plan) -> None:
     def routes(deployment: str) -> dict[str, str]:
         found = of_type(plan.deployment(deployment), "aws_apigatewayv2_route")
         return {route.values["route_key"]: route.values["authorization_type"] for route in found}
 
-    assert routes("fresh") == {"ANY /v1/{proxy+}": "AWS_IAM"}
-    assert routes("signed") == {"ANY /v1/{proxy+}": "AWS_IAM", "ANY /api/{proxy+}": "AWS_IAM"}
+    everything = ("ANY /v1/{proxy+}", "ANY /polaris/{proxy+}", "ANY /api/{proxy+}", "GET /openapi.json")
+    assert routes("fresh") == dict.fromkeys(everything, "AWS_IAM")
+    assert routes("signed") == dict.fromkeys(everything, "AWS_IAM")
     logging_in = ("POST /v1/oauth/tokens", "POST /api/catalog/v1/oauth/tokens")
-    assert routes("clients") == dict.fromkeys(("ANY /v1/{proxy+}", "ANY /api/{proxy+}", *logging_in), "NONE")
+    assert routes("clients") == dict.fromkeys((*everything, *logging_in), "NONE")
     limited = only(plan, "clients", "aws_apigatewayv2_stage")["route_settings"]
     assert {(each["route_key"], each["throttling_rate_limit"], each["throttling_burst_limit"]) for each in limited} == {
         (route, 10, 20) for route in logging_in
     }
 
 
-def test_a_rest_api_is_managed_too_where_there_is_a_realm(plan: Plan) -> None:
+def test_a_rest_api_passes_on_the_same(plan: Plan) -> None:
     def paths(deployment: str) -> set[str]:
         return {found.values["path_part"] for found in of_type(plan.deployment(deployment), "aws_api_gateway_resource")}
 
-    assert paths("rest") == {"v1", "{proxy+}"}
-    assert paths("clients-at-a-rest-api") == {"v1", "api", "{proxy+}"}
+    assert paths("rest") == {"v1", "polaris", "api", "openapi.json", "{proxy+}"}
+    assert paths("clients-at-a-rest-api") == {"v1", "polaris", "api", "openapi.json", "{proxy+}"}
     methods = of_type(plan.deployment("clients-at-a-rest-api"), "aws_api_gateway_method")
-    assert {(method.address, method.values["authorization"]) for method in methods} == {
-        (f'aws_api_gateway_method.api["{path}"]', "NONE") for path in ("v1", "api")
+    assert {(each.address, each.values["http_method"], each.values["authorization"]) for each in methods} == {
+        (f'aws_api_gateway_method.api["{path}"]', "GET" if path == "openapi.json" else "ANY", "NONE")
+        for path in ("v1", "polaris", "api", "openapi.json")
     }
 
 
@@ -302,19 +320,62 @@ def test_a_rest_api_is_managed_too_where_there_is_a_realm(plan: Plan) -> None:
 
 
 def test_the_reconciler_runs_every_15_minutes_and_failures_are_kept(plan: Plan) -> None:
-    schedule = only(plan, "fresh", "aws_scheduler_schedule")
+    schedule = schedules(plan)["lake-reconcile"]
     [retries] = schedule["target"][0]["retry_policy"]
 
     assert schedule["schedule_expression"] == "rate(15 minutes)"
     assert (retries["maximum_retry_attempts"], retries["maximum_event_age_in_seconds"]) == (2, 900)
-    assert only(plan, "fresh", "aws_lambda_function_event_invoke_config")["maximum_retry_attempts"] == 0
+    configs = of_type(plan.deployment("fresh"), "aws_lambda_function_event_invoke_config")
+    assert {config.values["function_name"] for config in configs} == {"lake-reconcile", "lake-collect"}
+    assert {config.values["maximum_retry_attempts"] for config in configs} == {0}
+
+
+def schedules(plan: Plan) -> dict[str, Mapping[str, Any]]:
+    return {found.values["name"]: found.values for found in of_type(plan.deployment("fresh"), "aws_scheduler_schedule")}
+
+
+def test_tasks_are_looked_for_every_5_minutes_and_state_is_collected_every_day(plan: Plan) -> None:
+    found = {
+        name: (schedule["schedule_expression"], schedule["target"][0]["input"])
+        for name, schedule in schedules(plan).items()
+    }
+    jobs = {name: None if not message else json.loads(message) for name, (_, message) in found.items()}
+
+    assert {name: every for name, (every, _) in found.items()} == {
+        "lake-reconcile": "rate(15 minutes)",
+        "lake-collect": "rate(1 day)",
+        "lake-tasks": "rate(5 minutes)",
+    }
+    assert jobs == {
+        "lake-reconcile": None,
+        "lake-collect": {"version": 1, "work": "collect"},
+        "lake-tasks": {"version": 1, "work": "tasks"},
+    }
+
+
+def test_each_message_has_a_function_s_whole_time(plan: Plan) -> None:
+    """A purge takes what there is of it: another message of its batch would find none left, and fail."""
+    mapping = only(plan, "fresh", "aws_lambda_event_source_mapping")
+    [work] = [found for found in of_type(plan.deployment("fresh"), "aws_lambda_function") if '"work"' in found.address]
+    [queue] = [
+        found.values
+        for found in of_type(plan.deployment("fresh"), "aws_sqs_queue")
+        if found.values["name"] == "lake-work"
+    ]
+
+    assert (mapping["batch_size"], work.values["timeout"]) == (1, 900)
+    assert queue["visibility_timeout_seconds"] == 6 * work.values["timeout"]
 
 
 @deployment
 def test_every_queue_is_encrypted(plan: Plan, deployment: str) -> None:
     queues = of_type(plan.deployment(deployment), "aws_sqs_queue")
 
-    assert {queue.values["name"] for queue in queues} == {"lake-work", "lake-work-dead", "lake-reconcile-dead"}
+    assert {queue.values["name"] for queue in queues} == {
+        "lake-work",
+        *(f"lake-{name}-dead" for name in ("work", "reconcile", "collect")),
+        *(["lake-pipeline-dead"] if deployment in WITH_JOBS else []),
+    }
     assert all(queue.values["sqs_managed_sse_enabled"] for queue in queues)
 
 
@@ -337,12 +398,14 @@ def test_spark_is_there_only_where_asked(plan: Plan) -> None:
 def test_alarms_tell_of_errors_throttles_stale_receipts_and_dead_letters(plan: Plan, deployment: str) -> None:
     given = ACCEPTED[deployment]
     alarms = of_type(plan.deployment(deployment), "aws_cloudwatch_metric_alarm")
-    functions = ("api", "reconcile", "work")
+    functions = ("api", "reconcile", "work", "collect")
+    own = ("reconcile-age", "collect-age", "tasks-age", "tasks-failed", "leases-lost", "state-size")
     expected = {
         "lake-5xx",
         *(f"lake-{function}-{what}" for function in functions for what in ("errors", "throttles")),
-        *(f"lake-{queue}-dead-letters" for queue in ("reconcile", "work")),
-        *([] if given.get("metrics_namespace") == "" else ["lake-reconcile-age"]),
+        *(f"lake-{queue}-dead-letters" for queue in ("reconcile", "work", "collect")),
+        *(["lake-pipeline-dead-letters"] if deployment in WITH_JOBS else []),
+        *([] if given.get("metrics_namespace") == "" else [f"lake-{name}" for name in own]),
     }
 
     assert {alarm.values["alarm_name"] for alarm in alarms} == expected
@@ -355,7 +418,7 @@ def test_a_reconciler_that_says_nothing_for_an_hour_raises_the_alarm(plan: Plan)
     [alarm] = [
         found.values
         for found in plan.deployment("fresh")
-        if found.address == "aws_cloudwatch_metric_alarm.reconcile_age[0]"
+        if found.address == 'aws_cloudwatch_metric_alarm.catalog["reconcile-age"]'
     ]
 
     assert (alarm["namespace"], alarm["metric_name"], alarm["dimensions"]) == (
@@ -370,3 +433,27 @@ def test_a_reconciler_that_says_nothing_for_an_hour_raises_the_alarm(plan: Plan)
         1,
     )
     assert alarm["treat_missing_data"] == "breaching"
+
+
+ALARMS = {
+    "tasks-age": ("TasksDueAge", "Maximum", 900, "GreaterThanThreshold", 3600, "breaching"),
+    "tasks-failed": ("TasksFailed", "Sum", 300, "GreaterThanOrEqualToThreshold", 1, "notBreaching"),
+    "leases-lost": ("LeasesLost", "Sum", 3600, "GreaterThanOrEqualToThreshold", 1, "notBreaching"),
+    "collect-age": ("CollectionCompleted", "Sum", 86400, "LessThanThreshold", 1, "breaching"),
+    "state-size": ("StateObjects", "Maximum", 86400, "GreaterThanThreshold", 5_000_000, "notBreaching"),
+}
+
+
+@pytest.mark.parametrize("name", ALARMS)
+def test_alarms_are_made_of_metrics_that_workers_send(plan: Plan, name: str) -> None:
+    [alarm] = [
+        found.values
+        for found in plan.deployment("fresh")
+        if found.address == f'aws_cloudwatch_metric_alarm.catalog["{name}"]'
+    ]
+    asked = ("metric_name", "statistic", "period", "comparison_operator", "threshold", "treat_missing_data")
+    sent = {metric for directives in (TASKS, COLLECTIONS) for _, metrics in directives for metric in metrics}
+
+    assert tuple(alarm[name] for name in asked) == ALARMS[name]
+    assert (alarm["namespace"], alarm["dimensions"]) == ("ArcoCatalog/lake", {"Warehouse": "main"})
+    assert alarm["metric_name"] in sent

@@ -2,10 +2,12 @@
 
 import json
 from fnmatch import fnmatchcase
+from typing import cast
 
 import pytest
 
-from tests.infra.deployments import ACCEPTED, KEY
+from tests.infra.deployments import ACCEPTED, KEY, WITH_JOBS
+from tests.infra.evaluation import Policies, Request
 from tests.infra.policies import Statement, of_bucket, of_roles, statements
 from tests.infra.terraform import Plan
 from tests.infra.wildcards import REASONS, Wildcard
@@ -16,6 +18,7 @@ MANIFEST = f"{BUCKET}/main/warehouse/ns/t-01J/metadata/snap-1.avro"
 METADATA_FILE = f"{BUCKET}/main/warehouse/ns/t-01J/metadata/00001-01J-1.metadata.json"
 PACKED_METADATA_FILE = f"{BUCKET}/main/warehouse/ns/t-01J/metadata/00001-01J-1.gz.metadata.json"
 POINTER = f"{BUCKET}/main/_catalog/iceberg_pointers/01J.json"
+FUNCTIONS = ("api", "reconcile", "work", "collect")
 PROBE = f"{BUCKET}/_probe/01J/present"
 
 deployment = pytest.mark.parametrize("deployment", ACCEPTED)
@@ -74,26 +77,82 @@ def test_every_listed_wildcard_is_in_use(plan: Plan) -> None:
 
 
 @deployment
-def test_a_wildcard_stands_only_at_the_end_of_a_resource_or_before_the_ending_of_metadata_files(
+def test_a_wildcard_stands_only_at_the_end_of_a_resource_or_before_the_ending_of_metadata_files_and_manifests(
     plan: Plan, deployment: str
 ) -> None:
     roles = [statement for statement in of_roles(plan.deployment(deployment)) if statement.allows]
     resources = {resource for statement in roles for resource in statement.resources}
 
     for resource in resources:
-        start = resource.removesuffix(".gz").removesuffix(".metadata.json").removesuffix("*")
+        start = resource.replace("/_realm/catalogs/*/_catalog/tasks/open/", "/")  # each catalog's folder of hints
+        start = start.removesuffix(".gz").removesuffix(".metadata.json").removesuffix(".avro").removesuffix("*")
         assert "*" not in start, resource
 
 
 @pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"])
 @pytest.mark.parametrize("file", [DATA_FILE, MANIFEST])
-@pytest.mark.parametrize("name", ["api", "reconcile", "work"])
-def test_no_function_touches_a_data_file(plan: Plan, name: str, file: str, action: str) -> None:
+@pytest.mark.parametrize("name", ["api", "reconcile", "collect"])
+def test_no_function_touches_a_data_file_but_the_one_that_purges(plan: Plan, name: str, file: str, action: str) -> None:
     assert not allowed(of_roles(plan.deployment("fresh")), function(name), action, file)
 
 
-@pytest.mark.parametrize("name", ["api", "reconcile", "work"])
-def test_no_function_deletes_state(plan: Plan, name: str) -> None:
+@pytest.mark.parametrize("file", [DATA_FILE, MANIFEST, METADATA_FILE])
+def test_who_purges_reads_and_deletes_what_lies_where_tables_may_be_and_writes_nothing_there(
+    plan: Plan, file: str
+) -> None:
+    roles = of_roles(plan.deployment("fresh"))
+
+    assert all(allowed(roles, function("work"), action, file) for action in ("s3:GetObject", "s3:DeleteObject"))
+    assert not any(
+        allowed(roles, function("work"), action, place)
+        for place, actions in {
+            file: ("s3:PutObject", "s3:DeleteObjectVersion"),
+            f"{BUCKET}/other/file.parquet": ("s3:GetObject", "s3:DeleteObject"),
+            f"{BUCKET}/main/other/file.parquet": ("s3:GetObject", "s3:DeleteObject"),
+        }.items()
+        for action in actions
+    )
+
+
+@pytest.mark.parametrize("deployment", ["existing", "tokens"])
+def test_tables_elsewhere_are_purged_in_their_folder_only(plan: Plan, deployment: str) -> None:
+    roles = of_roles(plan.deployment(deployment))
+
+    assert allowed(roles, function("work"), "s3:DeleteObject", "arn:aws:s3:::elsewhere/tables/t/data/1.parquet")
+    assert not allowed(roles, function("work"), "s3:DeleteObject", "arn:aws:s3:::elsewhere/other/t/data/1.parquet")
+
+
+def test_who_purges_deletes_hints_of_the_state_alone(plan: Plan) -> None:
+    for deployment, root in (("fresh", "main/"), ("signed", "_realm/catalogs/01J/")):
+        roles = of_roles(plan.deployment(deployment))
+        deletes = [
+            key
+            for key in ("tasks/open/20260101T000000000Z-id", "tasks/id/1.json", "core/manifest.json", "events/a.json")
+            if allowed(roles, function("work"), "s3:DeleteObject", f"{BUCKET}/{root}_catalog/{key}")
+        ]
+        assert deletes == ["tasks/open/20260101T000000000Z-id"]
+
+
+def test_who_collects_deletes_state_and_metadata_files_and_never_a_manifest(plan: Plan) -> None:
+    roles = [found for found in of_roles(plan.deployment("signed")) if found.owner == function("collect")]
+
+    def deletes(resource: str) -> bool:
+        return Policies(roles).allow(Request("collect", "s3:DeleteObject", resource))
+
+    for root in ("main", "_realm/catalogs/01J"):
+        assert all(deletes(f"{BUCKET}/{root}/_catalog/{key}") for key in ("events/e/a.json", "core/commits/c.json"))
+        assert not deletes(f"{BUCKET}/{root}/_catalog/core/manifest.json")
+    assert deletes(METADATA_FILE)
+    for old in ("_realm/core/commits/c.json", "_realm/core/index/s.json", "_catalog/tasks/id/1.json"):
+        assert deletes(f"{BUCKET}/{old}")
+    for kept in ("_realm/core/manifest.json", "_realm/core/page_key.json", "_catalog/core/manifest.json"):
+        assert not deletes(f"{BUCKET}/{kept}")
+    assert not deletes(DATA_FILE)
+    assert not deletes(MANIFEST)
+
+
+@pytest.mark.parametrize("name", ["api", "reconcile"])
+def test_functions_that_do_neither_delete_no_state(plan: Plan, name: str) -> None:
     roles = of_roles(plan.deployment("fresh"))
 
     assert allowed(roles, function(name), "s3:PutObject", POINTER)
@@ -102,17 +161,18 @@ def test_no_function_deletes_state(plan: Plan, name: str) -> None:
 
 
 @pytest.mark.parametrize("file", [METADATA_FILE, PACKED_METADATA_FILE])
-def test_only_the_api_writes_and_deletes_metadata_files(plan: Plan, file: str) -> None:
+def test_only_the_api_writes_metadata_files_and_only_the_reconciler_deletes_none(plan: Plan, file: str) -> None:
     roles = of_roles(plan.deployment("fresh"))
 
-    for action in ("s3:PutObject", "s3:DeleteObject"):
-        assert [name for name in ("api", "reconcile", "work") if allowed(roles, function(name), action, file)] == [
-            "api"
-        ]
-    assert all(allowed(roles, function(name), "s3:GetObject", file) for name in ("api", "reconcile", "work"))
+    def who(action: str) -> list[str]:
+        return [name for name in FUNCTIONS if allowed(roles, function(name), action, file)]
+
+    assert who("s3:PutObject") == ["api"]
+    assert who("s3:DeleteObject") == ["api", "work", "collect"]
+    assert who("s3:GetObject") == [*FUNCTIONS]
 
 
-@pytest.mark.parametrize("name", ["reconcile", "work"])
+@pytest.mark.parametrize("name", ["reconcile", "work", "collect"])
 def test_who_works_beside_requests_may_probe_the_store(plan: Plan, name: str) -> None:
     roles = of_roles(plan.deployment("fresh"))
 
@@ -128,21 +188,25 @@ def test_a_missing_object_is_not_answered_as_forbidden(plan: Plan, deployment: s
         statement
         for statement in of_roles(plan.deployment(deployment))
         if "s3:ListBucket" in statement.actions and statement.owner.startswith("aws_iam_role_policy.function")
+        if statement.id != "TellWhetherThereWasARealm"  # names that are listed, and never got
     ]
 
-    assert {statement.owner for statement in lists} == {function(name) for name in ("api", "reconcile", "work")}
+    assert {statement.owner for statement in lists} == {function(name) for name in FUNCTIONS}
     assert {test for statement in lists for test in statement.conditions} == {"StringLikeIfExists"}
 
 
 def test_a_list_is_kept_to_the_folders_of_the_catalog(plan: Plan) -> None:
-    prefixes = {
-        prefix
-        for statement in of_roles(plan.deployment("url"))
-        if "s3:ListBucket" in statement.actions
-        for prefix in statement.conditions["StringLikeIfExists"]["s3:prefix"]
-    }
+    prefixes: dict[str, set[str]] = {}
+    for statement in of_roles(plan.deployment("url")):
+        if "s3:ListBucket" in statement.actions:
+            [condition] = statement.conditions.values()
+            said = condition["s3:prefix"]
+            prefixes.setdefault(statement.owner, set()).update([said] if isinstance(said, str) else said)
 
-    assert prefixes == {"lakes/one/main/_catalog/*", "lakes/one/main/warehouse/*", "lakes/one/_probe/*"}
+    own = {"lakes/one/main/_catalog/*", "lakes/one/main/warehouse/*", "lakes/one/_probe/*"}
+    realms = {"lakes/one/_realm/core/commits/*"}
+    assert prefixes.pop(function("collect")) == {*own, *realms, "lakes/one/_catalog/*"}
+    assert all(listed == own | realms for listed in prefixes.values())
 
 
 def test_tables_elsewhere_are_reached_in_their_folder_only(plan: Plan) -> None:
@@ -170,7 +234,7 @@ def test_x_ray_is_allowed_only_where_tracing_is_on(plan: Plan, deployment: str) 
     assert any(action.startswith("xray:") for action in actions) == bool(ACCEPTED[deployment].get("tracing"))
 
 
-def test_the_schedule_may_start_the_reconciler_and_nothing_else(plan: Plan) -> None:
+def test_the_schedule_may_start_its_runs_and_queue_work_and_nothing_else(plan: Plan) -> None:
     schedule = [
         statement
         for statement in of_roles(plan.deployment("fresh"))
@@ -181,8 +245,21 @@ def test_the_schedule_may_start_the_reconciler_and_nothing_else(plan: Plan) -> N
         (action, resource) for statement in schedule for action in statement.actions for resource in statement.resources
     } == {
         ("lambda:InvokeFunction", "arn:aws:lambda:us-east-1:123456789012:function:lake-reconcile:live"),
+        ("lambda:InvokeFunction", "arn:aws:lambda:us-east-1:123456789012:function:lake-collect:live"),
+        ("sqs:SendMessage", "arn:aws:sqs:us-east-1:123456789012:lake-work"),
         ("sqs:SendMessage", "arn:aws:sqs:us-east-1:123456789012:lake-reconcile-dead"),
+        ("sqs:SendMessage", "arn:aws:sqs:us-east-1:123456789012:lake-collect-dead"),
     }
+
+
+def test_the_api_and_the_worker_queue_work_and_only_the_worker_takes_it(plan: Plan) -> None:
+    roles, queue = of_roles(plan.deployment("fresh")), "arn:aws:sqs:us-east-1:123456789012:lake-work"
+
+    def who(action: str) -> list[str]:
+        return [name for name in FUNCTIONS if allowed(roles, function(name), action, queue)]
+
+    assert who("sqs:SendMessage") == ["api", "work"]
+    assert who("sqs:ReceiveMessage") == ["work"]
 
 
 @deployment
@@ -277,14 +354,36 @@ def test_the_bucket_is_reached_over_tls_only(plan: Plan) -> None:
     assert {*rule.resources} == {BUCKET, f"{BUCKET}/*"}
 
 
-def test_nobody_deletes_state_unless_he_is_said_to_collect(plan: Plan) -> None:
+@pytest.mark.parametrize("deployment", ["fresh", "signed"])
+def test_nobody_deletes_state_but_who_collects_and_who_removes_hints(plan: Plan, deployment: str) -> None:
     """A plain DELETE would open a create-only key again, versioned or not."""
-    [rule] = [statement for statement in of_bucket(plan.deployment("fresh")) if "s3:DeleteObject" in statement.actions]
+    names = ("collect", "work", *(["pipeline"] if deployment in WITH_JOBS else []))  # of these, marks alone
+    own = [f"arn:aws:iam::123456789012:role/lake-{name}" for name in names]
+    policy = of_bucket(plan.deployment(deployment))
+    [rule] = [statement for statement in policy if statement.id == "StateIsDeletedByTheCollectorOnly"]
 
     assert rule.effect == "Deny"
     assert {*rule.actions} == {"s3:DeleteObject", "s3:DeleteObjectVersion"}
-    assert rule.resources == (f"{BUCKET}/main/_catalog/*",)
-    assert rule.conditions == {}
+    assert f"{BUCKET}/main/_catalog/*" in rule.resources
+    said = ACCEPTED[deployment].get("collector_role_arns", [])
+    assert rule.conditions == {"ArnNotEquals": {"aws:PrincipalArn": [*own, *cast(list[str], said)]}}
+
+
+@pytest.mark.parametrize("deployment", ["fresh", "signed"])
+def test_whatever_is_attached_to_their_roles_the_bucket_holds_them_to_what_they_do(plan: Plan, deployment: str) -> None:
+    everything = [Statement("attached", "", "Allow", ("*",), ("*",), {})]
+    policies = Policies(everything, of_bucket(plan.deployment(deployment)))
+    hint = f"{BUCKET}/main/_catalog/tasks/open/20260101T000000000Z-id"
+    receipt, manifest = f"{BUCKET}/main/_catalog/events/a.json", f"{BUCKET}/main/_catalog/core/manifest.json"
+
+    def deletes(name: str) -> list[str]:
+        role = f"arn:aws:iam::123456789012:role/lake-{name}"
+        files = (DATA_FILE, hint, receipt, POINTER, manifest)
+        return [file for file in files if policies.allow(Request(role, "s3:DeleteObject", file))]
+
+    assert deletes("work") == [DATA_FILE, hint]
+    assert deletes("collect") == [DATA_FILE, hint, receipt, POINTER]
+    assert deletes("api") == deletes("reconcile") == [DATA_FILE]
 
 
 def test_nobody_but_the_functions_writes_state(plan: Plan) -> None:

@@ -15,6 +15,7 @@ from mangum import Mangum
 from arco_catalog.http.app import create_app
 from arco_catalog.http.lambda_adapter import Endpoint, Handler, WithRawPath, adapt, raw_path
 from arco_catalog.http.percent import decode_text
+from tests.support.http_service import HttpService
 from tools.gateway.events import DEFAULT_STAGE, Arrival, NoResponse, NotRoutable, event_of, response_of
 from tools.gateway.http1 import Headers, Request
 
@@ -149,6 +150,22 @@ def handler_behind(endpoint: Endpoint) -> Handler:
     """A handler of an app without a warehouse."""
     app = WithRawPath(create_app({}), endpoint)
     return adapt(Mangum(app, lifespan="off"), app)
+
+
+@pytest.mark.usefixtures("loop")
+@pytest.mark.parametrize(("endpoint", "stage"), STAGED)
+@pytest.mark.parametrize("kind", ["application/merge-patch+json", "application/json"])
+def test_a_merge_patch_arrives_however_an_endpoint_carries_it(endpoint: Endpoint, stage: str, kind: str) -> None:
+    service = HttpService()
+    asyncio.get_event_loop().run_until_complete(service.namespace("db", "db"))
+    app = WithRawPath(create_app({"wh": service.catalog()}), endpoint)
+    base = "" if stage == DEFAULT_STAGE else f"/{stage}"
+    target = f"{base}/v1/wh/namespaces/db/governance"
+    asked = arrival(target, "POST", [("Content-Type", kind)], '{"arco.owner": "Zoë"}'.encode(), stage)
+
+    result = adapt(Mangum(app, lifespan="off", api_gateway_base_path=base), app)(event_of(asked, endpoint), None)
+
+    assert (result["statusCode"], json.loads(result["body"])) == (200, {"arco.owner": "Zoë"})
 
 
 NO_REQUESTS: list[object] = [

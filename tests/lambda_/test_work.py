@@ -2,24 +2,38 @@
 
 import asyncio
 import importlib
+import itertools
 import json
+import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
 import pytest
+from botocore.session import Session  # type: ignore[import-untyped]
 
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.collection import collect
+from arco_catalog.operations.collection.run import Stopped
+from arco_catalog.operations.drop import drop_table
+from arco_catalog.operations.invocation import MARGIN_MS
+from arco_catalog.operations.purge.deletion import Deletion
+from arco_catalog.planning.purge import PurgeSettings
+from arco_catalog.protocol.catalog import Settings
+from arco_catalog.state.paths import Paths
 from storage_backends.local.store import LocalStore
 from storage_backends.wrappers.nonconditional import NonconditionalStore
 from tests.lambda_.test_reconcile import Invocation
-from tools.support.catalog_fixture import CatalogFixture
+from tools.support.catalog_fixture import NS, CatalogFixture
 from tools.support.request_bodies import set_property
 
 Handler = Callable[[Mapping[str, object], Invocation], JsonObject]
 
 ALL = {"version": 1, "work": "reconcile"}
 IN_TIME, TOO_LATE = 60_000, 5_000
+AT_ONCE = Settings("wh", purge=PurgeSettings(undrop_window_ms=0))
+NUMBERS = itertools.count(1)
 
 
 @pytest.fixture
@@ -89,6 +103,7 @@ BAD = {
     "a later version": {"version": 2, "work": "reconcile"},
     "no work": {"version": 1},
     "unknown work": {"version": 1, "work": "purge"},
+    "a number for a task": {"version": 1, "work": "tasks", "task": 7},
     "a path for an entity": {**ALL, "entity": "../../x"},
     "a number for an entity": {**ALL, "entity": 7},
 }
@@ -149,3 +164,158 @@ def test_work_on_a_store_that_ignores_conditions_fails_as_a_whole(
     monkeypatch.setattr("arco_catalog.operations.environment.opener_in", lambda _: lambda _url: careless)
     with pytest.raises(RuntimeError, match="could get lost"):
         importlib.import_module(name).handler(batch(a=ALL), Invocation(IN_TIME))
+
+
+TASKS = {"version": 1, "work": "tasks"}
+
+
+@pytest.fixture
+def dropped(store: Path) -> Path:
+    """The folder of a table that was dropped with purge, in that catalog."""
+
+    async def drop() -> None:
+        fixture = CatalogFixture(LocalStore(store), settings=AT_ONCE, url=f"file://{store}")
+        await drop_table(fixture.session(), NS, "a", purge=True)
+
+    [folder] = [file.parents[1] for file in (store / "wh/warehouse").rglob("00001-*.json") if "/a-" in str(file)]
+    asyncio.run(drop())
+    return folder
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def queue(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """A queue that the function is told of; gives the messages that are in it."""
+    keys = {"aws_access_key_id": "an-id", "aws_secret_access_key": "a-key"}
+    sqs = Session().create_client("sqs", region_name="us-east-1", endpoint_url=s3_endpoint, **keys)
+    url = sqs.create_queue(QueueName=f"work-{next(NUMBERS)}")["QueueUrl"]
+    said = {"AWS_ENDPOINT_URL_SQS": s3_endpoint, "AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-key"}
+    for name, value in {**said, "ARCO_WORK_QUEUE": url}.items():
+        monkeypatch.setenv(name, value)
+    return lambda: [message["Body"] for message in sqs.receive_message(QueueUrl=url).get("Messages", [])]
+
+
+def test_a_purge_that_is_due_is_done_and_its_metrics_go_to_stdout(
+    handler: Handler, dropped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failed(handler(batch(a=TASKS), Invocation(IN_TIME))) == []
+    assert files(dropped) == []
+    [line] = [json.loads(text) for text in capsys.readouterr().out.splitlines() if "TasksExecuted" in text]
+    [directive] = line["_aws"]["CloudWatchMetrics"]
+    assert directive["Dimensions"] == [["Warehouse"]]
+    units = {metric["Name"]: metric["Unit"] for metric in directive["Metrics"]}
+    assert units == {
+        "TasksExecuted": "Count",
+        "TasksCompleted": "Count",
+        "TasksFailed": "Count",
+        "TasksRetried": "Count",
+        "LeasesLost": "Count",
+        "TasksDueAge": "Seconds",
+    }
+    assert (line["Warehouse"], line["TasksExecuted"], line["TasksCompleted"], line["TasksFailed"]) == ("wh", 1, 1, 0)
+
+
+def test_a_task_that_a_message_names_is_done(handler: Handler, store: Path, dropped: Path) -> None:
+    [task] = (folder.name for folder in (store / "wh/_catalog/tasks").iterdir() if folder.name != "open")
+    assert failed(handler(batch(a={**TASKS, "task": "none"}), Invocation(IN_TIME))) == []
+    assert files(dropped)
+    assert failed(handler(batch(a={**TASKS, "task": task}), Invocation(IN_TIME))) == []
+    assert files(dropped) == []
+
+
+def test_a_purge_that_time_ends_is_gone_on_with_by_a_new_message(
+    handler: Handler, dropped: Path, queue: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delivered again, the old one would end among the dead letters, and wait for its time-out."""
+    monkeypatch.setattr("arco_catalog.tasks.worker.MARGIN_MS", 0)  # or the release waits for it
+    with monkeypatch.context() as patch:
+        patch.setattr(Deletion, "_all", stands_still)
+        assert failed(handler(batch(a=TASKS), Invocation(MARGIN_MS + 2_000))) == []
+    assert files(dropped)
+    [again] = queue()
+    assert json.loads(again) == TASKS
+    assert failed(handler(batch(a=again), Invocation(IN_TIME))) == []
+    assert (files(dropped), queue()) == ([], [])
+
+
+def test_without_a_queue_such_a_message_comes_again(
+    handler: Handler, dropped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Deletion, "_all", stands_still)
+    assert failed(handler(batch(a=TASKS), Invocation(MARGIN_MS + 2_000))) == ["a"]
+
+
+async def stands_still(deletion: Deletion, files: object) -> None:
+    await asyncio.Event().wait()
+
+
+COLLECT = {"version": 1, "work": "collect"}
+
+
+@pytest.fixture
+def hints(store: Path) -> list[Path]:
+    """Hints of tasks that never came, which are old enough to be collected."""
+    paths = [store / Paths("wh").open_task(f"00000000-0000-4000-8000-{number:012}", 0) for number in range(3)]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (time.time() - 8 * 24 * 60 * 60,) * 2)
+    return paths
+
+
+def collections(capsys: pytest.CaptureFixture[str]) -> list[tuple[object, ...]]:
+    """What lines on stdout say of collections: which catalog, whether it was completed, what was collected, and whether
+    there are metrics."""
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "ObjectsCollected" in line]
+    return [(each["Warehouse"], each["CollectionCompleted"], each["ObjectsCollected"], "_aws" in each) for each in said]
+
+
+def test_a_collection_deletes_and_its_metrics_go_to_stdout(
+    handler: Handler, hints: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failed(handler(batch(a=COLLECT), Invocation(IN_TIME))) == []
+    assert not [path for path in hints if path.exists()]
+    assert collections(capsys) == [("wh", 1, 3, True)]
+
+
+def test_a_schedule_needs_no_queue(handler: Handler, hints: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert handler(COLLECT, Invocation(IN_TIME)) == {}
+    assert collections(capsys) == [("wh", 1, 3, True)]
+
+
+def test_a_collection_that_time_ends_is_gone_on_with_by_a_new_message(
+    handler: Handler,
+    hints: list[Path],
+    queue: Callable[[], list[str]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(collect, "collect_checkpoints", ends)
+        assert failed(handler(batch(a=COLLECT), Invocation(IN_TIME))) == []
+    assert collections(capsys) == [("wh", 0, 3, False)]
+    [again] = queue()
+    assert json.loads(again) == COLLECT
+    assert failed(handler(batch(a=again), Invocation(IN_TIME))) == []
+    assert (collections(capsys), queue()) == ([("wh", 1, 0, True)], [])
+
+
+def test_a_collection_that_got_nowhere_in_its_time_fails(
+    handler: Handler, store: Path, queue: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "collect_checkpoints", ends)
+    assert failed(handler(batch(a=COLLECT), Invocation(IN_TIME))) == ["a"]
+    assert queue() == []
+
+
+async def ends(run: object, entities: object) -> None:
+    raise Stopped
+
+
+def test_properties_of_tasks_are_read(handler: Handler, dropped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCO_TASK_PROPERTIES", "delegation.retry.default.max-attempts=none")
+    with pytest.raises(ValueError, match="max-attempts"):
+        handler(batch(a=TASKS), Invocation(IN_TIME))

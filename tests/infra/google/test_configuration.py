@@ -60,6 +60,7 @@ def test_no_role_is_broader_than_what_is_done_with_it(values: Values) -> None:
         "list": ["storage.objects.list"],
         "read": ["storage.objects.get"],
         "write": ["storage.objects.get", "storage.objects.create", "storage.objects.delete"],
+        "purge": ["storage.objects.get", "storage.objects.delete"],
     }
 
 
@@ -107,15 +108,16 @@ def test_catalogs_vend_by_the_account_that_reaches_tables(values: Values) -> Non
 
 
 def test_service_and_job_run_what_was_decided() -> None:
-    service, job = FILES["service"], FILES["reconcile"]
+    service, job = FILES["service"], FILES["jobs"]
 
     assert re.search(r"(?m)^ +args += local\.serve$", service)
-    assert re.search(r"(?m)^ +args += local\.reconcile$", job)
+    assert re.search(r"(?m)^ +args += each\.value\.args$", job)
     assert "for_each = local.service_environment" in service
     assert "for_each = local.container_environment" in job
     assert "container_port = local.port" in service
     assert '["api"]' in service
-    assert '["reconcile"]' in job
+    assert "google_service_account.account[each.key].email" in job
+    assert job.count("for_each = local.jobs") == 2
 
 
 def test_the_readme_tells_of_every_file() -> None:
@@ -127,10 +129,20 @@ def test_the_readme_tells_of_every_file() -> None:
 def test_graphs_and_alerts_ask_for_metrics_that_there_are(values: Values) -> None:
     ours = {
         f"logging_googleapis_com:user_{name}"
-        for name in ("lake_walks_completed", *(f"lake_{metric}_bucket" for metric in values["fresh"]["request_metric"]))
+        for name in (
+            "lake_walks_completed",
+            "lake_collections_completed",
+            "lake_state_objects_sum",
+            "lake_state_objects_count",
+            *(f"lake_tasks_{metric}" for metric in values["fresh"]["task_metric"]),
+            *(f"lake_{metric}_bucket" for metric in values["fresh"]["request_metric"]),
+        )
     }
     queries = [*values["fresh"]["alerts"].values(), *values["fresh"]["graphs"]]
 
     assert set(re.findall(r"logging_googleapis_com:\w+", " ".join(query["query"] for query in queries))) == ours
-    assert set(values["fresh"]["alerts"]) == {"5xx", "no-instance", "reconcile-failed", "reconcile-age"}
-    assert len(values["folder"]["graphs"]) == 5
+    assert set(values["fresh"]["alerts"]) == {
+        *("5xx", "no-instance", "reconcile-failed", "reconcile-age", "collect-age"),
+        *("tasks-age", "tasks-failed", "leases-lost", "state-size"),
+    }
+    assert len(values["folder"]["graphs"]) == 7

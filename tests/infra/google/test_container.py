@@ -126,7 +126,7 @@ def _refused(port: int) -> None:
 async def test_the_job_walks_and_says_so_in_the_line_that_is_counted(
     values: Values, environment: Mapping[str, str]
 ) -> None:
-    command, counted = values["fresh"]["reconcile"], re.compile(values["fresh"]["walk_completed"])
+    command, counted = values["fresh"]["jobs"]["reconcile"]["args"], re.compile(values["fresh"]["walk_completed"])
     before = await arco(*command, **environment)
     async with served(values, environment) as server:
         await server.call("POST", "/v1/main/namespaces", {"namespace": ["sales"]})
@@ -140,8 +140,53 @@ async def test_the_job_walks_and_says_so_in_the_line_that_is_counted(
     assert not counted.search(after.out.replace("false", "true"))
 
 
+async def test_the_job_of_tasks_tells_of_each_look_in_the_line_that_is_counted(
+    values: Values, environment: Mapping[str, str]
+) -> None:
+    async with served(values, environment) as server:
+        await server.call("POST", "/v1/main/namespaces", {"namespace": ["sales"]})
+        await server.stop(signal.SIGTERM)
+    done = await arco(*values["fresh"]["jobs"]["tasks"]["args"], **environment)
+
+    [line] = [json.loads(text) for text in done.out.splitlines()]
+    assert (done.code, line["Operation"], line["Warehouse"]) == (0, "tasks", "main")
+    counted = {re.findall(r"jsonPayload\.(\w+)", said)[0] for said in values["fresh"]["task_metric"].values()}
+    assert {field for field in counted if not isinstance(line[field], int)} == set()
+
+
+async def test_the_job_of_collection_says_in_one_line_that_it_reached_its_end(
+    values: Values, environment: Mapping[str, str]
+) -> None:
+    counted = re.compile(values["fresh"]["collection_completed"])
+    async with served(values, environment) as server:
+        await server.call("POST", "/v1/main/namespaces", {"namespace": ["sales"]})
+        await server.stop(signal.SIGTERM)
+    done = await arco(*values["fresh"]["jobs"]["collect"]["args"], **environment)
+
+    assert (done.code, json.loads(done.out)["deleted"], json.loads(done.out)["stopped"]) == (0, True, False)
+    assert len([line for line in done.out.splitlines() if counted.search(line)]) == 1
+    assert not counted.search(done.out.replace("false", "true"))
+
+
+async def test_the_job_of_collection_says_in_one_line_how_many_objects_the_state_has(
+    values: Values, environment: Mapping[str, str]
+) -> None:
+    async with served(values, environment) as server:
+        await server.call("POST", "/v1/main/namespaces", {"namespace": ["sales"]})
+        await server.stop(signal.SIGTERM)
+    done = await arco(*values["fresh"]["jobs"]["collect"]["args"], **environment)
+
+    told = [found for line in done.out.splitlines() if (found := re.search(values["fresh"]["collection_listed"], line))]
+    assert [int(found[1]) for found in told] == [json.loads(done.out)["listed"]] != [0]
+
+
+def test_the_service_leaves_tasks_to_the_job(values: Values) -> None:
+    assert values["fresh"]["environment"]["ARCO_TASKS"] == "false"
+
+
 def test_a_run_stops_by_itself_before_its_task_is_ended_and_the_task_before_the_next(values: Values) -> None:
     stops_after, ends_after = values["fresh"]["seconds"]
 
-    assert values["fresh"]["reconcile"][-2:] == ["--seconds", str(stops_after)]
+    for job in values["fresh"]["jobs"].values():
+        assert job["args"][-2:] == ["--seconds", str(stops_after)]
     assert stops_after + 60 < ends_after < 15 * 60

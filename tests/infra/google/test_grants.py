@@ -7,6 +7,8 @@ from tests.infra.google.values import ADA, SPARK
 
 API = "serviceAccount:lake-api@my-project.iam.gserviceaccount.com"
 RECONCILE = "serviceAccount:lake-reconcile@my-project.iam.gserviceaccount.com"
+TASKS = "serviceAccount:lake-tasks@my-project.iam.gserviceaccount.com"
+COLLECT = "serviceAccount:lake-collect@my-project.iam.gserviceaccount.com"
 BUCKET, ROOT = "there-already", "lakes/one/analytics"
 STATE = f"{ROOT}/_catalog/core/manifest.json"
 METADATA = f"{ROOT}/warehouse/sales/orders-1/metadata/00000-a.metadata.json"
@@ -45,6 +47,8 @@ def _python(condition: str | None) -> str:
 ALLOWED = {
     API: {("get", key) for key in (STATE, METADATA, PROBE)} | {("create", key) for key in (STATE, METADATA, PROBE)},
     RECONCILE: {("get", key) for key in (STATE, METADATA, PROBE)} | {("create", key) for key in (STATE, PROBE)},
+    TASKS: {("get", key) for key in EVERY_OBJECT} | {("create", key) for key in (STATE, PROBE)},
+    COLLECT: {("get", key) for key in (STATE, METADATA, PROBE)} | {("create", key) for key in (STATE, PROBE)},
     SPARK: {(action, key) for action in ("get", "create") for key in (METADATA, DATA)},
     ADA: {("get", key) for key in EVERY_OBJECT} | {("create", key) for key in (STATE, PROBE)},
 }
@@ -61,12 +65,27 @@ def test_each_member_may_do_what_is_needed_and_nothing_else(values: Values, memb
 def test_who_may_write_an_object_may_replace_it(values: Values, member: str) -> None:
     """Cloud Storage wants storage.objects.delete for that."""
     for key in EVERY_OBJECT:
-        assert may(values, member, "delete", key) == may(values, member, "create", key)
+        purges = (member == TASKS and key in (METADATA, DATA)) or (member == COLLECT and key == METADATA)
+        assert may(values, member, "delete", key) == (may(values, member, "create", key) or purges)
+
+
+def test_nobody_of_the_catalog_deletes_data_but_who_purges(values: Values) -> None:
+    elsewhere = "tables/t/data/a.parquet"
+    for member in (API, RECONCILE, TASKS, COLLECT):
+        assert may(values, member, "delete", DATA) == (member == TASKS)
+        assert may(values, member, "delete", elsewhere, "elsewhere") == (member == TASKS)
+        assert not may(values, member, "delete", "other/a.parquet", "elsewhere")
 
 
 def test_engines_can_neither_read_nor_harm_the_state(values: Values) -> None:
     for key in (STATE, PROBE, f"{ROOT}/_catalog/events/2026-01-01/iceberg/committed/a.json"):
         assert not any(may(values, SPARK, action, key) for action in ("get", "create", "delete"))
+
+
+def test_who_collects_reaches_what_a_delegation_service_keeps(values: Values) -> None:
+    task = "lakes/one/_catalog/tasks/a/1.json"
+
+    assert [member for member in ALLOWED if may(values, member, "delete", task)] == [COLLECT, ADA]
 
 
 @pytest.mark.parametrize(
@@ -119,11 +138,15 @@ STATE_OF_BOTH = {STATE, PROBE, PRINCIPALS, STATE_IN_REALM}
 REACHED = {
     API: ({*STATE_OF_BOTH, METADATA}, {*STATE_OF_BOTH, METADATA}),
     RECONCILE: ({*STATE_OF_BOTH, METADATA}, {STATE, PROBE, STATE_IN_REALM}),
+    TASKS: ({*STATE_OF_BOTH, METADATA, DATA, OTHER_CATALOG}, {STATE, PROBE, STATE_IN_REALM}),
+    COLLECT: ({*STATE_OF_BOTH, METADATA}, STATE_OF_BOTH),
     VENDING: ({METADATA, DATA, OTHER_CATALOG}, {METADATA, DATA, OTHER_CATALOG}),
     ADA: ({*STATE_OF_BOTH, METADATA, DATA, OTHER_CATALOG}, STATE_OF_BOTH),
     SPARK: (set(), set()),
 }
 """What each may read, and what write."""
+PURGED = {TASKS: {METADATA, DATA, OTHER_CATALOG}, COLLECT: {METADATA}}
+"""What each may delete besides."""
 
 
 @pytest.mark.parametrize("member", REACHED)
@@ -134,11 +157,12 @@ def test_in_a_realm_files_are_reached_by_tokens_of_one_account_and_state_by_none
 
     for action, expected in (("get", reads), ("create", writes), ("delete", writes)):
         found = {key for key in IN_A_REALM if may(values, member, action, key, deployment="realm")}
-        assert found == expected, action
+        purged = PURGED.get(member, set()) if action == "delete" else set()
+        assert found == expected | purged, action
 
 
 def test_where_tokens_are_vended_engines_have_no_binding_in_the_bucket(values: Values) -> None:
     members = {binding["member"] for binding in values["realm"]["bindings"].values()}
 
-    assert members == {API, RECONCILE, VENDING, ADA}
+    assert members == {API, RECONCILE, TASKS, COLLECT, VENDING, ADA}
     assert VENDING not in {binding["member"] for binding in values["folder"]["bindings"].values()}

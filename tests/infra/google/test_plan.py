@@ -71,16 +71,28 @@ def test_the_service_costs_nothing_unless_it_is_asked(plan: Plan) -> None:
 
 
 @deployment
-def test_the_reconciler_runs_every_15_minutes_as_its_own_account(plan: Plan, values: Values, deployment: str) -> None:
-    [job] = of_type(plan, deployment, "google_cloud_run_v2_job")
-    [schedule] = of_type(plan, deployment, "google_cloud_scheduler_job")
+@pytest.mark.parametrize("name", ["reconcile", "tasks", "collect"])
+def test_each_job_runs_by_its_schedule_as_its_own_account(
+    plan: Plan, values: Values, name: str, deployment: str
+) -> None:
+    def of_job(kind: str) -> Resource:
+        return next(each for each in of_type(plan, deployment, kind) if each.values["name"] == f"lake-{name}")
+
+    job, schedule = of_job("google_cloud_run_v2_job"), of_job("google_cloud_scheduler_job")
     [task] = job.values["template"][0]["template"]
     [target] = schedule.values["http_target"]
 
-    assert task["service_account"] == "lake-reconcile@my-project.iam.gserviceaccount.com"
-    assert task["containers"][0]["args"] == values[deployment]["reconcile"]
-    assert schedule.values["schedule"] == "*/15 * * * *"
-    assert target["uri"].endswith("/projects/my-project/locations/europe-west3/jobs/lake-reconcile:run")
+    assert task["service_account"] == f"lake-{name}@my-project.iam.gserviceaccount.com"
+    assert task["containers"][0]["args"] == values[deployment]["jobs"][name]["args"]
+    assert (
+        schedule.values["schedule"]
+        == {
+            "reconcile": "*/15 * * * *",
+            "tasks": "5-59/15 * * * *",
+            "collect": "40 3,15 * * *",
+        }[name]
+    )
+    assert target["uri"].endswith(f"/projects/my-project/locations/europe-west3/jobs/lake-{name}:run")
     assert target["oauth_token"][0]["service_account_email"] == "lake-schedule@my-project.iam.gserviceaccount.com"
 
 
@@ -137,6 +149,7 @@ def test_alerts_go_where_it_was_said(plan: Plan) -> None:
     alerts = of_type(plan, "anyone", "google_monitoring_alert_policy")
 
     assert {alert.values["display_name"] for alert in alerts} == {
-        *("lake-5xx", "lake-no-instance", "lake-reconcile-failed", "lake-reconcile-age")
+        *("lake-5xx", "lake-no-instance", "lake-reconcile-failed", "lake-reconcile-age", "lake-collect-age"),
+        *("lake-tasks-age", "lake-tasks-failed", "lake-leases-lost", "lake-state-size"),
     }
     assert all(alert.values["notification_channels"] == ACCEPTED["anyone"]["notification_channels"] for alert in alerts)

@@ -1,9 +1,11 @@
-# The reconciler, every 15 minutes: a run goes on where the one before it stopped or failed.
+# The jobs of container.tf, and Cloud Scheduler that starts them.
 
-resource "google_cloud_run_v2_job" "reconcile" {
+resource "google_cloud_run_v2_job" "job" {
+  for_each = local.jobs
+
   project             = var.project
   location            = var.region
-  name                = local.job
+  name                = local.job[each.key]
   deletion_protection = false # it holds no state
   labels              = local.labels
 
@@ -13,13 +15,13 @@ resource "google_cloud_run_v2_job" "reconcile" {
     labels      = local.labels
 
     template {
-      service_account = google_service_account.account["reconcile"].email
-      timeout         = "${local.reconcile_timeout_seconds}s"
+      service_account = google_service_account.account[each.key].email
+      timeout         = "${local.job_timeout_seconds}s"
       max_retries     = 3 # Cloud Run counts some tasks as retried that were not, and tells to allow three
 
       containers {
         image = var.image
-        args  = local.reconcile
+        args  = each.value.args
 
         resources {
           limits = { cpu = "1", memory = "1Gi" }
@@ -39,12 +41,14 @@ resource "google_cloud_run_v2_job" "reconcile" {
   depends_on = [google_project_service.api, google_storage_bucket_iam_member.objects]
 }
 
-resource "google_cloud_scheduler_job" "reconcile" {
+resource "google_cloud_scheduler_job" "job" {
+  for_each = local.jobs
+
   project          = var.project
   region           = var.region
-  name             = local.job
-  description      = "See that every commit has its receipt"
-  schedule         = "*/15 * * * *"
+  name             = local.job[each.key]
+  description      = each.value.says
+  schedule         = each.value.schedule
   time_zone        = "Etc/UTC"
   attempt_deadline = "60s"
 
@@ -54,7 +58,7 @@ resource "google_cloud_scheduler_job" "reconcile" {
 
   http_target {
     http_method = "POST"
-    uri         = "https://run.googleapis.com/v2/projects/${var.project}/locations/${var.region}/jobs/${local.job}:run"
+    uri         = "https://run.googleapis.com/v2/projects/${var.project}/locations/${var.region}/jobs/${local.job[each.key]}:run"
 
     oauth_token {
       service_account_email = google_service_account.account["schedule"].email
@@ -62,4 +66,20 @@ resource "google_cloud_scheduler_job" "reconcile" {
   }
 
   depends_on = [google_cloud_run_v2_job_iam_member.schedule]
+}
+
+# Under other addresses before there were several.
+moved {
+  from = google_cloud_run_v2_job.reconcile
+  to   = google_cloud_run_v2_job.job["reconcile"]
+}
+
+moved {
+  from = google_cloud_scheduler_job.reconcile
+  to   = google_cloud_scheduler_job.job["reconcile"]
+}
+
+moved {
+  from = google_cloud_run_v2_job_iam_member.schedule
+  to   = google_cloud_run_v2_job_iam_member.schedule["reconcile"]
 }
