@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from arco_catalog.iceberg.errors import BadRequest, CommitFailed, KeyInProgress, Unavailable
+from arco_catalog.iceberg.errors import BadRequest, CommitFailed, KeyInProgress, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.operations import listing, load, reconcile, undrop, walk
+from arco_catalog.operations import generic_tables, governance, listing, load, reconcile, semantic_models, undrop, walk
 from arco_catalog.operations.reconcile import ListedPointer
 from arco_catalog.operations.reconcile_stats import ReconcileStats
+from arco_catalog.planning import names
 from arco_catalog.planning.answers import Answer, TableState
+from arco_catalog.planning.governance import Governance, merge
 from arco_catalog.planning.kinds import Semantics
 from arco_catalog.planning.metadata_file import NewMetadata
 from arco_catalog.planning.name_intents import pending_transactions
@@ -29,11 +31,11 @@ from arco_catalog.protocol.relation_read_set import RelationLookup, RelationRead
 from arco_catalog.protocol.slot_claims import SlotClaims
 from arco_catalog.state.access import State
 from arco_catalog.state.checkpoints import Checkpoints, Span, WalkCheckpoint
-from arco_catalog.state.entries import RelationEntry
-from arco_catalog.state.index import Namespace
+from arco_catalog.state.entries import TOMBSTONE_FIELDS, RelationEntry, find_relation
+from arco_catalog.state.index import Index, Namespace, namespace_key, relation_key
 from arco_catalog.state.marker import Slot, WriteSet
 from arco_catalog.state.metadata_claim import Claim
-from arco_catalog.state.needs import immediately
+from arco_catalog.state.needs import Needs, Steps, immediately
 from arco_catalog.state.pointer import MetadataFile, Pointer
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.transaction import Decision
@@ -89,6 +91,29 @@ def what_is_beyond_recent_taken_for_not_committed(patch: pytest.MonkeyPatch) -> 
 
 def an_undrop_that_takes_no_location_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(undrop, "restored_holds", lambda *_, **__: {})
+
+
+def governance_replaced_whole(patch: pytest.MonkeyPatch) -> None:
+    def whole(whose: str, before: Governance, change: JsonObject, *, columns: bool) -> dict[str, str]:
+        return merge(whose, {}, change, columns=columns)
+
+    patch.setattr(governance, "merge", whole)
+
+
+def an_undrop_that_forgets_governance(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(undrop, "TOMBSTONE_FIELDS", (*TOMBSTONE_FIELDS, "governance"))
+
+
+def labels_of_what_was_remembered(patch: pytest.MonkeyPatch) -> None:
+    rightly = relation_read_set.relation_as_read
+
+    async def relation_as_read(session: Session, lookup: RelationLookup, known: Any, cached: Any, *read: Any) -> Any:
+        read_set = await rightly(session, lookup, known, cached, *read)
+        if read_set.entry is not None and read_set.entry.entity == cached.entity:
+            read_set.entry = cached
+        return read_set
+
+    patch.setattr(load, "relation_as_read", relation_as_read)
 
 
 def leases_that_never_end(patch: pytest.MonkeyPatch) -> None:
@@ -165,6 +190,21 @@ def an_expired_transaction_taken_for_aborted(patch: pytest.MonkeyPatch) -> None:
         return await rightly(session, transaction, rank)
 
     patch.setattr(decisions, "wait_for_decision", wait_for_decision)
+
+
+def a_name_that_is_free_unless_a_table_has_it(patch: pytest.MonkeyPatch) -> None:
+    """To generic tables and semantic models alone: to them the names of views and of each other are free."""
+
+    def require_free_name(
+        index: Index, namespace: Namespace, name: str, taken: Callable[[str], Refusal]
+    ) -> Steps[None]:
+        yield Needs(keys=[namespace_key(namespace), relation_key(namespace, name)])
+        relation = find_relation(index, namespace, name)
+        if relation is not None and relation.kind == "table":
+            yield from names.require_free_name(index, namespace, name, taken)
+
+    for described in (generic_tables, semantic_models):
+        patch.setattr(described, "require_free_name", require_free_name)
 
 
 # Faults that there were, planted again.

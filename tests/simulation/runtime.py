@@ -35,6 +35,10 @@ class SimRuntime:
         """See `Runtime.now_ms`."""
         return wall_ms(self._loop) + self._skew_ms
 
+    def boot_ms(self) -> int:
+        """See `Runtime.boot_ms`."""
+        return int(self._loop.time() * 1000)
+
     def jump(self, ms: int) -> None:
         """Sets the wall clock, forwards or back."""
         self._skew_ms += ms

@@ -1,6 +1,24 @@
 """One process's `ObjectStore`: what the code under test sees of the simulated world."""
 
-from storage_backends import ANY, Cursor, Found, Missing, Outcome, Page, Unchanged, Version, When
+from collections.abc import Sequence
+
+from arco_catalog.protocol.concurrency import gather
+from storage_backends import (
+    ANY,
+    Applied,
+    Cursor,
+    Deleted,
+    Found,
+    Missing,
+    Outcome,
+    Page,
+    StoreError,
+    Unchanged,
+    Unknown,
+    Version,
+    When,
+)
+from storage_backends.bulk import check_number
 from storage_backends.validation import check_deletable, check_key, check_range
 from tests.simulation.bucket import Bucket
 from tests.simulation.network import Link
@@ -34,6 +52,27 @@ class SimulatedStore:
         check_key(key)
         check_deletable(when)
         return await self._link.call("delete", key, when, lambda: self._bucket.delete(key, when))
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """See `ObjectStore.delete_many`. No step of its own: each key lands, or does not, by itself."""
+        check_number(keys)
+        for key in keys:
+            check_key(key)
+        left: dict[str, Unknown | StoreError] = {}
+
+        async def delete(key: str) -> int | None:
+            try:
+                outcome = await self.delete(key)
+            except StoreError as error:
+                left[key] = error
+                return None
+            if isinstance(outcome, Applied):
+                return outcome.now_ms
+            left[key] = Unknown(f"simulated: {outcome}")  # also an echo, which a deletion of any version cannot be
+            return None
+
+        told = await gather(*(delete(key) for key in keys))
+        return Deleted(left, max((each for each in told if each is not None), default=None))
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         """See `ObjectStore.list`."""

@@ -1,6 +1,6 @@
 """Programs of requests drawn from seeds: whatever ships is asked of several machines at once, and nobody is told a lie.
 
-`make test-slow` runs 1,000,000 of them (`python -m tests.simulation`); here is a sample.
+`make test-slow` runs 1,000,000 of them (`python -m tests.simulation`); here is a sample (`thoroughness.py`).
 """
 
 import os
@@ -18,6 +18,7 @@ from tests.simulation.programs.focused import FOCUSED
 from tests.simulation.programs.profiles import PROFILES
 from tests.simulation.programs.requests import READS, WORK, Kind
 from tests.simulation.programs.run import failure, program_of
+from tests.simulation.thoroughness import count
 
 DRAWN = 25
 """Programs of each profile. Another sample than any campaign's begins with would only be luckier."""
@@ -51,13 +52,13 @@ def replay() -> None:
 
 @pytest.mark.parametrize("about", PROFILES)
 def test_a_drawn_program_tells_nobody_a_lie_and_loses_nothing(about: str) -> None:
-    for seed in range(DRAWN):
+    for seed in range(count(DRAWN)):
         check(Schedule(about, seed))
 
 
 @pytest.mark.parametrize("make", FOCUSED, ids=lambda make: make.__name__)
 def test_a_short_program_about_one_danger_passes(make: Make) -> None:
-    for seed in range(BY_HAND):
+    for seed in range(count(BY_HAND)):
         check(Schedule(make.__name__, seed))
 
 

@@ -1,11 +1,10 @@
 """The protocols of docs/design, by simulation: every crash point, and much else, with an auditor throughout.
 
-`make test-slow` runs the same with `ARCO_SIM_RUNS` times as many seeds and random plans.
+`make test` tries a share of it, `make test-thorough` all, `make test-slow` many times that (`thoroughness.py`).
 """
 
 import logging
-import os
-from collections.abc import Sequence
+from functools import cache
 
 import pytest
 
@@ -20,11 +19,11 @@ from tests.simulation.faults import (
     random_plans,
 )
 from tests.simulation.scenarios import REGISTRY, SCENARIOS, spilled
+from tests.simulation.thoroughness import EVERYTHING, TIMES, count, sample
 
 SPARED = ("setup", "last walk")
 """Processes to which nothing happens: what comes before, and what the auditor waits for."""
-THOROUGHNESS = int(os.environ.get("ARCO_SIM_RUNS", "1"))
-SECONDS = 240.0 * THOROUGHNESS
+SECONDS = 240.0 * TIMES
 SPILLED = [spilled(scenario) for scenario in SCENARIOS]
 SPILLED_REGISTRY = [spilled(scenario) for scenario in REGISTRY]
 
@@ -34,14 +33,10 @@ def no_warnings_about_dropped_writes() -> None:
     logging.getLogger("arco_catalog").setLevel(logging.ERROR)
 
 
-def calls_of(scenario: Scenario, seed: int = 0) -> dict[str, list[Kind]]:
+@cache
+def calls_of(scenario: Scenario) -> dict[str, list[Kind]]:
     """The calls of the processes that things may happen to."""
-    return {process: kinds for process, kinds in trace(scenario, seed).calls.items() if process not in SPARED}
-
-
-def sample(plans: Sequence[FaultPlan], most: int) -> Sequence[FaultPlan]:
-    """At most this many of them, evenly spread; all, if there is time."""
-    return plans if THOROUGHNESS > 1 else plans[:: max(1, -(-len(plans) // most))]
+    return {process: kinds for process, kinds in trace(scenario).calls.items() if process not in SPARED}
 
 
 def others(scenario: Scenario) -> list[FaultPlan]:
@@ -52,30 +47,31 @@ def others(scenario: Scenario) -> list[FaultPlan]:
 def crashes(scenario: Scenario) -> list[FaultPlan]:
     """Every crash point; those that differ for the store, unless there is time for all."""
     calls = calls_of(scenario)
-    return list(every_single_fault(calls, CRASHES) if THOROUGHNESS > 1 else distinct_crashes(calls))
+    return list(every_single_fault(calls, CRASHES) if EVERYTHING else distinct_crashes(calls))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_writers_that_meet_in_any_order_are_told_the_truth(scenario: Scenario) -> None:
-    explored = explore(scenario, range(20 * THOROUGHNESS), seconds=SECONDS)
+    explored = explore(scenario, range(count(20)), seconds=SECONDS)
     assert explored.runs > 0
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_a_crash_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
-    explored = explore(scenario, range(THOROUGHNESS), crashes(scenario), seconds=SECONDS)
+    plans = crashes(scenario)
+    explored = explore(scenario, range(TIMES), sample(scenario, plans, len(plans)), seconds=SECONDS)
     assert explored.complete
     assert explored.deaths > 0
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_any_other_fault_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
-    assert explore(scenario, range(THOROUGHNESS), sample(others(scenario), 40), seconds=SECONDS).complete
+    assert explore(scenario, range(TIMES), sample(scenario, others(scenario), 40), seconds=SECONDS).complete
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 def test_several_faults_at_once_leave_no_lie_and_no_loss(scenario: Scenario) -> None:
-    plans = list(random_plans(2026, 25 * THOROUGHNESS, calls_of(scenario)))
+    plans = list(random_plans(2026, count(25), calls_of(scenario)))
     assert explore(scenario, range(1), plans, seconds=SECONDS).runs > 0
 
 
@@ -84,19 +80,19 @@ def test_several_faults_at_once_leave_no_lie_and_no_loss(scenario: Scenario) -> 
 
 @pytest.mark.parametrize("scenario", SPILLED, ids=name_of)
 def test_over_a_spilled_index_writers_are_told_the_truth(scenario: Scenario) -> None:
-    assert explore(scenario, range(8 * THOROUGHNESS), seconds=SECONDS).runs > 0
+    assert explore(scenario, range(count(8)), seconds=SECONDS).runs > 0
 
 
 @pytest.mark.parametrize("scenario", SPILLED, ids=name_of)
 def test_over_a_spilled_index_a_crash_at_any_call_leaves_no_lie_and_no_loss(scenario: Scenario) -> None:
-    """Where names change, every call; elsewhere a sample, unless there is time."""
+    """Where names change, every call; elsewhere a sample."""
     plans = crashes(scenario)
-    tried = plans if scenario in SPILLED_REGISTRY else sample(plans, 12)
-    explored = explore(scenario, range(THOROUGHNESS), tried, seconds=SECONDS)
+    tried = sample(scenario, plans, len(plans) if scenario in SPILLED_REGISTRY else 12)
+    explored = explore(scenario, range(TIMES), tried, seconds=SECONDS)
     assert explored.complete
     assert explored.deaths > 0
 
 
 @pytest.mark.parametrize("scenario", SPILLED_REGISTRY, ids=name_of)
 def test_over_a_spilled_index_other_faults_leave_no_lie_and_no_loss(scenario: Scenario) -> None:
-    assert explore(scenario, range(THOROUGHNESS), sample(others(scenario), 30), seconds=SECONDS).complete
+    assert explore(scenario, range(TIMES), sample(scenario, others(scenario), 30), seconds=SECONDS).complete

@@ -13,6 +13,7 @@ from tests.simulation.rule_mutations import (
     a_registry_commit_on_an_undecided_name,
     evidence_from_the_newest_move_only,
 )
+from tests.simulation.rule_mutations_for_purges import a_purge_that_asks_nobody
 
 MOST = 600
 """Runs in which a bug must show."""
@@ -45,6 +46,11 @@ CASES: list[tuple[Mutation, str]] = [
     (rule_mutations.a_listing_that_takes_what_it_learns_in_one_round, "listings_beside_transactions_and_creates"),
     (rule_mutations.ones_own_claim_taken_for_anothers, "claims_that_failures_beside_them_cancel"),
     (rule_mutations.a_definite_no_that_no_final_slot_holds, "denials_of_what_another_sending_does"),
+    (rule_mutations.a_name_that_is_free_unless_a_table_has_it, "one_name_for_four_things"),
+    (a_purge_that_asks_nobody, "purging"),
+    (rule_mutations.governance_replaced_whole, "governance_of_a_table_that_changes_hands"),
+    (rule_mutations.an_undrop_that_forgets_governance, "governance_of_a_table_that_changes_hands"),
+    (rule_mutations.labels_of_what_was_remembered, "governing"),
 ]
 
 

@@ -47,7 +47,8 @@ class World:
         self.loop = loop
         self.plan = plan
         self.runtime = SimRuntime(f"{loop.seed}/world", loop)
-        self._bucket = Bucket(lambda: wall_ms(loop) // tick_ms * tick_ms, versions, page_size)
+        self._store_off_ms = 0
+        self._bucket = Bucket(lambda: (wall_ms(loop) + self._store_off_ms) // tick_ms * tick_ms, versions, page_size)
         self._network = Network(loop, self._bucket, plan)
         self._processes: dict[str, Process] = {}
 
@@ -91,6 +92,10 @@ class World:
     def keys(self, prefix: str) -> list[str]:
         """The keys of the objects that there are now."""
         return [key for key in self._bucket.objects if key.startswith(prefix)]
+
+    def set_store_clock(self, off_ms: int) -> None:
+        """Sets the clock of the store: by how much it is ahead of the true time."""
+        self._store_off_ms = off_ms
 
     def draw_faults(self, chance: Chance | None) -> None:
         """From now on, calls that no plan names meet what `chance` draws."""

@@ -1,8 +1,9 @@
-"""A runtime whose time moves only when a task sleeps, or a test sets it; and one on a machine whose clock is wrong."""
+"""A runtime whose time moves only when a task sleeps, or a test sets it; one on a machine whose clock is wrong; and one
+for tasks beside each other, whose sleeps are short."""
 
 import asyncio
 
-from arco_catalog.state.runtime import ulid_of
+from arco_catalog.state.runtime import SystemRuntime, ulid_of
 
 
 class FakeRuntime:
@@ -13,6 +14,9 @@ class FakeRuntime:
         self._ids = 0
 
     def now_ms(self) -> int:
+        return self.ms
+
+    def boot_ms(self) -> int:
         return self.ms
 
     def ulid(self) -> str:
@@ -43,5 +47,29 @@ class WrongClock(FakeRuntime):
     def now_ms(self) -> int:
         return self.right.ms + self.ahead_ms
 
+    def boot_ms(self) -> int:
+        return self.right.ms
+
     async def sleep(self, seconds: float) -> None:
         await self.right.sleep(seconds)
+
+
+class ShortSleeps(FakeRuntime):
+    """Time passes as it does, and moves by hand as well; whoever sleeps is awake again soon. For several tasks, of
+    which one may wait for what the others do: their sleeps must not move each other's time."""
+
+    LONGEST_S = 0.02
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._system = SystemRuntime()
+        self._began = self._system.boot_ms()
+
+    def now_ms(self) -> int:
+        return self.ms + self._system.boot_ms() - self._began
+
+    def boot_ms(self) -> int:
+        return self.now_ms()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, self.LONGEST_S))

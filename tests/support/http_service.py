@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from arco_catalog.http.app import create_app
 from arco_catalog.http.options import HttpOptions
-from arco_catalog.iceberg.json import JsonValue, dumps
+from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from arco_catalog.operations.open import build_catalog
 from arco_catalog.protocol.catalog import Catalog, Settings
 from storage_backends import ABSENT
@@ -12,6 +12,8 @@ from storage_backends.memory import MemoryStore
 from tests.support.fake_runtime import FakeRuntime
 from tools.support.asgi_client import Answer, Client
 from tools.support.request_bodies import schema, uuid7, view_request
+
+POLARIS_DB = "/polaris/v1/wh/namespaces/db"
 
 
 @dataclass
@@ -21,6 +23,8 @@ class HttpService:
     clock: FakeRuntime = field(default_factory=FakeRuntime)
     options: HttpOptions = field(default_factory=HttpOptions)
     settings: Settings = field(default_factory=lambda: Settings("wh"))
+    model_version: str = ""
+    """What tests remember of the semantic model that they replace."""
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(now_ms=self.clock.now_ms)
@@ -54,6 +58,29 @@ class HttpService:
         """Makes a view in `db`."""
         made = await self.client.post("/v1/wh/namespaces/db/views", view_request(name))
         assert made.status == 200, made.body
+        return made
+
+    async def generic_table(self, name: str) -> Answer:
+        """Makes a generic table in `db`."""
+        made = await self.client.post(f"{POLARIS_DB}/generic-tables", {"name": name, "format": "delta"})
+        assert made.status == 200, made.body
+        return made
+
+    async def semantic_model(self, name: str) -> str:
+        """Makes a semantic model in `db`, and returns its version."""
+        body: JsonObject = {"name": name, "document": {"version": "0.1.1", "semantic_model": "{}"}}
+        made = await self.client.post(f"{POLARIS_DB}/semantic-models", body)
+        assert made.status == 200, made.body
+        return str(made.json["entity-version"])
+
+    async def policy(self, name: str, *targets: JsonObject, of: str = "ours") -> Answer:
+        """Makes a policy in `db`, and attaches it to these."""
+        body = {"name": name, "type": of, "content": '{"enable": true}'}
+        made = await self.client.post(f"{POLARIS_DB}/policies", body)
+        assert made.status == 200, made.body
+        for target in targets:
+            attached = await self.client.put(f"{POLARIS_DB}/policies/{name}/mappings", {"target": target})
+            assert attached.status == 204, attached.body
         return made
 
     async def keep_metadata(self, folder: str, of: str = "tables/t", **fields: JsonValue) -> str:

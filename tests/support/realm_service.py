@@ -164,6 +164,7 @@ class RealmApp:
         client: Client | None = None,
         base: str | None = None,
         storage: JsonObject | None = None,
+        kind: str = "INTERNAL",
     ) -> None:
         """Makes a catalog."""
         base = base or self.base(name)
@@ -172,7 +173,7 @@ class RealmApp:
             "catalogs",
             {
                 "catalog": {
-                    "type": "INTERNAL",
+                    "type": kind,
                     "name": name,
                     "properties": {"default-base-location": base},
                     "storageConfigInfo": {"allowedLocations": [base], **(storage or {"storageType": "FILE"})},
@@ -207,9 +208,10 @@ class RealmApp:
         for grant in grants:
             await self.ok("PUT", f"catalogs/{catalog}/catalog-roles/{name}-in-{catalog}/grants", {"grant": grant})
 
-    async def revoke(self, name: str, grant: JsonObject, catalog: str = "lake") -> None:
-        """Takes a grant away again."""
-        await self.ok("POST", f"catalogs/{catalog}/catalog-roles/{name}-in-{catalog}/grants", {"grant": grant})
+    async def revoke(self, name: str, *grants: JsonObject, catalog: str = "lake") -> None:
+        """Takes grants away again."""
+        for grant in grants:
+            await self.ok("POST", f"catalogs/{catalog}/catalog-roles/{name}-in-{catalog}/grants", {"grant": grant})
 
     def key(self) -> str:
         """A fresh idempotency key."""
@@ -229,6 +231,11 @@ def on_namespace(privilege: str, *levels: str) -> JsonObject:
 def on_table(privilege: str, namespace: str, name: str) -> JsonObject:
     """A grant on a table."""
     return {"type": "table", "privilege": privilege, "namespace": [namespace], "tableName": name}
+
+
+def on_policy(privilege: str, namespace: str, name: str) -> JsonObject:
+    """A grant on a policy."""
+    return {"type": "policy", "privilege": privilege, "namespace": [namespace], "policyName": name}
 
 
 def table_request(name: str) -> JsonObject:

@@ -5,7 +5,7 @@
 Every rule whose call comes takes part in it, in order. `store.rules = []` makes the store well again.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from storage_backends import (
     ABSENT,
     ANY,
     Cursor,
+    Deleted,
     Found,
     Missing,
     Outcome,
@@ -26,6 +27,7 @@ from storage_backends import (
     Version,
     When,
 )
+from storage_backends.bulk import delete_each
 from storage_backends.clock import system_now_ms
 from storage_backends.local.store import LocalStore
 from storage_backends.memory import MemoryStore
@@ -191,6 +193,10 @@ class ScriptedStore(MemoryStore):
 
     async def delete(self, key: str, when: When = ANY) -> Outcome:
         return await self._script.write(Call("delete", key), partial(super().delete, key, when))
+
+    async def delete_many(self, keys: Sequence[str]) -> Deleted:
+        """Each key by itself, so that rules befall some of them."""
+        return await delete_each(keys, self.delete)
 
     async def list(self, prefix: str, after: Cursor | None = None) -> Page:
         return await self._script.read(Call("list", prefix), partial(super().list, prefix, after))

@@ -9,15 +9,18 @@ from arco_catalog.iceberg.json import JsonObject, JsonValue
 from arco_catalog.operations.commit import commit_table, commit_view
 from arco_catalog.operations.create import create_table, create_view
 from arco_catalog.operations.drop import drop_table, drop_view, unregister_table
+from arco_catalog.operations.generic_tables import GenericTable, create_generic_table, drop_generic_table
+from arco_catalog.operations.governance import govern_namespace, govern_relation
 from arco_catalog.operations.namespaces import create_namespace, drop_namespace, update_properties
 from arco_catalog.operations.register import register_table
 from arco_catalog.operations.rename import rename_table, rename_view
+from arco_catalog.operations.semantic_models import create_semantic_model, drop_semantic_model
 from arco_catalog.operations.transaction import commit_transaction
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.answers import Answer
 from arco_catalog.protocol.catalog import Session
 from tests.simulation.clients import build_from_nothing
-from tests.simulation.programs.requests import Conditions, Name, Request
+from tests.simulation.programs.requests import Conditions, Name, Request, thing
 from tools.support.request_bodies import schema, view_request
 
 Perform = Callable[[Session], Awaitable[Answer]]
@@ -25,6 +28,8 @@ Perform = Callable[[Session], Awaitable[Answer]]
 MARK = "by-"
 SHARED_FOLDER = "memory:///wh/warehouse/shared"
 MAIN = "main"
+_PLACES = ("a", "b", "a/deeper")
+PLACES = len(_PLACES)
 
 
 def properties_of(conditions: Conditions) -> JsonObject:
@@ -38,9 +43,15 @@ def properties_of(conditions: Conditions) -> JsonObject:
     return properties
 
 
+def governance_patch(principal: str, *, owns: bool) -> JsonObject:
+    """A change that leaves a tag of its own, and may take what others took."""
+    tag: JsonObject = {f"arco.tag.{MARK}{principal}": principal}
+    return {**tag, "arco.owner": principal} if owns else tag
+
+
 def place(choice: int) -> str:
     """Where a table may be told to move: two places, and one inside the other."""
-    return f"memory:///wh/warehouse/places/{('a', 'b', 'a/deeper')[choice]}"
+    return f"memory:///wh/warehouse/places/{_PLACES[choice]}"
 
 
 def marked(principal: str) -> JsonObject:
@@ -61,6 +72,11 @@ def new_table(name: str, principal: str, conditions: Conditions, *, stage: bool 
 def new_view(name: str, principal: str) -> JsonObject:
     """The body of a view's create."""
     return view_request(name, {f"{MARK}{principal}": "1"})
+
+
+def new_generic_table(name: str, choice: int) -> GenericTable:
+    """A generic table at one of the places to which tables are moved, or at none."""
+    return GenericTable(name, "delta", place(choice) if choice < PLACES else None, None, {})
 
 
 def commit_body(request: Request, principal: str, base: JsonObject | None, number: int) -> JsonObject:
@@ -170,6 +186,17 @@ def performing(request: Request, body: JsonObject) -> Perform:
             return lambda session: drop_table(session, namespace, name, purge=request.flag)
         case "unregister":
             return lambda session: unregister_table(session, namespace, name)
+        case "create-generic":
+            generic = new_generic_table(name, request.choice)
+            return lambda session: create_generic_table(session, namespace, generic)
+        case "drop-generic":
+            return lambda session: drop_generic_table(session, namespace, name)
+        case "create-model":
+            return lambda session: create_semantic_model(session, namespace, name, body)
+        case "drop-model":
+            return lambda session: drop_semantic_model(session, namespace, name)
+        case "govern" | "govern-view":
+            return lambda session: govern_relation(session, namespace, name, thing(request.kind), body)
         case "drop-view":
             return lambda session: drop_view(session, namespace, name)
         case "undrop":
@@ -188,6 +215,8 @@ def _on_namespace(request: Request, body: JsonObject) -> Perform:
     match request.kind:
         case "create-namespace":
             return lambda session: create_namespace(session, request.namespace, new)
+        case "govern-namespace":
+            return lambda session: govern_namespace(session, request.namespace, body)
         case "drop-namespace":
             return lambda session: drop_namespace(session, request.namespace)
         case _:

@@ -269,7 +269,46 @@ def commits_that_are_forgotten() -> Program:
     )
 
 
+def one_name_for_four_things() -> Program:
+    """A name means one thing, whoever is first: a table, a view, a generic table or a semantic model."""
+    things = (
+        (Request("create", (T,)), Request("drop", (T,)), Request("undrop", (T,))),
+        (Request("create-view", (T,)), Request("drop-view", (T,)), Request("create-view", (T,))),
+        (Request("create-generic", (T,), choice=0), Request("drop-generic", (T,)), Request("undrop", (T,))),
+        (Request("create-model", (T,)), Request("load-model", (T,)), Request("drop-model", (T,))),
+        (
+            Request("transaction", creates=(T, U)),
+            Request("create-generic", (U,), choice=2),
+            Request("load-generic", (T,)),
+        ),
+    )
+    clients = enumerate(things, 1)
+    return Program(
+        Conditions(warm=True, rate=0.05),
+        (),
+        (),
+        tuple(tuple(sent(each, f"p{place % 3 + 1}", "p1", after=0.02) for each in client) for place, client in clients),
+    )
+
+
+def governance_of_a_table_that_changes_hands() -> Program:
+    """What is said of a table stays with it, whatever becomes of its name, and nobody's word is lost."""
+    words = (Request("govern", (T,)), Request("govern", (T,), choice=1), Request("load-governance", (T,)))
+    hands = (Request("rename", (T,), to=U), Request("rename", (U,), to=T), Request("load", (T,)))
+    ends = (Request("drop", (T,)), Request("create", (T,)), Request("drop", (T,)), Request("undrop", (T,)))
+    space = tuple(Request(kind, namespace=DB) for kind in ("govern-namespace", "set-properties", "govern-namespace"))
+    clients = enumerate((words, words, hands, ends, space), 1)
+    return Program(
+        Conditions(warm=True, rate=0.05),
+        (T,),
+        (),
+        tuple(tuple(sent(each, f"p{place % 3 + 1}", "p2", after=0.03) for each in client) for place, client in clients),
+    )
+
+
 FOCUSED = (
+    governance_of_a_table_that_changes_hands,
+    one_name_for_four_things,
     commits_that_are_forgotten,
     keyless_commit_while_its_name_changes_hands,
     commit_while_its_name_changes_hands,

@@ -30,12 +30,22 @@ ALL: Mapping[Kind, int] = {
     "commit-view": 2,
     "drop-view": 1,
     "rename-view": 1,
+    "create-generic": 2,
+    "drop-generic": 1,
+    "create-model": 1,
+    "drop-model": 1,
     "transaction": 8,
     "create-namespace": 1,
     "drop-namespace": 1,
     "set-properties": 1,
+    "govern": 4,
+    "govern-view": 1,
+    "govern-namespace": 1,
     "load": 5,
     "load-view": 1,
+    "load-generic": 1,
+    "load-model": 1,
+    "load-governance": 1,
     "exists": 1,
     "list": 4,
     "load-namespace": 1,
@@ -61,6 +71,10 @@ class Profile:
     spilled: float = 0.25
     memory: float = 0.2
     cleaning: float = 0.3
+    purge: float = 0.1
+    """The chance that a drop asks for a purge."""
+    purges: float = 0.0
+    """The chance that purges begin while the program runs."""
     overlap: float = 0.3
     wrong_clocks: float = 0.25
     hang_ups: float = 0.1
@@ -105,6 +119,7 @@ class _Drawing:
         rng, profile = self.rng, self.profile
         overlap = rng.random() < profile.overlap
         wrong = rng.random() < profile.wrong_clocks
+        purges = bool(profile.purges) and rng.random() < profile.purges  # others draw what they always drew
         return Conditions(
             deployed=rng.random() < profile.deployed,
             warm=rng.random() < profile.warm,
@@ -113,8 +128,9 @@ class _Drawing:
             spilled=rng.random() < profile.spilled,
             memory=4 if rng.random() < profile.memory else None,
             overlap=overlap,
-            shared_folder=overlap and rng.random() < 0.5,
+            shared_folder=overlap and not purges and rng.random() < 0.5,
             cleaning=rng.random() < profile.cleaning,
+            window_ms=rng.choice((0, 2_000)) if purges else None,
             skew_ms=600_000 if wrong else 2_000,
             jumps=wrong and rng.random() < 0.5,
             rate=rng.choice(profile.rates),
@@ -154,8 +170,10 @@ class _Drawing:
                 return Request(kind, (name,), choice=rng.randint(0, 1), needs=rng.choice((None, 0, 1)))
             case "move" | "register":
                 return Request(kind, (name,), choice=rng.randint(0, 2), flag=rng.random() < 0.5)
+            case "create-generic":
+                return Request(kind, (name,), choice=rng.randint(0, 3))
             case "drop":
-                return Request(kind, (name,), flag=rng.random() < 0.1)
+                return Request(kind, (name,), flag=rng.random() < self.profile.purge)
             case "rename" | "rename-view":
                 return Request(kind, (name,), to=rng.choice(self.names))
             case "transaction":
@@ -164,12 +182,16 @@ class _Drawing:
                 return Request(kind, namespace=DB, choice=rng.choice((0, 1, 2)))
             case "create-namespace" | "drop-namespace":
                 return Request(kind, namespace=OTHER)
-            case "set-properties" | "load-namespace":
+            case "govern" | "govern-view":
+                return Request(kind, (name,), choice=rng.randint(0, 1))
+            case "set-properties" | "govern-namespace" | "load-namespace":
                 return Request(kind, namespace=rng.choice((DB, OTHER)), choice=rng.randint(0, 1))
             case "reconcile":
                 return Request(kind, choice=rng.choice((0, 0, 5, 20)))
             case "errand":
                 return Request(kind, choice=rng.randint(0, 5))
+            case "purge":
+                return Request(kind)
             case _:
                 return Request(kind, (name,))
 

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable
 
 from arco_catalog.iceberg.errors import Refusal
 from arco_catalog.iceberg.json import JsonObject
-from arco_catalog.planning.answers import TableState
+from arco_catalog.planning.answers import Document, TableState
 from tests.simulation.programs.bodies import MARK
 from tests.simulation.programs.history import Asked, Effect, History, Shown
 from tests.simulation.programs.reasons import document_of, explained
+from tests.simulation.programs.requests import thing
 from tests.simulation.programs.states import CatalogState
 
 
@@ -90,9 +91,25 @@ def _done(history: History, asked: Asked, effects: list[Effect]) -> list[str]:
     if request.kind == "transaction" and len(entities) != len(request.names) + len(request.creates):
         wrong.append(f"{asked} was done in part: {entities}")
     state = [moment.state for moment in history.window(asked.until, asked.until)][-1]
+    if request.kind.startswith("govern"):
+        wrong += _said_of_governance(history, asked, effects)
     for effect in effects:
         if effect.kind.startswith("drop-") and effect.entity in state.marks:
             wrong += _marked(history, state, asked, effect)
+    return wrong
+
+
+def _said_of_governance(history: History, asked: Asked, effects: list[Effect]) -> list[str]:
+    """The answer has what was asked for, and nothing that was not there by then."""
+    told = asked.told.body if isinstance(asked.told, Document) else None
+    if told is None or any(told.get(name) != value for name, value in asked.body.items()):
+        return [f"{asked} was answered with {told}, which lacks what it changed"]
+    wrong: list[str] = []
+    for effect in effects:
+        state = [moment.state for moment in history.window(effect.at, effect.at)][-1]
+        strange = told.keys() - state.governance.get(effect.entity, {}).keys()
+        if strange:
+            wrong.append(f"{asked} was answered with {sorted(strange)}, which nobody had said")
     return wrong
 
 
@@ -161,7 +178,7 @@ def _true(history: History, shown: Shown) -> bool:
 
 
 def _had_since_it_was_named(states: Iterable[CatalogState], shown: Shown, entity: str, file: str) -> bool:
-    kind = "view" if shown.request.kind == "load-view" else "table"
+    kind = thing(shown.request.kind)
     named = False
     for state in states:
         there = state.relation(shown.request.names[0], kind)
@@ -173,7 +190,7 @@ def _had_since_it_was_named(states: Iterable[CatalogState], shown: Shown, entity
 
 def _read(history: History, shown: Shown) -> Callable[[CatalogState], bool]:
     request, told = shown.request, shown.told
-    kind = "view" if request.kind == "load-view" else "table"
+    kind = thing(request.kind)
     match told:
         case Refusal():
             return lambda state: _refused_read(state, shown, kind, told)
@@ -181,6 +198,11 @@ def _read(history: History, shown: Shown) -> Callable[[CatalogState], bool]:
             return lambda state: told == _tables(state.names.items(), request.namespace)
         case None:
             return lambda state: state.relation(request.names[0], kind) is not None
+        case governance if request.kind == "load-governance":
+            return lambda state: (
+                (there := state.relation(request.names[0], kind)) is not None
+                and state.governance.get(there.entity, {}) == governance
+            )
         case properties:
             return lambda state: (
                 (value := state.namespaces.get(request.namespace)) is not None
@@ -192,7 +214,10 @@ def _refused_read(state: CatalogState, shown: Shown, kind: str, refusal: Refusal
     name = type(refusal).__name__
     if shown.request.namespace:
         return name == "NoSuchNamespace" and shown.request.namespace not in state.namespaces
-    return name in ("NoSuchTable", "NoSuchView") and state.relation(shown.request.names[0], kind) is None
+    return (
+        name in ("NoSuchTable", "NoSuchView", "NoSuchSemanticModel")
+        and state.relation(shown.request.names[0], kind) is None
+    )
 
 
 def _tables(names: Iterable[tuple[tuple[tuple[str, ...], str], object]], namespace: tuple[str, ...]) -> frozenset[str]:

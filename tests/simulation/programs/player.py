@@ -14,6 +14,7 @@ from arco_catalog.iceberg.errors import (
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.load import load_table
 from arco_catalog.planning.answers import Answer, Document
+from arco_catalog.planning.purge import PurgeSettings
 from arco_catalog.protocol.advisory_locks import AdvisoryLocks
 from arco_catalog.protocol.background_tasks import BackgroundTasks
 from arco_catalog.protocol.catalog import Session, Settings
@@ -32,9 +33,11 @@ from tests.simulation.programs.working import work
 from tests.simulation.scenarios import TINY
 from tests.simulation.world import Died, Process, World
 from tools.support.catalog_fixture import CatalogFixture
+from tools.support.manifests import manifest_list
 from tools.support.request_bodies import uuid7
 
 TRIES = 60
+NO_MANIFESTS = manifest_list([])
 QUIET_AFTER = 400.0
 """Seconds after which nothing goes wrong any more: who still asks then must be answered."""
 MAX_TIMED_SENDINGS = 3
@@ -58,6 +61,9 @@ class Player:
         self.settings: Settings = replace(
             settings,
             allow_location_overlap=conditions.overlap,
+            purge=settings.purge
+            if conditions.window_ms is None
+            else PurgeSettings(undrop_window_ms=conditions.window_ms, whole_location=True),
             spill=TINY if conditions.spilled else settings.spill,
         )
         self.fixtures: dict[str, CatalogFixture] = {}
@@ -185,7 +191,7 @@ class Player:
     def _write_manifest_list(self, base: JsonObject, number: int) -> None:
         """An engine writes the files of a snapshot itself, and before it commits."""
         key = bodies.manifest_list(base, number).removeprefix("memory:///")
-        self.world.fill({key: Stored(b"manifests", Version(key), self._client_ms())})
+        self.world.fill({key: Stored(NO_MANIFESTS, Version(key), self._client_ms())})
 
     def _body_of(self, request: Request, principal: str) -> JsonObject:
         conditions = self.program.conditions
@@ -201,7 +207,24 @@ class Player:
             case "set-properties":
                 removals = ["fixed"] if request.choice else []
                 return {"removals": [*removals], "updates": {} if request.choice else {"fixed": "1"}}
-            case "drop" | "unregister" | "undrop" | "rename" | "drop-view" | "rename-view" | "drop-namespace":
+            case "govern" | "govern-view" | "govern-namespace":
+                return bodies.governance_patch(principal, owns=bool(request.choice))
+            case "create-generic":
+                return {"choice": request.choice}
+            case "create-model":
+                return {"version": "0.1.1", "semantic_model": "{}"}
+            case (
+                "drop"
+                | "unregister"
+                | "undrop"
+                | "rename"
+                | "drop-view"
+                | "rename-view"
+                | "drop-generic"
+                | "drop-model"
+            ):
+                return {}
+            case "drop-namespace":
                 return {}
             case _:
                 return bodies.commit_body(request, principal, None, 0)

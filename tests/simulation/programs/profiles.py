@@ -25,6 +25,12 @@ REGISTRY = Profile(
         "register": 2,
         "create-view": 2,
         "drop-view": 1,
+        "create-generic": 3,
+        "drop-generic": 2,
+        "load-generic": 1,
+        "create-model": 2,
+        "drop-model": 1,
+        "load-model": 1,
         "stage": 1,
         "commit": 2,
         "create-namespace": 1,
@@ -80,6 +86,59 @@ RECONCILING = Profile(
 )
 """Reconcilers and queued work beside requests that die."""
 
+GOVERNING = Profile(
+    weights={
+        "govern": 10,
+        "govern-view": 2,
+        "govern-namespace": 3,
+        "load-governance": 4,
+        "load": 3,
+        "load-namespace": 1,
+        "set-properties": 2,
+        "commit": 4,
+        "move": 1,
+        "rename": 5,
+        "drop": 5,
+        "undrop": 4,
+        "create": 3,
+        "register": 2,
+        "transaction": 3,
+        "drop-view": 1,
+        "create-view": 1,
+    },
+    names=(1, 2),
+    clients=(3, 4),
+    gap=0.4,
+    rates=(0.0, 0.02, 0.05),
+)
+"""Governance that several change at once, of names that change hands."""
+
+PURGING = Profile(
+    weights={
+        "drop": 8,
+        "undrop": 5,
+        "purge": 8,
+        "create": 4,
+        "register": 4,
+        "append": 4,
+        "commit": 3,
+        "stage": 2,
+        "move": 2,
+        "rename": 1,
+        "transaction": 1,
+        "load": 1,
+    },
+    purge=0.8,
+    purges=1.0,
+    names=(1, 2),
+    clients=(3, 4),
+    requests=(2, 3, 4),
+    wrong_clocks=0.3,
+    gap=0.6,
+    rates=(0.0, 0.02, 0.05),
+)
+"""Drops with purge, workers, and whoever wants the table, its place or its files back."""
+
 PROFILES: dict[str, Profile] = {
     "mixed": MIXED,
     "commits": COMMITS,
@@ -89,4 +148,6 @@ PROFILES: dict[str, Profile] = {
     "short memory": SHORT_MEMORY,
     "wrong clocks": WRONG_CLOCKS,
     "reconciling": RECONCILING,
+    "governing": GOVERNING,
+    "purging": PURGING,
 }

@@ -4,9 +4,12 @@ from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.errors import NoSuchView, Refusal, Unavailable
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.operations.generic_tables import load_generic_table
+from arco_catalog.operations.governance import relation_governance
 from arco_catalog.operations.listing import Paging, list_relations
 from arco_catalog.operations.load import load_table, load_view, require_table
 from arco_catalog.operations.namespaces import load_namespace
+from arco_catalog.operations.semantic_models import load_semantic_model
 from arco_catalog.protocol.catalog import Session
 from storage_backends import StoreError
 from tests.simulation.programs.history import Shown
@@ -31,7 +34,7 @@ async def read(player: "Player", sending: Sending) -> None:
         if request.kind == "list":
             await _list(player, sending)
             return
-        told = await process.run(_one(fixture.session(), request))
+        told = await process.run(_one(player, fixture.session(), request, process.name, since))
     except NoSuchView as refusal:
         told = refusal
     except Refusal as refusal:
@@ -42,7 +45,7 @@ async def read(player: "Player", sending: Sending) -> None:
         player.history.shown.append(Shown(request, process.name, since, player.world.loop.time(), told))
 
 
-async def _one(session: Session, request: Request) -> Told:
+async def _one(player: "Player", session: Session, request: Request, process: str, since: float) -> Told:
     match request.kind:
         case "load-namespace":
             properties = (await load_namespace(session, request.namespace))["properties"]
@@ -51,9 +54,20 @@ async def _one(session: Session, request: Request) -> Told:
         case "exists":
             await require_table(session, *request.names[0])
             return None
+        case "load-governance":
+            return await relation_governance(session, *request.names[0], "table")
+        case "load-model":
+            await load_semantic_model(session, *request.names[0])
+            return None
+        case "load-generic":
+            await load_generic_table(session, *request.names[0])
+            return None
         case _:
             load = load_view if request.kind == "load-view" else load_table
             state = await load(session, *request.names[0])
+            if request.kind == "load":  # whose labels must be true as well
+                labels, until = Request("load-governance", request.names), player.world.loop.time()
+                player.history.shown.append(Shown(labels, process, since, until, {**state.governance}))
             return state.entity, state.metadata_location
 
 

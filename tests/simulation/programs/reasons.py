@@ -10,17 +10,19 @@ from arco_catalog.iceberg.errors import (
     Forbidden,
     NamespaceNotEmpty,
     NoSuchNamespace,
+    NoSuchSemanticModel,
     NoSuchTable,
     NoSuchView,
     NotFound,
     Refusal,
 )
 from arco_catalog.iceberg.json import JsonObject
+from arco_catalog.planning.names import no_such
 from arco_catalog.state.locations import Location
 from arco_catalog.state.transaction import LEASE_MS
-from tests.simulation.programs.bodies import MAIN, place
+from tests.simulation.programs.bodies import MAIN, PLACES, place
 from tests.simulation.programs.history import Asked, History
-from tests.simulation.programs.requests import VIEWS, Name
+from tests.simulation.programs.requests import Name, thing
 from tests.simulation.programs.states import CatalogState
 from tests.simulation.runtime import EPOCH_MS
 
@@ -35,11 +37,17 @@ def explained(history: History, asked: Asked, refusal: Refusal) -> bool:
         return any(asked.since <= at <= asked.until for at in history.denials)
     if isinstance(refusal, BadRequest) and asked.request.kind == "register" and "is removed" in refusal.message:
         return asked.body.get("file") in history.claimed_to_remove
+    if isinstance(refusal, BadRequest) and "are being deleted" in refusal.message:
+        return any(_is_purging(moment.state) for moment in history.window(asked.since, asked.until))
     if isinstance(refusal, BadRequest) and "overlap" not in refusal.message:
         return _key_ahead(asked)
     if isinstance(refusal, CommitFailed) and "under way" in refusal.message:
         return _in_the_way(history, asked)
     return any(_explains(history, moment.state, asked, refusal) for moment in history.window(asked.since, asked.until))
+
+
+def _is_purging(state: CatalogState) -> bool:
+    return any(stone.purging for stones in state.stones.values() for stone in stones)
 
 
 def _key_ahead(asked: Asked) -> bool:
@@ -71,14 +79,15 @@ def _in_the_way(history: History, asked: Asked) -> bool:
 
 def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refusal) -> bool:
     request = asked.request
-    kind = "view" if request.kind in VIEWS else "table"
+    kind = thing(request.kind)
     match refusal:
         case NoSuchTable() if request.kind == "undrop":
-            return not state.stones.get(request.names[0])
-        case NoSuchTable() | NoSuchView():
-            if isinstance(refusal, NoSuchView) != (kind == "view"):
+            stones = state.stones.get(request.names[0])
+            return not stones or stones[-1].purged
+        case NoSuchTable() | NoSuchView() | NoSuchSemanticModel():
+            if type(refusal) is not type(no_such(kind, (), "")):
                 return False
-            if request.kind in ("create", "stage", "create-view", "register"):
+            if request.kind in ("create", "stage", "create-view", "create-generic", "create-model", "register"):
                 return False
             return any(state.relation(name, kind) is None for name in request.names)
         case NoSuchNamespace():
@@ -86,7 +95,7 @@ def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refu
             return any(space not in state.namespaces for space in spaces)
         case AlreadyExists():
             return _taken(history, state, asked)
-        case BadRequest() if asked.request.kind in ("create", "stage", "register", "undrop"):
+        case BadRequest() if asked.request.kind in ("create", "stage", "register", "undrop", "create-generic"):
             return _taken(history, state, asked)
         case BadRequest():
             return _overlaps(state, asked)
@@ -94,6 +103,8 @@ def _explains(history: History, state: CatalogState, asked: Asked, refusal: Refu
             return request.kind == "drop-namespace" and any(held == request.namespace for held, _ in state.names)
         case CommitFailed():
             return _commit_fails(history, state, asked, refusal)
+        case NotFound() if request.kind == "undrop":
+            return any(stone.purging or stone.purged for stone in state.stones.get(request.names[0], ()))
         case NotFound():
             return request.kind == "register" and any(each.file == asked.body.get("file") for each in history.deletions)
         case _:
@@ -107,7 +118,8 @@ def _made(asked: Asked) -> list[Name]:
         return [request.to]
     if request.creates:
         return [*request.creates]
-    return [*request.names] if request.kind in ("create", "stage", "create-view", "register", "undrop") else []
+    makes = ("create", "stage", "create-view", "create-generic", "create-model", "register", "undrop")
+    return [*request.names] if request.kind in makes else []
 
 
 def _taken(history: History, state: CatalogState, asked: Asked) -> bool:
@@ -123,8 +135,11 @@ def _taken(history: History, state: CatalogState, asked: Asked) -> bool:
     if request.kind == "undrop":
         stones = state.stones.get(request.names[0], ())
         held = _locations(_document(history, state.files.get(stones[-1].entity))) if stones else []
+        held += stones[-1].locations if stones and stones[-1].kind == "generic-table" else ()
         return request.names[0] in state.names or state.taken(held)
-    return any(name in state.names for name in _made(asked))
+    wanted = [place(request.choice)] if request.kind == "create-generic" and request.choice < PLACES else []
+    overlaps = state.taken([Location.parse(each).normal for each in wanted])
+    return overlaps or any(name in state.names for name in _made(asked))
 
 
 def _commit_fails(history: History, state: CatalogState, asked: Asked, refusal: CommitFailed) -> bool:

@@ -9,11 +9,14 @@ from dataclasses import replace
 
 from arco_catalog.iceberg.json import JsonObject, loads
 from arco_catalog.operations.history import OWN
+from arco_catalog.planning.governance import governance_of
+from arco_catalog.state.entries import RelationEntry
 from arco_catalog.state.fields import integer, mapping, optional_text, sequence, text, texts
 from arco_catalog.state.index import Namespace
 from arco_catalog.state.paths import Paths, commit_key
 from arco_catalog.state.registry import RegistryState
 from arco_catalog.state.segments import Segment
+from arco_catalog.state.tombstone import DROPPED, PURGED, PURGING, Tombstone
 from tests.simulation.history import Event
 from tests.simulation.programs.history import Deletion, Effect, History, Moment, Transaction
 from tests.simulation.programs.requests import Name
@@ -23,6 +26,8 @@ from tests.simulation.world import World
 PATHS = Paths("wh")
 STORE = "memory:///"
 _TRANSACTIONS = PATHS.transaction("").removesuffix(".json")
+WITHOUT_POINTER = ("create-namespace", "create-generic-table", "create-semantic-model")
+"""Creates whose effect is in the registry alone."""
 _CLAIMS = f"{PATHS.state}/metadata_claims/"
 
 
@@ -208,14 +213,18 @@ class Recorder:
         """What names mean now. It must follow from what they meant before, and from what was done."""
         before = self.history.state
         seen = self._shown(before)
-        made = [name for name, relation in seen.names.items() if relation.entity not in before.files]
+        made = [
+            name
+            for name, relation in seen.names.items()
+            if relation.kind in ("table", "view") and relation.entity not in before.files
+        ]
         self._become(at, seen)
         for operation in operations:
             kind = text(operation, "kind")
             if kind not in OWN:
                 entity, principal = optional_text(operation, "entity") or "", text(operation, "principal")
                 name = (texts(operation, "namespace"), optional_text(operation, "name") or "")
-                if not kind.startswith("create-") or kind == "create-namespace":
+                if not kind.startswith("create-") or kind in WITHOUT_POINTER:
                     self._effect(Effect(at, principal, text(operation, "id"), kind, entity, name))
         for name in made:
             relation = seen.names[name]
@@ -240,6 +249,7 @@ class Recorder:
         stones: dict[Name, tuple[Stone, ...]] = {}
         namespaces: dict[Namespace, str] = {}
         files, marks = dict(before.files), dict(before.marks)
+        governance: dict[str, Mapping[str, str]] = {}
         for key, entry in self._entries.items():
             transaction = entry.get("transaction")
             if key.startswith("namespace\n"):
@@ -248,38 +258,53 @@ class Recorder:
                 if value not in self.history.properties:
                     stored = self._read(PATHS.entity_value("namespace", value))
                     self.history.properties[value] = mapping(stored, "properties")
+                governance[text(entry, "entity")] = governance_of(self.history.properties[value])
             elif key.startswith("relation\n") and (transaction is None or self._committed(transaction)):
                 entity = text(entry, "entity")
                 names[_name(key)] = Relation(text(entry, "type"), entity, texts(entry, "locations"))
+                governance[entity] = RelationEntry(entry).governance
                 if entity not in files and entity in self._pointers:
                     files[entity], marks[entity] = text(self._pointers[entity], "metadata_location"), None
             elif key.startswith("tombstone\n"):
                 name_of = (texts(entry, "namespace"), text(entry, "name"))
-                purging = entry.get("state") == "purging"
+                state = Tombstone(entry).state
                 entity, kind, operation = text(entry, "entity"), text(entry, "type"), text(entry, "operation")
-                stone = Stone(entity, kind, operation, purging, texts(entry, "locations"))
+                governance.setdefault(entity, RelationEntry(entry).governance)
+                stone = Stone(entity, kind, operation, state == PURGING, texts(entry, "locations"), state == PURGED)
                 stones[name_of] = (*stones.get(name_of, ()), stone)
-        return CatalogState(namespaces, names, stones, files, marks)
+        governed = {entity: said for entity, said in governance.items() if said}
+        return CatalogState(namespaces, names, stones, files, governed, marks)
 
     # Files.
 
     def _see_deletion(self, event: Event) -> None:
         file = STORE + event.key
-        if not file.endswith(".metadata.json"):
+        if not file.endswith((".metadata.json", ".avro")):
             return
-        named = {text(entry, "entity") for key, entry in self._entries.items() if key[:4] in ("rela", "tomb")}
+        named = {
+            text(entry, "entity")
+            for key, entry in self._entries.items()
+            if key[:4] == "rela" or (key[:4] == "tomb" and Tombstone(entry).state == DROPPED)
+        }
         needed = None
         for entity in sorted(named & set(self._pointers)):
             pointer = self._pointers[entity]
             waiting = mapping(mapping(pointer, "intent"), "state").get("metadata_location")
             undecided = not self._decided_against(pointer)
-            if file == self.effective(entity)["metadata_location"] or (undecided and file == waiting):
+            current = text(self.effective(entity), "metadata_location")
+            relied_on = {current, *_lists(self.history.documents.get(current))}
+            if file in relied_on or (undecided and file == waiting):
                 needed = entity
         self.history.deletions.append(Deletion(event.at, file, needed))
 
     def _decided_against(self, pointer: JsonObject) -> bool:
         known = self.history.transactions.get(str(mapping(pointer, "intent").get("transaction")))
         return known is not None and known.decided < float("inf") and not known.committed
+
+
+def _lists(document: JsonObject | None) -> set[object]:
+    """The manifest lists that metadata names."""
+    return {each.get("manifest-list") for each in sequence(document or {}, "snapshots") if isinstance(each, dict)}
 
 
 def _name(key: str) -> Name:

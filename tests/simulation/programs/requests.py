@@ -6,7 +6,7 @@ from typing import Literal
 from arco_catalog.state.index import Namespace
 
 Name = tuple[Namespace, str]
-"""A table's or a view's."""
+"""Of whatever has a name in a namespace."""
 
 Kind = Literal[
     "commit",
@@ -25,23 +25,46 @@ Kind = Literal[
     "commit-view",
     "drop-view",
     "rename-view",
+    "create-generic",
+    "drop-generic",
+    "create-model",
+    "drop-model",
     "transaction",
     "create-namespace",
     "drop-namespace",
     "set-properties",
+    "govern",
+    "govern-view",
+    "govern-namespace",
     "load",
     "load-view",
+    "load-generic",
+    "load-model",
+    "load-governance",
     "exists",
     "list",
     "load-namespace",
     "reconcile",
     "errand",
+    "purge",
 ]
 
-READS: frozenset[Kind] = frozenset({"load", "load-view", "exists", "list", "load-namespace"})
-WORK: frozenset[Kind] = frozenset({"reconcile", "errand"})
+READS: frozenset[Kind] = frozenset(
+    {"load", "load-view", "load-generic", "load-model", "load-governance", "exists", "list", "load-namespace"}
+)
+WORK: frozenset[Kind] = frozenset({"reconcile", "errand", "purge"})
 """What runs beside requests, and answers nobody."""
-VIEWS: frozenset[Kind] = frozenset({"create-view", "commit-view", "drop-view", "rename-view"})
+VIEWS: frozenset[Kind] = frozenset(
+    {"create-view", "commit-view", "drop-view", "rename-view", "govern-view", "load-view"}
+)
+GENERIC: frozenset[Kind] = frozenset({"create-generic", "drop-generic", "load-generic"})
+MODELS: frozenset[Kind] = frozenset({"create-model", "drop-model", "load-model"})
+
+
+def thing(kind: Kind) -> str:
+    """What a request takes a name for."""
+    things = {"view": VIEWS, "generic-table": GENERIC, "semantic-model": MODELS}
+    return next((what for what, kinds in things.items() if kind in kinds), "table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +133,8 @@ class Conditions:
     overlap: bool = False
     shared_folder: bool = False
     cleaning: bool = False
+    window_ms: int | None = None
+    """How long a drop with purge can be undone; None: so long that no purge begins."""
     skew_ms: int = 2_000
     jumps: bool = False
     rate: float = 0.0

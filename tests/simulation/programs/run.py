@@ -18,6 +18,7 @@ from tests.simulation.programs.grammar import MIXED, Profile, drawn
 from tests.simulation.programs.judge import judged
 from tests.simulation.programs.player import Player
 from tests.simulation.programs.requests import Program
+from tests.simulation.programs.working import finish_tasks
 from tests.simulation.runtime import EPOCH_MS
 from tests.simulation.world import DIED, World
 
@@ -81,6 +82,8 @@ async def _played(player: Player, wrong: list[str]) -> None:
     await player.play()
     wrong += closed(history, world.snapshot(), reconciled=False)
     await world.runtime.sleep(LEASES_OVER)
+    if player.program.conditions.window_ms is not None and not await finish_tasks(player):
+        wrong.append("the tasks do not end")
     last = world.process("last walk", 0)
     stats = await last.run(reconcile(player.fixture(last).session(deadline_ms=600_000)))
     assert stats is not DIED

@@ -32,18 +32,20 @@ class Stone:
     operation: str
     purging: bool = False
     locations: tuple[str, ...] = ()
+    purged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogState:
     """All that answers can tell. `files` are the current metadata files of whatever has or had a name, `marks` the
     drops that pointers tell of, `stones` the dropped of each name in the order of their drops; `namespaces` name the
-    object that holds the properties."""
+    object that holds the properties; `governance` is that of each entity which has any, namespaces included."""
 
     namespaces: Mapping[Namespace, str] = field(default_factory=dict)
     names: Mapping[Name, Relation] = field(default_factory=dict)
     stones: Mapping[Name, tuple[Stone, ...]] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    governance: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     marks: Mapping[str, str | None] = field(default_factory=dict)
 
     def relation(self, name: Name, kind: str | None = None) -> Relation | None:
@@ -96,6 +98,8 @@ def _done(state: CatalogState, kind: str, operation: JsonObject) -> CatalogState
     match what, thing:
         case (("create" | "drop" | "update"), "namespace"):
             return _namespace(state, what, namespace, operation)
+        case "govern", _:
+            return _governed(state, kind, name, thing, operation)
         case (("create" | "register"), _):
             return _made(state, kind, name, thing, operation)
         case "drop", _:
@@ -119,6 +123,20 @@ def _namespace(state: CatalogState, what: str, namespace: Namespace, operation: 
     else:
         namespaces[namespace] = ""
     return replace(state, namespaces=namespaces)
+
+
+def _governed(state: CatalogState, kind: str, name: Name, thing: str, operation: JsonObject) -> CatalogState:
+    """What it names has its principal's mark now, and all else is as it was."""
+    entity = text(operation, "entity")
+    if thing == "namespace":
+        _need(name[0] in state.namespaces, kind, operation, "it is not there")
+    else:
+        there = state.relation(name, thing)
+        _need(there is not None and there.entity == entity, kind, operation, "it means another")
+    changed = dict.fromkeys(texts(operation, "governance"), text(operation, "principal"))
+    _need(bool(changed), kind, operation, "nothing was changed")
+    after = {**state.governance.get(entity, {}), **changed}
+    return replace(state, governance={**state.governance, entity: after})
 
 
 def _made(state: CatalogState, kind: str, name: Name, thing: str, operation: JsonObject) -> CatalogState:
@@ -184,6 +202,11 @@ def differences(said: CatalogState, seen: CatalogState) -> str | None:
         return f"names should mean {meant}, and mean {shown}"
     if set(said.namespaces) != set(seen.namespaces):
         return f"namespaces should be {set(said.namespaces)}, and are {set(seen.namespaces)}"
+    there = {entity for _, entity in shown.values()} | {*seen.governance}
+    there |= {stone.entity for stones in seen.stones.values() for stone in stones}
+    for entity in there:
+        if (wanted := said.governance.get(entity, {})) != (found_there := seen.governance.get(entity, {})):
+            return f"the governance of {entity} should be {wanted}, and is {found_there}"
     buried = {(name, stone.entity) for name, stones in said.stones.items() for stone in stones}
     found = {(name, stone.entity) for name, stones in seen.stones.items() for stone in stones}
     return None if buried == found else f"tombstones should be {buried}, and are {found}"

@@ -1,18 +1,39 @@
-"""What runs beside requests: the reconciler with much or little time, and queued work."""
+"""What runs beside requests: the reconciler with much or little time, queued work, and workers on tasks."""
 
 from typing import TYPE_CHECKING
 
 from arco_catalog.iceberg.errors import CatalogError
 from arco_catalog.iceberg.json import dumps
-from arco_catalog.operations.catalogs import DeployedCatalog
+from arco_catalog.operations.catalogs import Inventory
 from arco_catalog.operations.jobs import Workplace, run_job
+from arco_catalog.operations.purge.worker import task_worker
 from arco_catalog.operations.reconcile import reconcile
+from arco_catalog.tasks.retry import TaskPolicies
 from storage_backends import StoreError
 from tests.simulation.programs.recorder import PATHS
 from tests.simulation.programs.requests import Sending
 
 if TYPE_CHECKING:
     from tests.simulation.programs.player import Player
+
+
+POLICIES = TaskPolicies.parse(
+    {"delegation.task.lease.lost-timeout-duration": "20s", "delegation.retry.TABLE_PURGE.max-attempts": "100"}
+)
+LOOKS = 200
+"""How often the last worker looks for tasks: each is due again within minutes."""
+
+
+async def finish_tasks(player: "Player") -> bool:
+    """Works on tasks until there are none. Returns whether that was reached."""
+    last = player.process("last worker")
+    worker = task_worker(player.fixture(last).catalog, POLICIES)
+    for _ in range(LOOKS):
+        await last.run(worker.run_due(lambda: False))
+        if not player.world.keys(PATHS.open_tasks):
+            return True
+        await player.world.runtime.sleep(40)
+    return False
 
 
 async def work(player: "Player", sending: Sending) -> None:
@@ -28,13 +49,16 @@ async def work(player: "Player", sending: Sending) -> None:
                 reconcile(session, concurrency=4, should_stop=lambda: process.runtime.now_ms() > ends - 100)
             )
             return
+        if request.kind == "purge":
+            await process.run(task_worker(fixture.catalog, POLICIES).run_due(lambda: False))
+            return
         pointers = sorted(player.world.keys(PATHS.pointers))
         if not pointers:
             return
         entity = pointers[-1 - request.choice % len(pointers)].removeprefix(PATHS.pointers).removesuffix(".json")
         message = dumps({"version": 1, "work": "reconcile", "entity": entity}).decode()
         session = fixture.session()
-        catalogs = [DeployedCatalog(session.settings.warehouse, lambda: session.catalog)]
-        await process.run(run_job(message, Workplace(catalogs, session.request, process.runtime, lambda: False)))
+        inventory = Inventory.of_one(session.catalog)
+        await process.run(run_job(message, Workplace(inventory, session.request, process.runtime, lambda: False)))
     except (CatalogError, StoreError):
         return  # it is tried again by whoever sent it; what it left undone, the last walk does

@@ -1,0 +1,68 @@
+"""Rules about policies and semantic models left out (docs/design/polaris.md): the simulation must find each."""
+
+from typing import Any
+
+import pytest
+
+from arco_catalog.operations import drop, rename, semantic_models
+from arco_catalog.operations.policies import attachments
+from arco_catalog.planning import registry_change
+from arco_catalog.planning.attempt import Attempt
+from arco_catalog.planning.registry_change import Change
+from arco_catalog.protocol.registry_mutation import RegistryReadSet
+from arco_catalog.state.entries import RelationEntry, find_kind
+from arco_catalog.state.index import Edits
+from arco_catalog.state.needs import Steps
+from arco_catalog.state.policies import Target, attached_to, edits_without_attachments
+from arco_catalog.state.registry import RegistryState
+
+
+def a_rename_that_policies_do_not_hear_of(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rename, "renamed_attachments", lambda *_: {})
+
+
+def a_detachment_from_one_side(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attachments, "detachment_edits", lambda policy, target: {attached_to(target) + policy: None})
+
+
+def a_policy_dropped_whatever_uses_it(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Target, "is_live", lambda *_: False)
+
+
+def several_policies_of_one_type(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attachments._Attach, "_check_room", lambda *_: None)
+
+
+def a_drop_that_detaches(patch: pytest.MonkeyPatch) -> None:
+    rightly = registry_change.tombstone_edits
+
+    def tombstone_edits(head: RegistryState, entry: RelationEntry, *named: Any, **said: Any) -> Edits:
+        return {**rightly(head, entry, *named, **said), **edits_without_attachments(head.index, entry.entity)}
+
+    patch.setattr(drop, "tombstone_edits", tombstone_edits)
+
+
+def a_version_looked_at_once(patch: pytest.MonkeyPatch) -> None:
+    """And not again in the registry that a lost compare-and-swap gave."""
+    rightly = semantic_models._Replace.change
+    looked: set[int] = set()
+
+    def change(self: semantic_models._Replace, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        entry = find_kind(read_set.head.index, self.namespace, self.name, semantic_models.KIND)
+        if id(self) in looked and entry is not None:
+            self.expected = entry.value
+        looked.add(id(self))
+        return (yield from rightly(self, read_set, attempt))
+
+    patch.setattr(semantic_models._Replace, "change", change)
+
+
+def a_version_not_looked_at(patch: pytest.MonkeyPatch) -> None:
+    rightly = semantic_models._Replace.change
+
+    def change(self: semantic_models._Replace, read_set: RegistryReadSet, attempt: Attempt) -> Steps[Change]:
+        entry = find_kind(read_set.head.index, self.namespace, self.name, semantic_models.KIND)
+        self.expected = self.expected if entry is None else entry.value
+        return (yield from rightly(self, read_set, attempt))
+
+    patch.setattr(semantic_models._Replace, "change", change)
