@@ -14,10 +14,12 @@ from tests.infra.terraform import plugins
 from tests.support.loopback import stay_here
 from tools.package import build
 from tools.support.azurite import AzuriteServer, azurite
+from tools.support.environment import PROJECT
 from tools.support.s3_servers import S3Server, moto_server
 
 # The same examples each time, however long one takes: time is no law of what is tested, and this machine may be busy.
-settings.register_profile("arco", deadline=None, derandomize=True)
+settings.register_profile("thorough", deadline=None, derandomize=True)
+settings.register_profile("arco", parent=settings.get_profile("thorough"), max_examples=40)
 settings.load_profile("arco")
 
 stay_here()
@@ -49,7 +51,10 @@ def _missing_for(item: pytest.Item, *, needed: bool) -> str:
 
 
 def _is_there(tool: str) -> bool:
-    """Whether a program is in PATH, or a provider of Terraform where those are."""
+    """Whether a program is in PATH, a provider of Terraform where those are, or a file in the project, which a make
+    target has made."""
+    if "/" in tool:
+        return (PROJECT / tool).exists()
     _, plugin, provider = tool.partition("terraform-provider-")
     return shutil.which(tool) is not None if not plugin else plugins(provider) is not None
 

@@ -19,6 +19,7 @@ ROOMS = (
     ("arco_catalog.http",),
     ("arco_catalog.telemetry",),
     ("arco_catalog.operations",),
+    ("arco_catalog.tasks",),
     ("arco_catalog.authentication",),
     ("arco_catalog.protocol",),
     ("arco_catalog.vending",),

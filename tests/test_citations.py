@@ -167,7 +167,7 @@ def test_a_rule_without_its_page_is_found(text: str) -> None:
         "see notes/limits.md",
         "seeds/004.txt",
         "seed 004, section 2",
-        "design/tasks.md",
+        "design/planning.md",
     ],
 )
 def test_a_path_that_leads_outside_is_found(text: str) -> None:

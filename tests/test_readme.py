@@ -3,7 +3,14 @@
 import inspect
 import re
 
-from tests.simulation import rule_mutations, rule_mutations_for_programs
+from tests.operations.purge import test_anti_join_left_out
+from tests.simulation import (
+    rule_mutations,
+    rule_mutations_for_collections,
+    rule_mutations_for_polaris,
+    rule_mutations_for_programs,
+    rule_mutations_for_purges,
+)
 from tools.support.environment import PROJECT
 
 TESTS = PROJECT / "tests"
@@ -20,7 +27,14 @@ def cells(heading: str, column: int) -> list[str]:
 
 def planted() -> set[str]:
     """The names of all planted bugs."""
-    modules = (rule_mutations, rule_mutations_for_programs)
+    modules = (
+        rule_mutations,
+        rule_mutations_for_collections,
+        rule_mutations_for_polaris,
+        rule_mutations_for_programs,
+        rule_mutations_for_purges,
+        test_anti_join_left_out,
+    )
     functions = [(module, *found) for module in modules for found in inspect.getmembers(module, inspect.isfunction)]
     return {
         name

@@ -30,7 +30,7 @@ def test_every_folder_of_jars_holds_what_is_listed_and_nothing_else() -> None:
 
     folders = re.findall(r"(?m)^\.jars/\S+/complete:.*\n((?:\t.*\n)+)", makefile)
     copied = [recipe for recipe in folders if "sha256sum" in recipe and "trino" not in recipe]
-    assert len(copied) == 4
+    assert len(copied) == 5
     assert all("only_listed" in recipe for recipe in copied)
 
 
@@ -99,7 +99,7 @@ def test_every_lock_file_is_audited_and_nothing_is_passed_over() -> None:
     recipe = recipe_of("audit")
 
     assert {lock.relative_to(PROJECT).as_posix() for lock in LOCKS} <= set(
-        re.findall(r"requirements/[\w-]+\.txt", recipe)
+        re.findall(r"requirements/[\w.-]+\.txt", recipe)
     )
     assert "pip-audit --strict --require-hashes" in recipe
 
@@ -115,5 +115,5 @@ def test_every_lock_file_is_resolved_by_make_lock() -> None:
     recipe = recipe_of("lock")
 
     named = {f"requirements/{name}.txt" for name in re.findall(r"for engine in ([\w -]+);", recipe)[0].split()}
-    named |= set(re.findall(r"-o (requirements/[\w-]+\.txt)", recipe))
+    named |= set(re.findall(r"-o (requirements/[\w.-]+\.txt)", recipe))
     assert named == {lock.relative_to(PROJECT).as_posix() for lock in LOCKS}

@@ -2,15 +2,20 @@
 
 from pathlib import Path
 
-from arco_catalog.operations.fsck.findings import DIAGNOSES
+from arco_catalog.operations.fsck.diagnoses import DIAGNOSES
+from tests.operations.fsck.damage_table import as_markdown
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "fsck.md"
 
 
+def test_the_table_of_damages_is_what_the_tests_of_them_expect() -> None:
+    assert as_markdown() in PAGE.read_text()
+
+
 def test_the_table_of_codes_is_what_the_command_tells() -> None:
     rows = [
-        f"| `{code}` | {diagnosis.severity} | {diagnosis.meaning} | {diagnosis.remedy} |"
+        f"| `{code}` | {diagnosis.severity} | {diagnosis.meaning} | {diagnosis.remedy} | {diagnosis.repair} |"
         for code, diagnosis in DIAGNOSES.items()
     ]
 
-    assert PAGE.read_text().endswith("\n".join(["| --- | --- | --- | --- |", *rows, ""]))
+    assert PAGE.read_text().endswith("\n".join(["| --- | --- | --- | --- | --- |", *rows, ""]))

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.engines import asking
 from tests.engines.lake import Lake, lake
+from tests.engines.purging import WINDOW
 from tests.engines.realm import Realm, realm_served
 from tests.engines.shell import Sql
 from tests.engines.spark_shell import spark_properties, spark_shell
@@ -43,29 +45,70 @@ def s3_lake(s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="package")
+def purging_lakes(
+    s3_lake: Lake, s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Lake, Lake]]:
+    """The catalogs `purging`, on local files, and `s3_purging`, whose purges begin when a test says so."""
+    folder = tmp_path_factory.mktemp("purging")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in s3_server.environment.items():
+            patch.setenv(name, value)
+        with (
+            lake("purging", f"file:{folder / 'store'}", folder / "local.log", {}, *WINDOW) as local,
+            lake("s3_purging", f"s3://{BUCKET}/purging", folder / "s3.log", s3_lake.s3, *WINDOW) as remote,
+        ):
+            yield local, remote
+
+
+@pytest.fixture(scope="package")
+def telling_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """The catalog `telling`, on local files, which has the tables of `system`."""
+    with asking.telling_lake(tmp_path_factory.mktemp("telling")) as filled:
+        yield filled
+
+
+@pytest.fixture(scope="package")
 def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
     """A realm on local files, whose tokens live for ten seconds."""
     with realm_served(tmp_path_factory.mktemp("realm")) as served:
         yield served
 
 
-@pytest.fixture(params=["rest", "s3"])
+@pytest.fixture(params=["s3", pytest.param("rest", marks=pytest.mark.slow)])
 def either_lake(request: pytest.FixtureRequest, local_lake: Lake, s3_lake: Lake) -> Lake:
-    """Each of them in turn."""
+    """Each of them in turn: the catalog on local files with `make test-thorough`."""
     return next(found for found in (local_lake, s3_lake) if found.name == request.param)
 
 
 @pytest.fixture(scope="package")
-def spark(local_lake: Lake, s3_lake: Lake, realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
+def spark(
+    local_lake: Lake,
+    s3_lake: Lake,
+    purging_lakes: tuple[Lake, Lake],
+    telling_lake: Lake,
+    realm: Realm,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Sql]:
     """Spark SQL."""
-    catalogs = {lake.name: spark_properties(lake) for lake in (local_lake, s3_lake, *realm.lakes)}
+    catalogs = {
+        lake.name: spark_properties(lake) for lake in (local_lake, s3_lake, *purging_lakes, telling_lake, *realm.lakes)
+    }
     with spark_shell(catalogs, tmp_path_factory.mktemp("spark")) as sql:
         yield sql
 
 
 @pytest.fixture(scope="package")
-def trino(local_lake: Lake, s3_lake: Lake, realm: Realm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
+def trino(
+    local_lake: Lake,
+    s3_lake: Lake,
+    purging_lakes: tuple[Lake, Lake],
+    telling_lake: Lake,
+    realm: Realm,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Sql]:
     """Trino's SQL."""
-    catalogs = {lake.name: trino_properties(lake) for lake in (local_lake, s3_lake, *realm.lakes)}
+    catalogs = {
+        lake.name: trino_properties(lake) for lake in (local_lake, s3_lake, *purging_lakes, telling_lake, *realm.lakes)
+    }
     with trino_server(catalogs, tmp_path_factory.mktemp("trino")) as connection:
         yield lambda statement: run(connection, statement)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 from pyiceberg.catalog import Catalog
 
@@ -38,6 +39,21 @@ class Lake:
         """The names of a namespace's tables, sorted."""
         return sorted(name for *_, name in self.bystander.list_tables(namespace))
 
+    def govern(self, table: str, patch: Mapping[str, str]) -> None:
+        """Says something of a table, as its governance."""
+        request = Request(f"{self._url(table)}/governance", json.dumps(patch).encode())
+        request.add_header("Content-Type", "application/merge-patch+json")
+        urlopen(request, timeout=60).close()
+
+    def labels(self, table: str) -> object:
+        """What a load of a table says besides its metadata."""
+        with urlopen(self._url(table), timeout=60) as answer:
+            return json.load(answer).get("labels")
+
+    def _url(self, table: str) -> str:
+        namespace, _, name = table.rpartition(".")
+        return f"{self.server.uri}/v1/{WAREHOUSE}/namespaces/{namespace}/tables/{name}"
+
     def assert_receipts(self, *tables: str, engine: str | None = None) -> None:
         """Each metadata file that was ever current has one committed receipt, and no other file has any. Of
         those that brought snapshots some say that `engine` made them, and none that another did."""
@@ -55,7 +71,7 @@ class Lake:
 
 
 @contextmanager
-def lake(name: str, store: str, log: Path, s3: Mapping[str, str]) -> Iterator[Lake]:
-    """Serves a store. The environment must lead the server to its S3."""
-    with serving(store, log) as server:
+def lake(name: str, store: str, log: Path, s3: Mapping[str, str], *options: str) -> Iterator[Lake]:
+    """Serves a store, with options of `arco serve`. The environment must lead the server to its S3."""
+    with serving(store, log, *options) as server:
         yield Lake(name, server, pyiceberg_catalog(server.uri, WAREHOUSE, dict(s3)), s3)

@@ -10,6 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
+    BadRequestError,
     CommitFailedException,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -38,6 +39,12 @@ ROWS = pa.table(
     }
 )
 KEYS = Schema(NestedField(1, "id", LongType(), required=False))
+
+
+@pytest.fixture(params=["rest", "s3"])
+def either_lake(request: pytest.FixtureRequest, local_lake: Lake, s3_lake: Lake) -> Lake:
+    """Each of them in turn: it takes no JVM."""
+    return local_lake if request.param == local_lake.name else s3_lake
 
 
 @pytest.fixture
@@ -239,6 +246,29 @@ def test_tables_are_renamed_registered_purged_and_dropped(catalog: Catalog, eith
     assert either_lake.tables(namespace) == ["four", "three"]
     catalog.purge_table(f"{namespace}.four")
     assert either_lake.tables(namespace) == ["three"]
+
+
+def test_a_governed_table_is_used_as_any_and_keeps_its_labels(
+    catalog: Catalog, either_lake: Lake, namespace: str, table: Table
+) -> None:
+    name = f"{namespace}.t"
+    either_lake.govern(name, {"arco.owner": "finance", "arco.column.2.tag.pii": "name"})
+
+    governed = catalog.load_table(name)
+    governed.append(ROWS)
+    with governed.update_schema() as update:
+        update.rename_column("name", "label")
+    with governed.transaction() as transaction:
+        transaction.set_properties({"team": "a"})
+    with pytest.raises(BadRequestError, match="are reserved"), governed.transaction() as transaction:
+        transaction.set_properties({"arco.owner": "me"})
+    catalog.rename_table(name, f"{namespace}.u")
+
+    assert len(either_lake.rows(f"{namespace}.u")) == 2 * len(ROWS)
+    assert either_lake.labels(f"{namespace}.u") == {
+        "object-labels": {"arco.owner": "finance"},
+        "fields": [{"field-id": 2, "labels": {"arco.tag.pii": "name"}}],
+    }
 
 
 def test_views(catalog: Catalog, either_lake: Lake, namespace: str) -> None:

@@ -47,6 +47,27 @@ def test_namespaces_nest_have_properties_and_must_be_empty_to_go(spark: Sql, eit
     assert not either_lake.bystander.namespace_exists("spark_outer")
 
 
+def test_a_governed_table_is_used_as_any_and_keeps_its_labels(spark: Sql, either_lake: Lake, namespace: str) -> None:
+    table = f"{namespace}.t"
+    spark(f"CREATE TABLE {table} (id INT, name STRING)")
+    spark(f"INSERT INTO {table} VALUES (1, 'a')")
+    either_lake.govern(bare(table), {"arco.owner": "finance", "arco.column.2.tag.pii": "name"})
+
+    spark(f"REFRESH TABLE {table}")
+    spark(f"INSERT INTO {table} VALUES (2, 'b')")
+    spark(f"ALTER TABLE {table} RENAME COLUMN name TO label")
+    spark(f"ALTER TABLE {table} SET TBLPROPERTIES ('team' = 'a')")
+    with pytest.raises(EngineError, match="are reserved"):
+        spark(f"ALTER TABLE {table} SET TBLPROPERTIES ('arco.owner' = 'me')")
+    assert spark(f"SELECT id, label FROM {table} ORDER BY id") == [(1, "a"), (2, "b")]
+    spark(f"ALTER TABLE {table} RENAME TO {bare(namespace)}.u")
+
+    assert either_lake.labels(f"{bare(namespace)}.u") == {
+        "object-labels": {"arco.owner": "finance"},
+        "fields": [{"field-id": 2, "labels": {"arco.tag.pii": "name"}}],
+    }
+
+
 def test_a_table_takes_another_shape(spark: Sql, either_lake: Lake, namespace: str) -> None:
     table = f"{namespace}.t"
     spark(

@@ -31,11 +31,9 @@ SERVER = {
     "failure-detector.enabled": "false",  # on a busy machine it finds the only node dead for being slow
 }
 JVM = (
-    *("-Xms256m", "-Xmx1500m", "-XX:+UseG1GC", "-XX:G1HeapRegionSize=16M", "-XX:+ExitOnOutOfMemoryError"),
-    *(
-        "-XX:ReservedCodeCacheSize=256M",
-        "-XX:TieredStopAtLevel=1",
-    ),  # no query lives long enough for the second compiler
+    *("-Xms256m", "-Xmx1500m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"),
+    # No query lives long enough for the second compiler.
+    *("-XX:ReservedCodeCacheSize=256M", "-XX:TieredStopAtLevel=1"),
     *("-Djdk.attach.allowAttachSelf=true", "-Djdk.nio.maxCachedBufferSize=2000000"),
     *("--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow"),
 )

@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, seed
@@ -25,7 +26,7 @@ from tests.fuzz.campaign import Tally, bounds, exchange, in_memory, run, sequenc
 from tests.fuzz.checks import audit
 from tests.fuzz.corpus import entries
 from tests.fuzz.requests import Fuzz
-from tests.fuzz.services import Address, LiveService, Request, keep_files
+from tests.fuzz.services import Address, LiveService, Request, keep_files, model_version
 from tests.fuzz.services import seed as plant
 from tests.fuzz.specification import operations
 from tools.support.arco_server import WAREHOUSE, ArcoServer
@@ -121,6 +122,16 @@ def _play_live(server: ArcoServer, url: str, label: str, number: int, tally: Tal
         finally:
             await store.close()
 
+    async def planted() -> str:
+        versions: list[str] = []
+
+        async def visit(service: LiveService) -> None:
+            await plant(service)
+            versions.append(await model_version(service))
+
+        await use(visit)
+        return versions[0]
+
     def play(requests: list[Request]) -> None:
         async def visit(service: LiveService) -> None:
             await plant(service)
@@ -144,6 +155,7 @@ def _play_live(server: ArcoServer, url: str, label: str, number: int, tally: Tal
         await audit(service)
 
     asyncio.run(use(keep_files))
+    address = replace(address, model_version=asyncio.run(planted()))
     bounds(EXAMPLES)(seed(number)(given(sequences(label, address, Fuzz()))(play)))()
     asyncio.run(use(look))
     if with_corpus:

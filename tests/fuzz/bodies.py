@@ -6,6 +6,7 @@ from typing import cast
 from hypothesis import strategies as st
 
 from arco_catalog.iceberg.json import JsonObject, JsonValue
+from tests.fuzz.native_bodies import native_bodies
 from tests.fuzz.services import KEPT, KEPT_VIEW, NAMESPACES, TABLES, VIEWS, Address
 from tests.iceberg import strategies
 from tests.iceberg.values import (
@@ -248,13 +249,13 @@ def bodies(address: Address) -> Mapping[str, Bodies]:
         "/register-view": registrations(address, KEPT_VIEW),
         "/views/{view}": view_commits(address),
         "/views/rename": _renames([*VIEWS]),
+        **native_bodies(address, names),
     }
 
 
 def body_of(label: str, address: Address) -> Bodies | None:
     """Right bodies for an operation, if there are any here."""
-    method, _, path = label.partition(" ")
-    if method != "POST":
+    if not label.startswith(("POST ", "PUT ")):
         return None
     known = bodies(address)
-    return next((known[end] for end in sorted(known, key=len, reverse=True) if path.endswith(end)), None)
+    return next((known[end] for end in sorted(known, key=len, reverse=True) if label.endswith(end)), None)

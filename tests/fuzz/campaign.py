@@ -3,14 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.checks import audit, check_answer, check_unchanged, state_of
 from tests.fuzz.requests import Fuzz
-from tests.fuzz.services import Address, FuzzedService, InMemoryService, Request, prepared
+from tests.fuzz.services import Address, FuzzedService, InMemoryService, Request, model_version, prepared
 from tools.support.asgi_client import Answer
 
 Listener = Callable[[Request, Answer], None]
@@ -65,17 +65,26 @@ async def _play(service: FuzzedService, requests: list[Request], tally: Tally, l
         changed = changed or effect
         if listener is not None:
             listener(request, answer)
-        if any(name == "Idempotency-Key" for name, _ in request.headers) and request.method in ("POST", "DELETE"):
+        if any(name == "Idempotency-Key" for name, _ in request.headers) and request.method in (
+            "POST",
+            "PUT",
+            "DELETE",
+        ):
             again = await service.send(request)
             assert again.status == answer.status, f"{answer.status}, and then {again.status}: {again.body!r}"
     if changed:
         await audit(service)
 
 
-def in_memory() -> Callable[[], InMemoryService]:
-    """Makes copies of one catalog."""
-    original = InMemoryService()
-    asyncio.run(prepared(original))
+def in_memory(*, external: bool = False) -> Callable[[], InMemoryService]:
+    """Makes copies of one catalog; `external`: one whose tables are another catalog's."""
+    original = InMemoryService(external=external)
+
+    async def prepare() -> None:
+        await prepared(original)
+        original.address = replace(original.address, model_version=await model_version(original))
+
+    asyncio.run(prepare())
     return original.copy
 
 

@@ -22,6 +22,8 @@ COMMITS = (
     "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",
     "POST /v1/{prefix}/transactions/commit",
 )
+NATIVE_NAMES = {"generic-tables": "generic-table", "semantic-models": "semantic-model-name", "policies": "policy-name"}
+"""The collections below `/polaris`, and the parameter that names one of each."""
 OLD_KEY = "Idempotency-Key is older than a day"
 """What a change is told under such a key, for lack of a better truth, with a 500
 (docs/design/idempotency.md#rule-7)."""
@@ -30,7 +32,7 @@ TYPES = {kind for _, kind in TABLE.values()}
 
 def check_answer(request: Request, answer: Answer, seconds: float) -> None:
     """The server did not fail, answered in time, and as the specification says."""
-    changes = request.method in ("POST", "DELETE")
+    changes = request.method in ("POST", "PUT", "DELETE")
     if answer.status == 500 and changes and OLD_KEY in answer.message:
         return
     assert answer.status < 500, f"the server failed: {answer.status} {answer.body!r}"
@@ -85,8 +87,10 @@ async def audit(service: FuzzedService) -> int:
             for name in await _names(service, f"{target}/{kind}"):
                 found += 1
                 await _audit_relation(service, f"{target}/{kind}/{quote(name, safe='')}", kind)
-                if kind == "tables":
+                if kind == "tables" and not service.external:
                     await _audit_receipts(service, namespace, name)
+        for collection, parameter in NATIVE_NAMES.items():
+            await _audit_native(service, namespace, collection, parameter)
     await reconcile(service.session())
     warehouse = service.address.warehouse
     async for key, _ in everything(service, ""):
@@ -106,8 +110,20 @@ async def _audit_relation(service: FuzzedService, target: str, kind: str) -> Non
         check_answer(Request(f"GET {label}", "GET", target), refs, 0)
     change = Request(f"POST {label}", "POST", target, (), dumps(set_property("audited", "yes")))
     changed = await service.send(change)
-    assert changed.status == 200, f"{target} loads and can't be changed: {changed.body!r}"
+    expected = 400 if service.external else 200
+    assert changed.status == expected, f"{target} loads and can't be changed as it should: {changed.body!r}"
     check_answer(change, changed, 0)
+
+
+async def _audit_native(service: FuzzedService, namespace: tuple[str, ...], collection: str, parameter: str) -> None:
+    """What is listed below `/polaris` loads."""
+    template = f"/polaris/v1/{{prefix}}/namespaces/{{namespace}}/{collection}"
+    target = f"{service.address.polaris}/{joined(namespace)}/{collection}"
+    for name in await _names(service, target):
+        load = Request(f"GET {template}/{{{parameter}}}", "GET", f"{target}/{quote(name, safe='')}")
+        loaded = await service.send(load)
+        assert loaded.status == 200, f"{load.target} is listed and does not load: {loaded.body!r}"
+        check_answer(load, loaded, 0)
 
 
 def check_inside(address: Address, location: str) -> None:

@@ -1,9 +1,10 @@
 """The corpus: hostile requests, each with why it is there and the statuses that it may get.
 
-An entry's text may hold `$NS` (the path of namespaces), `$WH` (of the warehouse), `$ROOT` (the location of everything),
-`$KEY` (an idempotency key made now) and `$TOKEN` (a page token of the tables in `db`). Long text is a list of parts,
-`[text, times]`. A body is such text (`body`), JSON to be written compactly (`json`), or bytes (`base64`). In `json`,
-`{"$times": [text, times]}` is long text, and `{"$each": [first, end, item]}` in an array are items with `$i` counted.
+An entry's text may hold `$NS` (the path of namespaces), `$POLARIS` (the same in Polaris's own API), `$APPLICABLE` (of
+what policies apply), `$WH` (of the warehouse), `$ROOT` (the location of everything), `$KEY` (an idempotency key made
+now) and `$TOKEN` (a page token of the tables in `db`). Long text is a list of parts, `[text, times]`. A body is such
+text (`body`), JSON to be written compactly (`json`), or bytes (`base64`). In `json`, `{"$times": [text, times]}` is
+long text, and `{"$each": [first, end, item]}` in an array are items with `$i` counted.
 """
 
 import base64
@@ -75,6 +76,8 @@ def filled(text: Text, address: Address, token: str = "") -> str:
         return "".join(filled(part, address, token) * times for part, times in text)
     values = {
         "$NS": address.namespaces,
+        "$POLARIS": address.polaris,
+        "$APPLICABLE": f"/polaris/v1/{address.warehouse}/applicable-policies",
         "$WH": f"/v1/{address.warehouse}",
         "$ROOT": address.root,
         "$KEY": key_of(address, 2**44),

@@ -16,6 +16,28 @@ WORDS = [
     *("snapshot", "snapshot-id", "ref-name", "uuid", "spec", "sort-order", "format-version", "ref", "branch", "refs"),
     *("spec-id", "source-id", "transform", "field-id", "order-id", "direction", "null-order", "last-column-id"),
     *("schema-id", "t", "db", "wh", "x", "main", "identity", "bucket[4]", "long", "decimal(9,2)", "fixed[8]"),
+    *(
+        "format",
+        "base-location",
+        "doc",
+        "content",
+        "description",
+        "current-policy-version",
+        "target",
+        "path",
+        "parameters",
+    ),
+    *(
+        "document",
+        "semantic_model",
+        "version",
+        "entity-version",
+        "datasets",
+        "notification-type",
+        "payload",
+        "timestamp",
+    ),
+    *("CREATE", "catalog", "table-like", "system.data-compaction", "g", "m", "p"),
     *("memory:///wh/warehouse/u", "memory:///wh/_catalog", "file:/etc", "s3://b/p", "assert-create", "set-location"),
 ]
 HOSTILE = [

@@ -14,9 +14,28 @@ from schemathesis.core import NOT_SET
 from arco_catalog.iceberg.json import JsonObject, JsonValue, dumps
 from tests.fuzz.bodies import FRESH, body_of
 from tests.fuzz.mutations import HOSTILE, mutants
-from tests.fuzz.services import NAMESPACES, TABLES, VIEWS, Address, Header, Request, joined
+from tests.fuzz.services import (
+    GENERIC_TABLES,
+    MODELS,
+    NAMESPACES,
+    POLICIES,
+    TABLES,
+    VIEWS,
+    Address,
+    Header,
+    Request,
+    joined,
+)
 from tests.fuzz.specification import operations
 
+RELATIONS = {
+    "table": TABLES,
+    "view": VIEWS,
+    "generic-table": GENERIC_TABLES,
+    "semantic-model-name": MODELS,
+    "policy-name": POLICIES,
+}
+"""What there is, by the parameter of a path that names it."""
 OAUTH = "POST /v1/oauth/tokens"
 
 
@@ -45,15 +64,11 @@ hostile_segments = (st.text(max_size=12) | st.sampled_from(HOSTILE)).map(_segmen
 @st.composite
 def _path(draw: st.DrawFn, template: str, generated: Mapping[str, object], address: Address) -> str:
     """The path, mostly of something that there is."""
-    namespace, name = draw(st.sampled_from(VIEWS if "{view}" in template else TABLES))
-    if "{table}" not in template and "{view}" not in template:
-        namespace = draw(st.sampled_from(NAMESPACES))
-    likely = {
-        "prefix": address.warehouse,
-        "namespace": joined(namespace),
-        "table": _segment(name),
-        "view": _segment(name),
-    }
+    named = next((parameter for parameter in RELATIONS if f"{{{parameter}}}" in template), None)
+    likely = {"prefix": address.warehouse, "namespace": joined(draw(st.sampled_from(NAMESPACES)))}
+    if named is not None:
+        namespace, name = draw(st.sampled_from(RELATIONS[named]))
+        likely |= {"namespace": joined(namespace), named: _segment(name)}
 
     def value(parameter: str) -> str:
         if draw(one_in(40 if parameter == "prefix" else 12)):
@@ -74,6 +89,11 @@ QUERIES: Mapping[str, st.SearchStrategy[str]] = {
     "warehouse": st.sampled_from(["wh", "main", "", "none"]),
     "referenced-by": st.text(max_size=5),
     "planId": st.text(max_size=5),
+    "policyType": st.sampled_from(["system.data-compaction", "system.data_compaction", "ours", ""])
+    | st.sampled_from(HOSTILE),
+    "namespace": st.sampled_from(["db", "db\x1finner", "", "a b/c%d"]) | st.sampled_from(HOSTILE),
+    "target-name": st.sampled_from(["t", "v", "g", "m", "none", ""]) | st.sampled_from(HOSTILE),
+    "detach-all": st.sampled_from(["true", "false", "True", "1"]),
 }
 
 
@@ -98,6 +118,7 @@ HEADERS: Mapping[str, st.SearchStrategy[str]] = {
     "If-None-Match": st.sampled_from(["*", '""', 'W/"x", "y"', '"', "x" * 3000]),
     "Idempotency-Key": st.sampled_from(["", "x", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F", "0" * 36, "1,2"]),
     "X-Iceberg-Access-Delegation": st.sampled_from(["vended-credentials", "remote-signing", "x"]),
+    "Polaris-Generic-Table-Access-Delegation": st.sampled_from(["vended-credentials", "remote-signing", "x"]),
     "X-Arco-Admin-User": st.sampled_from(["me", "", "\xff"]),
     "X-Arco-Servo-Run-Id": st.sampled_from(["01ARZ3NDEKTSV4RRFFQ69G5FAV", "x"]),
     "Content-Type": st.sampled_from(["text/plain", "application/json; charset=utf-16", "x"]),
@@ -162,7 +183,7 @@ def _request(draw: st.DrawFn, label: str, address: Address, fuzz: Fuzz) -> Reque
     body = b""
     if label == OAUTH:
         body = urlencode(case.body, errors="surrogatepass").encode() if isinstance(case.body, dict) else b"x"
-    elif method == "POST":
+    elif method in ("POST", "PUT"):
         generated = _jsonable(case.body) if by_specification and case.body is not NOT_SET else None
         body = dumps(generated or {}) if right is None else draw(_body(right, generated, fuzz.wrong))
     target = f"{path}?{query}" if query else path

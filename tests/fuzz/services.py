@@ -4,7 +4,7 @@ import asyncio
 import copy
 import http.client
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote
@@ -18,7 +18,7 @@ from arco_catalog.protocol.operation_request import OperationRequest
 from arco_catalog.state.runtime import Runtime, SystemRuntime
 from storage_backends import ABSENT, ObjectStore
 from storage_backends.memory import MemoryStore
-from tests.iceberg.values import TWO_COLUMNS, table_with_snapshots
+from tests.iceberg.values import TWO_COLUMNS, UUID, table_with_snapshots
 from tests.support.fake_runtime import FakeRuntime
 from tools.support.asgi_client import Answer, Client, scope_of
 from tools.support.request_bodies import view_request
@@ -49,10 +49,16 @@ class Address:
     warehouse: str
     root: str
     now_ms: int
+    model_version: str = ""
+    """Of the semantic model `MODEL`, without which it can't be replaced."""
 
     @property
     def namespaces(self) -> str:
         return f"/v1/{self.warehouse}/namespaces"
+
+    @property
+    def polaris(self) -> str:
+        return f"/polaris{self.namespaces}"
 
 
 class FuzzedService(Protocol):
@@ -63,6 +69,11 @@ class FuzzedService(Protocol):
 
     @property
     def store(self) -> ObjectStore: ...
+
+    @property
+    def external(self) -> bool:
+        """Whether its tables are another catalog's."""
+        ...
 
     async def send(self, request: Request) -> Answer: ...
 
@@ -84,6 +95,12 @@ TABLES: Sequence[tuple[tuple[str, ...], str]] = (
     (("a b/c%d", "ü.é"), "t/%2F ü"),
 )
 VIEWS: Sequence[tuple[tuple[str, ...], str]] = ((("db",), "v"), (("db", "inner"), "v+ é"))
+GENERIC_TABLES: Sequence[tuple[tuple[str, ...], str]] = ((("db",), "g"), (("db", "inner"), "g+ é"))
+MODEL = (("db",), "m")
+MODELS: Sequence[tuple[tuple[str, ...], str]] = (MODEL, (("a b/c%d", "ü.é"), "m-2_"))
+POLICIES: Sequence[tuple[tuple[str, ...], str]] = ((("db",), "p"), (("db", "inner"), "p"), (("db",), "compaction"))
+ATTACHED: JsonObject = {"type": "table-like", "path": ["db", "g"]}
+"""What each policy of a type of users' own is attached to."""
 KEPT = "kept/metadata/00000-k.metadata.json"
 REGISTERED = "registered/metadata/00000-k.metadata.json"
 """The table of that name: the one whose uuid is known, `UUID`."""
@@ -108,6 +125,36 @@ def _table(address: Address, namespace: Sequence[str], name: str) -> Request:
     if version is not None:
         body["properties"] = {"format-version": version}
     return _post(f"{address.namespaces}/{joined(namespace)}/tables", body)
+
+
+def _generic_table(name: str) -> JsonObject:
+    return {"name": name, "format": "delta", "properties": {"a": "1"}}
+
+
+def _model(name: str) -> JsonObject:
+    return {"name": name, "document": {"version": "0.1.1", "semantic_model": '{"name":"m"}'}}
+
+
+def _policy(name: str) -> JsonObject:
+    if name == "compaction":
+        return {"name": name, "type": "system.data-compaction", "content": '{"version":"2025-02-03","enable":true}'}
+    return {"name": name, "type": "ours", "content": "x"}
+
+
+NATIVE: Mapping[str, tuple[Sequence[tuple[tuple[str, ...], str]], Callable[[str], JsonObject]]] = {
+    "generic-tables": (GENERIC_TABLES, _generic_table),
+    "semantic-models": (MODELS, _model),
+    "policies": (POLICIES, _policy),
+}
+"""What lies below `/polaris`: of each collection what there is, and how it is made."""
+
+
+def _followed(address: Address) -> Request:
+    """Has the table `registered` follow its owner's."""
+    payload: JsonObject = {"table-name": "registered", "timestamp": 1_000, "table-uuid": UUID}
+    payload["metadata-location"] = f"{address.root}/{REGISTERED}"
+    target = f"{address.namespaces}/db/tables/registered/notifications"
+    return _post(target, {"notification-type": "CREATE", "payload": payload})
 
 
 def _history(address: Address) -> Request:
@@ -149,6 +196,10 @@ async def seed(service: FuzzedService) -> None:
         await _make(
             service, f"{address.namespaces}/{joined(namespace)}", _post(address.namespaces, {"namespace": [*namespace]})
         )
+    await _seed_native(service)
+    if service.external:
+        await _make(service, f"{address.namespaces}/db/tables/registered", _followed(address))
+        return
     for namespace, name in TABLES:
         target = f"{address.namespaces}/{joined(namespace)}/tables/{quote(name, safe='')}"
         if await _make(service, target, _table(address, namespace, name)) and name == "snapshots":
@@ -159,12 +210,35 @@ async def seed(service: FuzzedService) -> None:
         await _make(service, f"{views}/{quote(name, safe='')}", _post(views, view_request(name)))
 
 
-async def _make(service: FuzzedService, target: str, creation: Request) -> bool:
-    if (await service.send(Request("", "HEAD", target))).status == 204:
+async def _seed_native(service: FuzzedService) -> None:
+    for collection, (things, body) in NATIVE.items():
+        for namespace, name in things:
+            all_of_them = f"{service.address.polaris}/{joined(namespace)}/{collection}"
+            target = f"{all_of_them}/{quote(name, safe='')}"
+            if await _make(service, target, _post(all_of_them, body(name)), "GET") and name == "p":
+                attach = Request("", "PUT", f"{target}/mappings", (), dumps({"target": ATTACHED}))
+                answer = await service.send(attach)
+                assert answer.status == 204, answer.body
+
+
+async def _make(service: FuzzedService, target: str, creation: Request, look: str = "HEAD") -> bool:
+    if (await service.send(Request("", look, target))).status in (200, 204):
         return False
     answer = await service.send(creation)
-    assert answer.status in (200, 409), answer.body  # 409: fuzzing made something else of that name
-    return answer.status == 200
+    if answer.status == 400:  # fuzzing renamed what has its location
+        assert "overlaps" in answer.message, answer.body
+        return False
+    assert answer.status in (200, 204, 409), answer.body  # 409: fuzzing made something else of that name
+    return answer.status != 409
+
+
+async def model_version(service: FuzzedService) -> str:
+    """The version that the semantic model `MODEL` has now; "" if it is not there."""
+    namespace, name = MODEL
+    answer = await service.send(
+        Request("", "GET", f"{service.address.polaris}/{joined(namespace)}/semantic-models/{name}")
+    )
+    return str(answer.json["entity-version"]) if answer.status == 200 else ""
 
 
 async def keep_files(service: FuzzedService) -> None:
@@ -189,24 +263,34 @@ async def keep_files(service: FuzzedService) -> None:
 def typed(request: Request) -> list[tuple[str, str]]:
     """Its headers, which say that a body is JSON unless they say what else it is."""
     named = {name.lower() for name, _ in request.headers}
-    json = [] if "content-type" in named or request.method != "POST" else [("Content-Type", "application/json")]
+    json = (
+        []
+        if "content-type" in named or request.method not in ("POST", "PUT")
+        else [("Content-Type", "application/json")]
+    )
     return [*json, *request.headers]
 
 
 class InMemoryService:
     """A catalog in memory, its app called directly, its clock stopped: the same requests get the same answers."""
 
-    def __init__(self, store: MemoryStore | None = None, clock: FakeRuntime | None = None) -> None:
+    def __init__(
+        self, store: MemoryStore | None = None, clock: FakeRuntime | None = None, *, external: bool = False
+    ) -> None:
         self.clock = clock or FakeRuntime()
         self.store: MemoryStore = store or MemoryStore(now_ms=self.clock.now_ms)
+        self.external = external
         self.address = Address("wh", "memory:///wh/warehouse", self.clock.now_ms())
-        self._catalog = build_catalog(Settings("wh"), self.store, "memory:///", (), self.clock)
+        settings = Settings("wh", external=external)
+        self._catalog = build_catalog(settings, self.store, "memory:///", (), self.clock)
         self._client = Client(create_app({"wh": self._catalog}))
 
     def copy(self) -> "InMemoryService":
         """Another process over a copy of the store."""
         store, clock = copy.deepcopy((self.store, self.clock))
-        return InMemoryService(store, clock)
+        copied = InMemoryService(store, clock, external=self.external)
+        copied.address = self.address
+        return copied
 
     async def send(self, request: Request) -> Answer:
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in typed(request)]
@@ -224,6 +308,8 @@ class InMemoryService:
 
 class LiveService:
     """A server of its own process, spoken to over HTTP, a connection a request."""
+
+    external = False
 
     def __init__(self, uri: str, address: Address, store: ObjectStore, url: str) -> None:
         self._host = uri.removeprefix("http://")

@@ -71,7 +71,11 @@ def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def modules_of(folder: Path) -> set[str]:
     """Every file that the packages of a checkout ship."""
     found = (file for package in PACKAGES for file in (folder / package).rglob("*"))
-    return {file.relative_to(folder).as_posix() for file in found if file.suffix == ".py" or file.name == "py.typed"}
+    return {
+        file.relative_to(folder).as_posix()
+        for file in found
+        if file.suffix in (".py", ".json") or file.name == "py.typed"
+    }
 
 
 def test_twine_finds_nothing_to_complain_about(built: Built) -> None:
@@ -202,7 +206,13 @@ ON_S3 = {
     "init": [],
     "bootstrap": [],
     "catalogs": ["list"],
+    "governance": ["show", TABLE],
     "fsck": [],
+    "gc": [],
+    "tasks": ["list"],
+    "backup": ["--to", "backup.tar.gz"],
+    "restore": [],
+    "delegation-service": [],
     "info": [TABLE],
     "receipts": [TABLE],
     "show": [TABLE],
@@ -212,8 +222,10 @@ ON_S3 = {
     "register": [TABLE, "s3://bucket/t/metadata/1.metadata.json"],
     "import": ["folder", "s3://bucket/old"],
     "doctor": [],
+    "pipeline": ["run", "reconcile"],
 }
 """Every command that takes a store, and what else it takes."""
+SERVERS = {"serve", "delegation-service"}
 
 
 def test_every_command_that_takes_a_store_is_tried_without_extras() -> None:
@@ -224,7 +236,8 @@ def test_every_command_that_takes_a_store_is_tried_without_extras() -> None:
 def test_each_command_on_s3_says_which_extra_to_install(plain: Path, command: str) -> None:
     said = outcome_of([f"{plain}/arco", command, *ON_S3[command], "--store", "s3://bucket"], _plain())
     assert said.returncode == 1
-    assert f"pip install 'arco-catalog[{'serve' if command == 'serve' else 's3'}]'" in said.stdout + said.stderr
+    extra = "pipeline" if command == "pipeline" else "serve" if command in SERVERS else "s3"
+    assert f"pip install 'arco-catalog[{extra}]'" in said.stdout + said.stderr
     assert command == "doctor" or (said.stdout, len(said.stderr.splitlines())) == ("", 1)
 
 

@@ -1,14 +1,20 @@
 """Engines without keys of their own, over `arco serve` and MinIO: what they get from the catalog opens their table and
 nothing else, and it is MinIO that refuses."""
 
+import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+import requests
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import ForbiddenError, SignError
 
+from storage_backends import ANY, Applied, Found, StoreDenied
+from storage_backends.s3.signature import Credentials
+from storage_backends.s3.store import S3Store
 from tests.stores.realm_lake import ROLE, SIGNED, Lake, realm_lake
 from tools.support.s3_servers import S3Server
 
@@ -47,6 +53,30 @@ def test_a_reader_who_writes_is_refused_by_the_store_and_by_the_catalog(lake: La
     with pytest.raises(ForbiddenError, match="lacks the privilege"), table.transaction() as change:
         change.set_properties(a="b")
     assert len(writer.load_table("db.t").snapshots()) == 1
+
+
+async def test_credentials_for_a_generic_table_open_its_place_and_nothing_else(lake: Lake) -> None:
+    writer = lake.principal("writer", "CATALOG_MANAGE_CONTENT")
+    lake.client(writer).create_namespace("db")
+    token, base = lake.token(writer), f"{lake.arco.uri}/polaris/v1/lake/namespaces/db/generic-tables"
+    headers = {"Authorization": f"Bearer {token}", "Polaris-Generic-Table-Access-Delegation": "vended-credentials"}
+    key = "catalog/lake/db/g"
+    body = {"name": "g", "format": "delta", "base-location": f"s3://{lake.bucket}/{key}"}
+    made = await asyncio.to_thread(requests.post, base, json=body, headers=headers, timeout=60)
+    assert made.status_code == 200, made.text
+    (access,) = made.json()["storage-access-configs"]
+    names = ("access-key-id", "secret-access-key", "session-token")
+    keys = Credentials(*(access["config"][f"s3.{name}"] for name in names))
+    store = S3Store(lake.bucket, config=replace(lake.server.config, credentials=keys))
+
+    assert isinstance(await store.put(f"{key}/_delta_log/0.json", b"{}", ANY), Applied)
+    assert isinstance(await store.get(f"{key}/_delta_log/0.json"), Found)
+    for elsewhere in (f"{key}2/1", "catalog/lake/db/t/1", "catalog/lake/_catalog/core/manifest.json"):
+        with pytest.raises(StoreDenied):
+            await store.get(elsewhere)
+        with pytest.raises(StoreDenied):
+            await store.put(elsewhere, b"x", ANY)
+    await store.close()
 
 
 def neighbour(writer: RestCatalog) -> str:

@@ -55,6 +55,15 @@ def duckdb(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
 
 
 @pytest.fixture
+def duckdb_on_system(telling_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
+    """DuckDB's SQL, in the namespace `system` of the catalog `telling`."""
+    here = f"ENDPOINT '{telling_lake.server.uri}', AUTHORIZATION_TYPE 'none'"
+    attach = f"ATTACH '{WAREHOUSE}' AS telling (TYPE iceberg, {here})"
+    with duckdb_shell(tmp_path, attach, "USE telling.system", "SET TimeZone = 'UTC'") as sql:
+        yield sql
+
+
+@pytest.fixture
 def clickhouse(local_lake: Lake, tmp_path: Path) -> Iterator[Sql]:
     """ClickHouse's SQL. It reads local files below the folder it works in, and no others."""
     store = Path(local_lake.server.store.removeprefix("file:"))
