@@ -10,7 +10,7 @@ from textwrap import fill
 from arco_catalog.cli.options import MultiOption, Option, Switch
 from arco_catalog.cli.program import SERVE, build_parser
 from arco_catalog.config.variable import Variable
-from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, SERVER, STORE_SETTINGS, VENDING
+from arco_catalog.config.variables import AUTHENTICATION, DELEGATION, FUNCTIONS, SERVER, STORE_SETTINGS, VENDING
 
 PROJECT = Path(__file__).resolve().parents[1]
 PAGE = PROJECT / "docs" / "configuration.md"
@@ -60,6 +60,15 @@ first two, since it may make catalogs too.
 | variable | default | meaning |
 | --- | --- | --- |
 """
+DELEGATION_HEAD = """
+## Delegation
+
+Whatever works on tasks reads the first of these, and `arco delegation-service` the last three
+([Delegation](delegation.md)).
+
+| variable | default | meaning |
+| --- | --- | --- |
+"""
 WIDTH = 120
 
 
@@ -84,6 +93,7 @@ def page() -> str:
         + functions
         + "".join(_authentication())
         + "".join(_vending())
+        + "".join(_delegation())
         + "".join(_stores())
         + "".join(_commands())
     )
@@ -116,6 +126,12 @@ def _vending() -> Iterator[str]:
     """The variables that say how engines get access to files."""
     yield VENDING_HEAD
     yield from map(_variable_row, VENDING)
+
+
+def _delegation() -> Iterator[str]:
+    """The variables that say who purges for whom."""
+    yield DELEGATION_HEAD
+    yield from map(_variable_row, DELEGATION)
 
 
 def _stores() -> Iterator[str]:

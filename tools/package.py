@@ -31,6 +31,8 @@ _EVERY_PYTHON = ".abi3.so"
 _MODELS = PurePosixPath("botocore/data")
 _MODELS_SHIPPED = frozenset({"s3", "sts"})  # of hundreds of services: buckets, and roles by web identity
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_LEVEL = 6
+"""Of zlib: 9 makes the zip one percent smaller, in six times the time."""
 _MODE = 0o100644 << 16
 _UNIX = 3
 
@@ -111,17 +113,17 @@ def write_zip(output: Path, files: Mapping[str, bytes]) -> None:
         for name, body in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.create_system, entry.external_attr = _UNIX, _MODE
-            archive.writestr(entry, body, zipfile.ZIP_DEFLATED, compresslevel=9)
+            archive.writestr(entry, body, zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
     unfinished.replace(output)
 
 
 def modules(folders: Iterable[str], left_out: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Our modules, by their place in the zip."""
+    """Our modules and the files that they read, by their place in the zip."""
     beneath = tuple(f"{folder}/" for folder in left_out)
     for folder in folders:
-        for file in sorted((PROJECT / folder).rglob("*.py")):
+        for file in sorted((PROJECT / folder).rglob("*")):
             name = file.relative_to(PROJECT).as_posix()
-            if not name.startswith(beneath):
+            if file.suffix in (".py", ".json") and not name.startswith(beneath):
                 yield name, file.read_bytes()
 
 

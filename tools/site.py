@@ -28,6 +28,8 @@ OUTSIDE = {
     "tests/simulation/README.md": "simulation.md",
 }
 """Where a page of the repository is in the site, if it does not lie in docs/."""
+DATA = {"arco_catalog/http/openapi.json": "openapi.json"}
+"""The same of files that are no pages."""
 _WHERE = {place: name for name, place in OUTSIDE.items()}
 _FENCE = re.compile(r"(?m)^(?P<start> *```\w+) .+$")
 """A fence with a word for tests behind its language, which mkdocs would take for text."""
@@ -35,10 +37,10 @@ _LINK = re.compile(r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])+)\]\((?P<target>[^(
 
 
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
-    """Adds the pages from outside."""
+    """Adds what lies outside."""
     from mkdocs.structure.files import File
 
-    for name, place in OUTSIDE.items():
+    for name, place in (OUTSIDE | DATA).items():
         files.append(File.generated(config, place, content=(PROJECT / name).read_text()))
     return files
 
@@ -65,7 +67,7 @@ def linked(markdown: str, place: str) -> str:
         if not path or re.match(r"[a-z]+:", path):
             return link[0]
         name = posixpath.normpath(posixpath.join(posixpath.dirname(origin), path))
-        target = OUTSIDE.get(name) or (name.removeprefix("docs/") if re.match(r"docs/.*\.md$", name) else None)
+        target = (OUTSIDE | DATA).get(name) or (name.removeprefix("docs/") if re.match(r"docs/.*\.md$", name) else None)
         if name in ("docs/decisions", "docs/design"):
             target = f"{name.removeprefix('docs/')}/README.md"
         if target is not None:

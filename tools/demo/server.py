@@ -30,9 +30,10 @@ class Server:
 
 
 @contextmanager
-def serving(store: str, log: Path) -> Iterator[Server]:
-    """Runs `arco serve` over `store` on a free loopback port. Raises `RuntimeError` if it does not start or stop."""
-    options = ["--store", store, "--host", "127.0.0.1", "--port", "0", "--warehouse", WAREHOUSE, "--quiet"]
+def serving(store: str, log: Path, *more: str) -> Iterator[Server]:
+    """Runs `arco serve` over `store` on a free loopback port, with more of its options. Raises `RuntimeError` if it
+    does not start or stop."""
+    options = ["--store", store, "--host", "127.0.0.1", "--port", "0", "--warehouse", WAREHOUSE, "--quiet", *more]
     with log.open("wb") as out, subprocess.Popen([ARCO, "serve", *options], stdout=out, stderr=out) as process:
         try:
             yield Server(_await_address(process, log), store)

@@ -63,11 +63,15 @@ class Client:
         """Sends any value that is JSON."""
         return await self.send("POST", target, dumps(cast(JsonValue, body)), headers)
 
+    async def put(self, target: str, body: object, **headers: str) -> Answer:
+        """Sends any value that is JSON."""
+        return await self.send("PUT", target, dumps(cast(JsonValue, body)), headers)
+
     async def send(
         self, method: str, target: str, data: bytes = b"", headers: Mapping[str, str] | None = None, pieces: int = 1
     ) -> Answer:
-        """One request. Underscores in header names become dashes; the body comes in that many `pieces`. A POST is said
-        to be JSON unless the headers say what it is; an empty type is none."""
+        """One request. Underscores in header names become dashes; the body comes in that many `pieces`. A POST or
+        PUT is said to be JSON unless the headers say what it is; an empty type is none."""
         size = -(-len(data) // pieces) or 1
         incoming = [data[start : start + size] for start in range(0, len(data), size)] or [b""]
         messages: list[Message] = [
@@ -75,7 +79,7 @@ class Client:
             for place, piece in enumerate(incoming, 1)
         ]
         given = {name.replace("_", "-").lower(): value for name, value in {**self.headers, **(headers or {})}.items()}
-        if method == "POST":
+        if method in ("POST", "PUT"):
             given.setdefault("content-type", "application/json")
         return await self.exchange(scope_of(method, target, given), messages)
 

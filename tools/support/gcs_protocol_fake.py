@@ -18,9 +18,11 @@ from email.utils import formatdate
 from urllib.parse import unquote
 
 from aiohttp import web
+from yarl import URL
 
 JsonObject = dict[str, object]
 _OBJECTS = re.compile(r"/(?:download/|upload/|resumable/upload/)?storage/v1/b/([^/]+)/o(?:/([^/]+))?")
+_MAX_BATCH = 100
 _FIRST_GENERATION = 1_700_000_000_000_000
 
 
@@ -81,12 +83,9 @@ class GcsProtocolFake:
             name = str(json.loads(body)["name"])
             self.buckets.setdefault(name, {})
             return _json({"kind": "storage#bucket", "name": name})
-        match = _OBJECTS.fullmatch(path)
-        if match is None:
-            raise Refused(404, "notFound", "Not Found")
-        bucket, name = unquote(match[1]), unquote(match[2] or "")
-        if bucket not in self.buckets:
-            raise Refused(404, "notFound", "The specified bucket does not exist.")
+        if path == "/batch/storage/v1" and request.method == "POST":
+            return self._batch(request, body)
+        bucket, name = self._named(path)
         query = dict(request.query)
         if "/upload/" in path:
             return self._upload(request, bucket, query, body)
@@ -96,10 +95,48 @@ class GcsProtocolFake:
             case "GET", _:
                 return self._read(request, bucket, name, query)
             case "DELETE", _ if name:
-                _check(self._existing(bucket, name), query)
-                del self.buckets[bucket][name]
+                self._delete(bucket, name, query)
                 return web.Response(status=204)
         raise Refused(405, "methodNotAllowed", request.method)
+
+    def _named(self, path: str) -> tuple[str, str]:
+        """The bucket and the object of a path."""
+        match = _OBJECTS.fullmatch(path)
+        if match is None:
+            raise Refused(404, "notFound", "Not Found")
+        bucket, name = unquote(match[1]), unquote(match[2] or "")
+        if bucket not in self.buckets:
+            raise Refused(404, "notFound", "The specified bucket does not exist.")
+        return bucket, name
+
+    def _delete(self, bucket: str, name: str, query: Mapping[str, str]) -> None:
+        _check(self._existing(bucket, name), query)
+        del self.buckets[bucket][name]
+
+    def _batch(self, request: web.BaseRequest, body: bytes) -> web.Response:
+        """Deletions in one request, of which the reference allows a hundred; their answers come in any order."""
+        boundary = re.search(r'boundary="?([^";]+)"?', request.headers.get("Content-Type", ""))
+        parts = [] if boundary is None else body.split(b"--" + boundary[1].encode())[1:-1]
+        if not 0 < len(parts) <= _MAX_BATCH:
+            raise Refused(400, "badRequest", f"a batch of {len(parts)}")
+        answers = "".join(f"--batch_x\r\n{self._deleted(part)}" for part in reversed(parts))
+        headers = {"Content-Type": "multipart/mixed; boundary=batch_x"}
+        return web.Response(body=f"{answers}--batch_x--\r\n".encode(), headers=headers)
+
+    def _deleted(self, part: bytes) -> str:
+        content_id = re.search(rb"(?i)content-id: *<?([^>\r]+)", part)
+        target = re.search(rb"DELETE (\S+) HTTP/1.1", part)
+        if content_id is None or target is None:
+            raise Refused(400, "badRequest", "a part that is no deletion")
+        url = URL(target[1].decode(), encoded=True)
+        try:
+            self._delete(*self._named(url.raw_path), dict(url.query))
+            answer = "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"
+        except Refused as refused:
+            text = _error(refused, media=False).text
+            answer = f"HTTP/1.1 {refused.status} Refused\r\nContent-Type: application/json\r\n\r\n{text}"
+        head = f"Content-Type: application/http\r\nContent-ID: <response-{content_id[1].decode()}>\r\n\r\n"
+        return f"{head}{answer}\r\n"
 
     def _existing(self, bucket: str, name: str) -> StoredObject:
         stored = self.buckets[bucket].get(name)

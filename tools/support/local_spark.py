@@ -1,5 +1,6 @@
 """Spark on this machine, in this process: two cores, loopback only, no UI, its log in a file."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,12 @@ def settings(scratch: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def submit_arguments(scratch: Path) -> str:
+    """What the variable PYSPARK_SUBMIT_ARGS tells a program of these settings that starts Spark by itself."""
+    conf = [text for name, value in settings(scratch).items() for text in ("--conf", f"{name}={value}")]
+    return shlex.join([*conf, "pyspark-shell"])
 
 
 @contextmanager

@@ -37,6 +37,36 @@ def view_request(name: str = "v", properties: Mapping[str, str] | None = None) -
     }
 
 
+def scan_report(table: str = "t") -> JsonObject:
+    """What an engine reports of a scan."""
+    return {
+        "report-type": "scan-report",
+        "table-name": table,
+        "snapshot-id": 1,
+        "filter": {"type": "and", "left": True, "right": {"type": "gt", "term": "x", "value": 5}},
+        "schema-id": 0,
+        "projected-field-ids": [1],
+        "projected-field-names": ["x"],
+        "metrics": {
+            "total-planning-duration": {"count": 1, "time-unit": "nanoseconds", "total-duration": 2},
+            "result-data-files": {"unit": "count", "value": 3},
+        },
+        "metadata": {"engine-name": "spark"},
+    }
+
+
+def commit_report(table: str = "t") -> JsonObject:
+    """What an engine reports of a commit."""
+    return {
+        "report-type": "commit-report",
+        "table-name": table,
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "operation": "append",
+        "metrics": {"attempts": {"unit": "count", "value": 1}},
+    }
+
+
 def uuid7(now_ms: int, runtime: Runtime) -> str:
     """A fresh idempotency key of a time."""
     raw = bytearray(uuid.UUID(runtime.uuid()).bytes)
