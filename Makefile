@@ -12,6 +12,7 @@ MAVEN_DEPENDENCY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 ICEBERG := 1.11.0
 JARS := .jars/iceberg-spark-runtime-4.1_2.13-$(ICEBERG).jar .jars/iceberg-aws-bundle-$(ICEBERG).jar
 RETRYING := .jars/iceberg-spark-runtime-4.1_2.13-1.12.0.jar
+OLDER_SPARKS := .jars/iceberg-spark-runtime-3.5_2.12-$(ICEBERG).jar .jars/iceberg-spark-runtime-4.0_2.13-$(ICEBERG).jar
 GCP_JARS := .jars/iceberg-gcp-bundle-$(ICEBERG).jar
 AZURE_JARS := .jars/azure-sdk/complete
 KITS := .jars/rck-1.11.0/complete .jars/rck-1.10.1/complete
@@ -42,7 +43,7 @@ MAKEFLAGS += --no-builtin-rules
 
 ##@ Use it
 
-.PHONY: help run setup demo
+.PHONY: help run setup demo pipeline
 help: ## Say what each target does
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' Makefile
 
@@ -56,9 +57,12 @@ demo: .venv/.dev $(JARS) $(if $(findstring gs://,$(ARGS)),$(GCP_JARS) $(FAKE_GCS
 demo: ## Spark and PyIceberg work on TPC-H through the catalog (ARGS="--store s3://bucket/prefix --short"; gs://, az://)
 	$(BIN)/python -m tools.demo $(ARGS)
 
+pipeline: .venv/.dev $(JARS) ## The demo's lake as tables: who wrote what from where, what grew, what is stale (ARGS="--store s3://bucket/prefix")
+	$(BIN)/python -m tools.demo.pipeline $(ARGS)
+
 ##@ Work on it
 
-.PHONY: dev jars lint test test-slow rck test-engines bench bench-calls bench-reconcile bench-registry bench-cost lock clean
+.PHONY: dev jars lint test test-thorough test-slow rck test-engines bench bench-calls bench-reconcile bench-registry bench-cost lock clean
 dev: .venv/.dev ## Add the tools and libraries for development to .venv
 
 jars: $(JARS) $(GCP_JARS) $(AZURE_JARS) ## Fetch Iceberg's Spark runtime and what it needs for S3, GCS and Azure into .jars
@@ -92,12 +96,13 @@ JOBS = $(shell $(PYTHON) -c 'import os; print(len(os.sched_getaffinity(0)) + 1)'
 BESIDE = $(MAKE) --no-print-directory --jobs=$(JOBS) --output-sync=target --keep-going
 LEFT_OUT := $(if $(JVM_TESTS),,tests/engines tests/reconciler demo-short demo-short-s3 rck-short rck-short-lambda) \
   $(if $(filter terraform,$(MISSING)),tests/infra) $(if $(filter true,$(CI)),,static rck-short rck-short-lambda)
-PARTS := $(filter-out $(LEFT_OUT),tests/simulation tests/engines tests-of-the-rest tests/cli tests/infra tests/storage_backends \
+PARTS := $(filter-out $(LEFT_OUT),tests-of-the-rest tests/simulation tests/engines tests/cli tests/infra tests/storage_backends \
   tests/lambda_ rck-short tests/serve rck-short-lambda tests/packaging demo-short-s3 demo-short static tests/fuzz tests/reconciler)
 FOLDERS := $(filter tests/%,$(PARTS))
 
-# JVMs of tests live for seconds: to compile what they run as well as can be costs more than it saves.
-$(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda rck-short rck-short-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1
+# JVMs of tests live for seconds: to compile what they run as well as can be, or to collect garbage on threads of its
+# own, costs more than it saves.
+$(FOLDERS) tests-of-the-rest test-thorough demo-short demo-short-s3 rck-serve rck-lambda rck-short rck-short-lambda: export JDK_JAVA_OPTIONS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 .PHONY: $(FOLDERS) tests-of-the-rest demo-short demo-short-s3 rck-serve rck-lambda rck-short rck-short-lambda
 $(FOLDERS): .venv/.dev $(FETCHED)
@@ -118,10 +123,9 @@ rck-serve: .venv/.dev $(KITS)
 rck-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --lambda $(ARGS)
 
-# Each kit, each store and each server once; tests/engines has the newest kit on files.
+# Each kit, each store and each server once: rck-short-lambda has S3, tests/engines the newest kit on files.
 rck-short: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --kit 1.10.1 --store local
-	$(BIN)/python -m tools.rck --kit 1.11.0 --store s3
 
 rck-short-lambda: .venv/.dev $(KITS)
 	$(BIN)/python -m tools.rck --kit 1.11.0 --lambda
@@ -143,8 +147,14 @@ test-azure: .venv/.dev $(JARS) $(AZURE_JARS) $(firstword $(KITS)) .tools/azurite
 	$(BIN)/python -m tools.demo --short --store abfss://arco-demo@devstoreaccount1.dfs.core.windows.net/catalog
 	$(BIN)/python -m tools.rck --kit 1.11.0 --store azure
 
+test-thorough: export ARCO_SIM_RUNS ?= 1
+test-thorough: .venv/.dev $(FETCHED) ## Whole, of what `make test` tries a share: the simulation's runs, engines on local files, Hypothesis' examples
+	$(BIN)/pytest tests/simulation
+	$(BIN)/pytest -m slow tests
+	$(BIN)/pytest --hypothesis-profile thorough tests/iceberg tests/state tests/storage_backends tests/vending tests/authentication
+
 test-slow: export ARCO_SIM_RUNS ?= 20
-test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long, then 1,000,000 random schedules (goes on where it was stopped; ARGS="--part 10000")
+test-slow: .venv/.dev ## The simulation: every scenario ARCO_SIM_RUNS (20) times as long as in test-thorough, then 1,000,000 random schedules (goes on where it was stopped; ARGS="--part 10000")
 	$(BIN)/pytest tests/simulation
 	@mkdir -p .arco
 	$(BIN)/python -m tests.simulation --schedules 1000000 --state .arco/campaign.json $(ARGS)
@@ -153,7 +163,27 @@ rck: rck-serve rck-lambda ## Iceberg's REST Compatibility Kit, both releases aga
 
 .PHONY: test-image
 test-image: .venv/.dev ## The image's build for one cloud and for one that there is not, in a folder: make test has the build for all
-	$(BIN)/pytest -m slow tests/packaging
+	$(BIN)/pytest -m slow tests/packaging/test_image.py
+
+.PHONY: test-pipeline-package
+test-pipeline-package: .venv/.dev ## The jobs, installed from the wheel, packed, and run by spark-submit from another folder
+	$(BIN)/pytest -m slow tests/packaging/test_pipeline_package.py
+
+.PHONY: test-openapi
+test-openapi: .venv/.dev ## schemathesis on the OpenAPI document of a real server, every corner of each schema
+	$(BIN)/pytest -m slow tests/fuzz/test_served_document.py
+
+.PHONY: test-spark-purge
+test-spark-purge: .venv/.dev ## Purges and compact on Spark, killed again and again, and the next goes on
+	$(BIN)/pytest -m slow tests/reconciler/test_killed_drivers.py tests/reconciler/test_compact.py
+
+.PHONY: test-sparks
+test-sparks: .venv/.dev $(JARS) $(OLDER_SPARKS) .venv-spark-3.5/.complete .venv-spark-4.0/.complete ## Every job on Spark 3.5, 4.0 and 4.1, each in an environment of its own
+	$(BIN)/pytest -m slow tests/reconciler/test_sparks.py
+
+.PHONY: test-spark-maintain
+test-spark-maintain: .venv/.dev $(JARS) ## Maintenance on Spark of 5,000 files and 200 snapshots, beside writers, by drivers that are killed
+	$(BIN)/pytest -m slow tests/reconciler/test_maintain.py
 
 .PHONY: fuzz
 fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and at a real server (ARGS="--minutes 60")
@@ -161,6 +191,12 @@ fuzz: .venv/.dev ## Hostile requests made from the specification, in memory and 
 
 test-engines: .venv/.dev .venv-engines/.complete .venv-engines-flink/.complete .jars/flink/complete ## DuckDB, ClickHouse, DataFusion, Polars and Flink on the catalog
 	$(BIN)/pytest tests/engines/others
+
+# The plugin itself is its user's: no repository of Maven's that was looked into had it.
+.PHONY: test-polaris-spark
+test-polaris-spark: export POLARIS_SPARK_JAR := $(abspath $(POLARIS_SPARK_JAR))
+test-polaris-spark: .venv/.dev $(JARS) .jars/delta/complete ## Polaris's Spark plugin: Delta tables beside Iceberg's in one catalog (POLARIS_SPARK_JAR=polaris-spark-....jar)
+	$(BIN)/pytest tests/engines/polaris_spark
 
 .PHONY: infra
 infra: .venv/.dev ## Terraform: format, validity, plans, policies, and an apply against moto (TF_PLUGIN_DIR: a folder of plugins)
@@ -178,6 +214,21 @@ bench-calls: .venv/.dev ## Store calls and depth of each operation, against the 
 
 bench-reconcile: .venv/.dev ## Tables a second and store calls of both reconcilers (ARGS=--quick leaves out 100,000 tables)
 	$(BIN)/python -m tools.bench.reconcile $(ARGS)
+
+.PHONY: bench-purge purge-storm
+bench-purge: .venv/.dev ## Purge a table of 1,000,000 files and 10,000 manifests, by one process, functions and Spark: files a second and memory (ARGS="--files 20000 --manifests 200 --server moto")
+	$(BIN)/python -m tools.bench.purge $(ARGS)
+
+purge-storm: .venv/.dev ## Kill workers while they purge, a hundred times in each of five storms (ARGS="--server moto --storms 1 --seed 7")
+	$(BIN)/python -m tools.bench.purge_storm $(ARGS)
+
+.PHONY: bench-pipeline
+bench-pipeline: .venv/.dev ## compact over 10,000, 100,000 and 1,000,000 receipts, on one core and on two: receipts a second and memory (ARGS="--receipts 10000 --cores 2")
+	$(BIN)/python -m tools.bench.pipeline $(ARGS)
+
+.PHONY: bench-maintain
+bench-maintain: .venv/.dev $(JARS) ## TPC-H's lineitem in 5,000 files of 200 snapshots, before and after maintenance: files, bytes, a query (ARGS="--files 500 --commits 20 --scale 0.1")
+	$(BIN)/python -m tools.bench.maintain $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: .venv/.dev .jars/reference-server/complete ## Iceberg's own REST server beside this one: loads and commits a second, p50, p99, memory (ARGS=--quick: a look; "--store gs|azure|s3|local")
@@ -197,6 +248,13 @@ bench-transports: .venv/.dev ## Loads and commits a CPU second by our own connec
 .PHONY: bench-soak
 bench-soak: .venv/.dev ## Memory of a server under names, keys and agents that never repeat (ARGS="--minutes 30")
 	$(BIN)/python -m tools.bench.soak $(ARGS)
+
+.PHONY: bench-gc bench-month
+bench-gc: .venv/.dev ## A collection of 100,000 orphans among 1,000,000 objects, and its peak memory (ARGS="--objects 10000 --server moto")
+	$(BIN)/python -m tools.bench.gc $(ARGS)
+
+bench-month: .venv/.dev ## What a store holds after each day of a month of one commit a minute (ARGS="--commits 48 --days 10"; ARGS="--burst 10000 --receipts 90": what is left of as many requests)
+	$(BIN)/python -m tools.bench.month $(ARGS)
 
 .PHONY: bench-creates
 bench-creates: .venv/.dev ## Clients that create tables at once, with shared registry commits and without (ARGS="--seconds 5")
@@ -252,11 +310,13 @@ lock: .venv/.serve ## Resolve the dependencies of pyproject.toml again (UPGRADE=
 	$(LOCK) $(if $(UPGRADE),--upgrade) --extra lambda --extra auth pyproject.toml -c requirements/serve.txt -o requirements/lambda-oidc.txt
 	for engine in audit docs engines engines-flink polaris trino; do \
 	  $(LOCK) $(if $(UPGRADE),--upgrade) requirements/$$engine.in -o requirements/$$engine.txt; done
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-3.5.in -c requirements/serve.txt -o requirements/spark-3.5.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --extra cli --extra pipeline pyproject.toml requirements/spark-4.0.in -c requirements/serve.txt -o requirements/spark-4.0.txt
 	$(if $(AZURITE),for server in azurite oidc-provider; do (cd requirements/$$server && \
 	  npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund); done)
 
 clean: ## Remove everything that make made, but not the store in .arco
-	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink .venv-polaris build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf .venv .venv-audit .venv-docs .venv-engines .venv-engines-flink .venv-polaris .venv-spark-3.5 .venv-spark-4.0 build .jars .demo dist .hypothesis .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A folder's jars all go on a class path: none may be there that its list of checksums does not name.
@@ -343,6 +403,13 @@ only_listed = extra=$$(ls $(@D) | grep '[.]jar$$' | grep -vxFf <(awk '{ print $$
 
 .jars/flink/complete: requirements/flink.sha256
 	for artifact in org.apache.iceberg:iceberg-flink-runtime-2.1:$(ICEBERG) org.apache.hadoop:hadoop-client-{api,runtime}:3.4.2; do \
+	  $(MVN) $(MAVEN_DEPENDENCY):copy -Dartifact=$$artifact -DoutputDirectory=$(@D); done
+	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/$<
+	@$(call only_listed,$<)
+	@touch $@
+
+.jars/delta/complete: requirements/delta.sha256
+	for artifact in io.delta:delta-{spark_4.1_2.13,storage,kernel-api,kernel-defaults,kernel-unitycatalog}:4.2.0 io.unitycatalog:unitycatalog-client:0.4.1; do \
 	  $(MVN) $(MAVEN_DEPENDENCY):copy -Dartifact=$$artifact -DoutputDirectory=$(@D); done
 	@cd $(@D) && sha256sum --check --strict --quiet $(CURDIR)/$<
 	@$(call only_listed,$<)
