@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, TASK_PROPERTIES
+from arco_catalog.config.variables import AUTHENTICATION, FUNCTIONS, IDEMPOTENCY_LIFETIME, TASK_PROPERTIES
 from arco_catalog.tasks.retry import TaskPolicies
 from arco_catalog.telemetry.emf import COLLECTIONS, TASKS
 from tests.infra.deployments import ACCEPTED, ISSUER, KEY, PARAMETER, TOPIC, WITH_JOBS
@@ -85,6 +85,10 @@ def test_functions_are_told_what_the_variables_say(plan: Plan, deployment: str) 
         assert said["ARCO_METRICS_NAMESPACE"] == given.get("metrics_namespace", "ArcoCatalog/lake")
         assert said["ARCO_SOURCE_PRINCIPALS"] == ",".join(cast(list[str], given.get("source_principals", [])))
         assert said["ARCO_IDEMPOTENCY_DIALECT"] == given.get("idempotency_dialect", "iceberg")
+        assert said["ARCO_IDEMPOTENCY_ENABLED"] == str(given.get("idempotency_enabled", True)).lower()
+        assert said["ARCO_IDEMPOTENCY_LIFETIME"] == given.get("idempotency_lifetime", "PT30M")
+        assert said["ARCO_IDEMPOTENCY_CLEANUP_ENABLED"] == str(given.get("idempotency_cleanup_enabled", True)).lower()
+        assert IDEMPOTENCY_LIFETIME.read(said) > 0
         assert said["ARCO_WORK_QUEUE"] == "https://sqs.us-east-1.amazonaws.com/123456789012/lake-work"
         purge = cast(dict[str, object], given.get("purge", {}))
         assert said["ARCO_PURGE_MODE"] == purge.get("mode", "async")
