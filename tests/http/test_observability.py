@@ -552,7 +552,10 @@ class TestMetrics:
         assert {name: line[name] for name in told} == told
         assert (line["TasksDueAge"], line["given_back"], line["level"]) == (7, 1, "error")
         units = dict.fromkeys(told, "Count")
-        assert metrics(line) == {("Warehouse",): {**units, "TasksDueAge": "Seconds"}}
+        assert metrics(line) == {
+            ("Warehouse",): {**units, "TasksDueAge": "Seconds"},
+            (): {"TasksFailed": "Count", "LeasesLost": "Count", "TasksDueAge": "Seconds"},
+        }
 
     def test_a_catalog_whose_tasks_could_not_be_looked_for_has_no_metrics_of_them(self) -> None:
         """Missing data is what the alarm on their age waits for."""
@@ -577,7 +580,8 @@ class TestMetrics:
         assert isinstance(stopped, dict)
         assert (done["CollectionCompleted"], done["ObjectsCollected"], done["StateObjects"]) == (1, 200, 700)
         assert metrics(done) == {
-            ("Warehouse",): dict.fromkeys(("CollectionCompleted", "ObjectsCollected", "StateObjects"), "Count")
+            ("Warehouse",): dict.fromkeys(("CollectionCompleted", "ObjectsCollected", "StateObjects"), "Count"),
+            (): {"StateObjects": "Count"},
         }
         assert (stopped["CollectionCompleted"], "_aws" in stopped) == (0, False)
 

@@ -403,7 +403,7 @@ def test_alarms_tell_of_errors_throttles_stale_receipts_and_dead_letters(plan: P
     given = ACCEPTED[deployment]
     alarms = of_type(plan.deployment(deployment), "aws_cloudwatch_metric_alarm")
     functions = ("api", "reconcile", "work", "collect")
-    own = ("reconcile-age", "collect-age", "tasks-age", "tasks-failed", "leases-lost", "state-size")
+    own = ("reconcile-age", "collect-age", "tasks-age", "tasks-due", "tasks-failed", "leases-lost", "state-size")
     expected = {
         "lake-5xx",
         *(f"lake-{function}-{what}" for function in functions for what in ("errors", "throttles")),
@@ -441,6 +441,7 @@ def test_a_reconciler_that_says_nothing_for_an_hour_raises_the_alarm(plan: Plan)
 
 ALARMS = {
     "tasks-age": ("TasksDueAge", "Maximum", 900, "GreaterThanThreshold", 3600, "breaching"),
+    "tasks-due": ("TasksDueAge", "Maximum", 900, "GreaterThanThreshold", 3600, "notBreaching"),
     "tasks-failed": ("TasksFailed", "Sum", 300, "GreaterThanOrEqualToThreshold", 1, "notBreaching"),
     "leases-lost": ("LeasesLost", "Sum", 3600, "GreaterThanOrEqualToThreshold", 1, "notBreaching"),
     "collect-age": ("CollectionCompleted", "Sum", 86400, "LessThanThreshold", 1, "breaching"),
@@ -456,8 +457,14 @@ def test_alarms_are_made_of_metrics_that_workers_send(plan: Plan, name: str) -> 
         if found.address == f'aws_cloudwatch_metric_alarm.catalog["{name}"]'
     ]
     asked = ("metric_name", "statistic", "period", "comparison_operator", "threshold", "treat_missing_data")
-    sent = {metric for directives in (TASKS, COLLECTIONS) for _, metrics in directives for metric in metrics}
+    sent = {
+        (dimensions, metric)
+        for directives in (TASKS, COLLECTIONS)
+        for dimensions, metrics in directives
+        for metric in metrics
+    }
+    dimensions = {"Warehouse": "main"} if ALARMS[name][-1] == "breaching" else None
 
     assert tuple(alarm[name] for name in asked) == ALARMS[name]
-    assert (alarm["namespace"], alarm["dimensions"]) == ("ArcoCatalog/lake", {"Warehouse": "main"})
-    assert alarm["metric_name"] in sent
+    assert (alarm["namespace"], alarm["dimensions"] or None) == ("ArcoCatalog/lake", dimensions)
+    assert (tuple(alarm["dimensions"] or ()), alarm["metric_name"]) in sent

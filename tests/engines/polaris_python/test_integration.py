@@ -30,7 +30,7 @@ def copied(folder: Path) -> Path:
     sources = os.environ.get(VARIABLE)
     found = Path(sources or "", "client", "python", FOLDER)
     if not sources or not found.is_dir():
-        raise LookupError(f"`make test-polaris-python {VARIABLE}=...` runs these tests, with a checkout of apache/polaris")
+        raise LookupError(f"`make test-polaris-python {VARIABLE}=...` runs these tests: where apache/polaris lies")
     return shutil.copytree(found, folder / FOLDER)
 
 
