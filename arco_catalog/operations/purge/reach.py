@@ -2,7 +2,7 @@
 (docs/design/purge.md#what-is-deleted)."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -104,6 +104,18 @@ async def reached_from(execution: Sessions, location: str, may_read: Callable[[s
         if document is not None:
             reached.add(document)
     reached.files = [file for file in reversed([*dict.fromkeys(chain)]) if file not in reached.gone]
+    return reached
+
+
+async def named_by(execution: Sessions, files: Iterable[str]) -> Reached:
+    """What these metadata files name, and nothing of what was current before them. Raises `TaskFailed` as `reached_by`
+    does."""
+    reached = Reached()
+    for file in files:
+        document = await _document(execution, file, reached)
+        if document is not None:
+            reached.files.append(file)
+            reached.add(document)
     return reached
 
 
