@@ -122,7 +122,7 @@ async def named_by(execution: Sessions, files: Iterable[str]) -> Reached:
 async def walked_log(execution: Sessions, pointer: Pointer, *, dry: bool) -> list[str]:
     """The metadata files that were current, the newest first, back to the creation or registration. Unless `dry`, each
     gets its receipt where that is missing. Ends early at a file that is gone, if that alone knew what was before it.
-    Raises `StoreError`."""
+    Raises `TaskFailed` where something that knows it is there and can't be read, and `StoreError`."""
     found: dict[str, None] = {}
     file: MetadataFile | None = pointer.metadata
     while file is not None and file.location not in found:
@@ -131,9 +131,14 @@ async def walked_log(execution: Sessions, pointer: Pointer, *, dry: bool) -> lis
             break
         try:
             file = await ensure_receipt(execution.session(), pointer, file, ReconcileStats(), dry=dry, past_floor=dry)
-        except (NotFound, BadRequest, InternalError, MalformedJson) as error:
+        except NotFound as error:
             _LOG.warning("the log of entity %s is not known beyond its file %s: %s", pointer.entity, len(found), error)
             break
+        except (BadRequest, InternalError, MalformedJson) as error:
+            raise TaskFailed(
+                f"the log of entity {pointer.entity} can't be followed beyond {file.location}, and what was before it "
+                f"is not known: {error} (`arco fsck` says what can be done)"
+            ) from error
     return [*found]
 
 

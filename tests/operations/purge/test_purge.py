@@ -13,6 +13,7 @@ from arco_catalog.operations.purge import deletion
 from arco_catalog.operations.purge.progress import Progress
 from arco_catalog.operations.purge.removal import checksum_beside
 from arco_catalog.operations.purge.worker import task_worker
+from arco_catalog.operations.tasks import retry_task
 from arco_catalog.operations.undrop import undrop
 from arco_catalog.planning.purge import PurgeMode, PurgeSettings
 from arco_catalog.protocol.catalog import Settings
@@ -21,6 +22,7 @@ from arco_catalog.state.index import location_key, released_key
 from arco_catalog.state.locations import Location
 from arco_catalog.state.task import Status, Task
 from arco_catalog.state.tombstone import DROPPED, PURGED, PURGING, task_key
+from storage_backends import ANY, Found
 from tests.operations.purge.conftest import DAY_MS, Purges
 from tests.support.scripted_store import Nth, Rule, delete, lost, put
 from tests.support.table_files import append, commit_files, key_of, write
@@ -216,6 +218,45 @@ async def test_a_manifest_that_cannot_be_read_fails_the_purge_and_what_it_names_
     assert "can't be read" in str(task.summary)
     assert purges.files() == before
     assert (await purges.tombstone()).state == PURGING
+
+
+@pytest.mark.parametrize("stage", ["pending", "committed"])
+async def test_a_receipt_that_cannot_be_read_fails_the_purge_before_it_begins(purges: Purges, stage: str) -> None:
+    """It alone knows what was current before: metadata logs are cut."""
+    await purges.table(properties={"write.metadata.previous-versions-max": "1"})
+    for number in range(5):
+        await purges.fixture.commit(set_property("a", str(number)))
+    before, receipts = purges.files(), await receipts_of(purges, "/00002-")
+    damaged = receipts[stage]
+    if stage == "committed":  # which is read where the pending one was collected
+        await purges.store.delete(receipts["pending"])
+    await purges.store.put(damaged, b"damaged", ANY)
+
+    task = await purges.purge()
+
+    assert task.status is Status.FAILURE, task.document
+    assert "can't be followed" in str(task.summary)
+    assert damaged in str(task.summary)
+    assert purges.files() == before
+    assert (await purges.tombstone()).state == DROPPED
+    # As fsck says: without the receipt the metadata file is asked.
+    for key in receipts.values():
+        await purges.store.delete(key)
+    await retry_task(purges.fixture.session(), task.id, purges.runtime)
+    await purges.run()
+    assert (await purges.task(task.id)).status is Status.SUCCESS
+    assert purges.files() == []
+
+
+async def receipts_of(purges: Purges, file: str) -> dict[str, str]:
+    """The keys of the receipts of a metadata file, by their stage."""
+    found: dict[str, str] = {}
+    for key in purges.files("wh/_catalog/events/"):
+        receipt = await purges.store.get(key)
+        assert isinstance(receipt, Found)
+        if file in str(json.loads(receipt.body)["metadata_location"]):
+            found["pending" if "/pending/" in key else "committed"] = key
+    return found
 
 
 async def test_locations_are_refused_while_they_are_purged_whatever_may_overlap(trusting: Purges) -> None:
