@@ -252,6 +252,8 @@ def _finished(progress: Progress, left: JsonObject) -> Finished:
         "files_deleted": progress.files,
         "bytes_deleted": progress.bytes,
         "outside": progress.outside,
+        "gone": progress.gone,
+        "gone_examples": [*progress.gone_examples],
     }
     summary = f"Purged {progress.files} files"
     if progress.anti_join:
