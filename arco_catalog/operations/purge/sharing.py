@@ -148,7 +148,7 @@ async def _file_inside(execution: Sessions, other: _Other, folders: Collection[s
         metadata = await _metadata_files(execution.session(), other.entity)
         if metadata == read:
             break
-        read, gone = metadata, []
+        read, gone = metadata, [] if metadata else [execution.session().state.paths.pointer(other.entity)]
         try:
             async with aclosing(_files_of(execution, metadata, gone)) as reached_files:
                 async for file in reached_files:

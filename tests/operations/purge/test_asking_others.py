@@ -135,6 +135,15 @@ async def test_of_what_a_live_table_led_to_nobody_knows_when_it_is_gone(beside: 
     assert (await beside.task(task.id)).status is Status.SUCCESS
 
 
+async def test_a_live_table_whose_pointer_is_gone_is_not_taken_for_one_without_files(beside: Purges) -> None:
+    pointer = beside.fixture.session().state.paths.pointer((await now(beside.fixture)).entity)
+    await beside.store.delete(pointer)
+    task = await beside.purge()
+    assert task.status is Status.FAILURE
+    assert f"leads to {pointer}, which is gone" in str(task.summary)
+    assert key_of(taken(beside)) in beside.files()
+
+
 @pytest.mark.parametrize("kind", ["metadata file", "manifest list", "manifest"])
 async def test_what_is_gone_of_a_dropped_table_is_no_obstacle(beside: Purges, kind: str) -> None:
     missing = await led_to(beside, kind)
